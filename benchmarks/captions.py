@@ -1,6 +1,8 @@
-"""Measure the speed of a captioner, in training and decoding, beside the same model in plain torch.nn.
+"""Measure the speed of a captioner, in training and decoding, beside the same model in plain
+torch.nn.
 
-`make bench-train` and `make bench-translate` include these tables. README.md defines what is measured.
+`make bench-train` and `make bench-translate` include these tables. README.md defines what is
+measured.
 """
 
 from __future__ import annotations
@@ -10,7 +12,19 @@ import sys
 from statistics import median
 from typing import Any
 
-from runs import WORK, Run, ends_tidily, failure, in_rounds, names, noise, run_adapter, settings, successful, table
+from runs import (
+    WORK,
+    Run,
+    ends_tidily,
+    failure,
+    in_rounds,
+    names,
+    noise,
+    run_adapter,
+    settings,
+    successful,
+    table,
+)
 
 TASKS = ("train", "caption")
 RESULTS = WORK / "captions.json"
@@ -54,7 +68,9 @@ def _line(run: Run) -> str:
 
 
 def _table(measured: dict[str, Any], task: str) -> str:
-    """Return the rows of a task, the fastest first, and Regard's speed over that of the fastest other system."""
+    """Return the rows of a task, the fastest first, and Regard's speed over that of the fastest
+    other system.
+    """
     rows, best = [], {True: 0.0, False: 0.0}
     for name, (label, _, system_task, precision, beam) in SYSTEMS.items():
         runs = successful(measured, name)
@@ -67,7 +83,9 @@ def _table(measured: dict[str, Any], task: str) -> str:
         alone = f"{median(run['p50_ms'] for run in runs):,.1f}" if task == "caption" else ""
         star = " *" if any(run["disturbed"] for run in runs) else ""
         memory = f"{median(run['peak_rss_mb'] for run in runs):,.0f}"
-        rows.append((images, (label + star, precision, f"{images:,.1f}", f"{tokens:,.0f}", alone, memory)))
+        rows.append(
+            (images, (label + star, precision, f"{images:,.1f}", f"{tokens:,.0f}", alone, memory))
+        )
     header = ("system", "precision", "images/s", "tokens/s", "p50 ms alone", "peak MB")
     cells = [header, *(cells for _, cells in sorted(rows, key=lambda row: -row[0]))]
     ratio = f"{best[True] / best[False]:.2f}" if best[True] and best[False] else "-"
@@ -75,13 +93,17 @@ def _table(measured: dict[str, Any], task: str) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the speed of a captioner, in training and decoding.")
+    parser = argparse.ArgumentParser(
+        description="Measure the speed of a captioner, in training and decoding."
+    )
     parser.add_argument("--tasks", type=names(TASKS), default=list(TASKS), help=",".join(TASKS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20, help="measured in each run")
     parser.add_argument("--images", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=600, help="seconds after which a run has failed")
+    parser.add_argument(
+        "--timeout", type=float, default=600, help="seconds after which a run has failed"
+    )
     options = parser.parse_args()
     if min(options.rounds, options.threads, options.images) < 1:
         parser.error("--rounds, --threads and --images are 1 or more")

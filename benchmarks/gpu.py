@@ -1,7 +1,9 @@
-"""Check and measure on a GPU everything that Regard promises there: `make gpu`, in less than ten minutes.
+"""Check and measure on a GPU everything that Regard promises there: `make gpu`, in less than ten
+minutes.
 
-It prints each failure, then two lines: how many laws, decodings and trainings hold, and the speed of training.
-Without a GPU it says so and ends well. `--device cpu --quick` runs its own code on any machine.
+It prints each failure, then two lines: how many laws, decodings and trainings hold, and the speed
+of training. Without a GPU it says so and ends well. `--device cpu --quick` runs its own code on any
+machine.
 """
 
 from __future__ import annotations
@@ -41,7 +43,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
-        print("make gpu is skipped: PyTorch finds no GPU on this machine; `regard doctor` says what it finds")
+        print(
+            "make gpu is skipped: PyTorch finds no GPU on this machine; `regard doctor` says what "
+            "it finds"
+        )
         return 0
     began = time.monotonic()
     failures: list[str] = []
@@ -52,7 +57,9 @@ def main() -> int:
             _count("decoding", decoding(device, work / "decoding", quick), failures),
             _count("training and resume", training(device, work / "training", quick), failures),
         ]
-        counts += [] if quick else [_count("processes", processes(device, work / "processes"), failures)]
+        counts += (
+            [] if quick else [_count("processes", processes(device, work / "processes"), failures)]
+        )
         speeds = _speeds(device, quick, work, failures)
     print(f"{time.monotonic() - began:,.0f} seconds on {_name(device)}")
     checked = counts[3] if counts[3:] else "not run"
@@ -70,7 +77,9 @@ def _count(name: str, lines: Iterable[str], failures: list[str]) -> str:
             failed += 1
             failures.append(line)
             print(f"FAILED {line}", flush=True)
-    print(f"{name}: {total - failed} of {total} hold ({time.monotonic() - began:.0f} s)", flush=True)
+    print(
+        f"{name}: {total - failed} of {total} hold ({time.monotonic() - began:.0f} s)", flush=True
+    )
     return f"{total - failed} of {total}"
 
 
@@ -82,7 +91,9 @@ def _name(device: str) -> str:
 
 
 def matrix_rate(device: str, size: int, tries: int = 10) -> float:
-    """Return the floating-point operations per second of the fastest of several bfloat16 products of this size."""
+    """Return the floating-point operations per second of the fastest of several bfloat16 products
+    of this size.
+    """
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     seconds = []
     for _ in range(tries):
@@ -98,18 +109,29 @@ def _speeds(device: str, quick: bool, work: Path, failures: list[str]) -> list[s
     """Measure training at each shape, with its share of the matrix rate and its peak memory."""
     rate = matrix_rate(device, 256 if quick else 8192)
     print(f"matrix products in bfloat16: {rate / 1e12:.3g} TFLOP/s", flush=True)
-    shapes = {"tiny": SHAPES["tiny"]} if quick else {"tiny": SHAPES["tiny"], "base": SHAPES["base"], "big": BIG}
+    shapes = (
+        {"tiny": SHAPES["tiny"]}
+        if quick
+        else {"tiny": SHAPES["tiny"], "base": SHAPES["base"], "big": BIG}
+    )
     lines = []
     for name, shape in shapes.items():
         try:
-            speed = measure(shape, device, work / name, 1 if quick else 25, 256 if quick else TOKENS)
-        except Exception as error:  # such as a GPU whose memory is too small: the others are still measured
+            speed = measure(
+                shape, device, work / name, 1 if quick else 25, 256 if quick else TOKENS
+            )
+        except (
+            Exception
+        ) as error:  # such as a GPU whose memory is too small: the others are still measured
             lines.append(f"{name} {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
             failures.append(lines[-1])
             print(f"FAILED {lines[-1]}", flush=True)
             continue
         share = speed.flops / rate
-        lines.append(f"{name} {speed.tokens:,.0f} target tokens/s, {share:.1%} of the matrix rate, {speed.memory:,} MB")
+        lines.append(
+            f"{name} {speed.tokens:,.0f} target tokens/s, {share:.1%} of the matrix rate, "
+            f"{speed.memory:,} MB"
+        )
         print(lines[-1], flush=True)
     return lines
 
@@ -128,9 +150,13 @@ class _Measured(Exception):
 
 
 def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int) -> Speed:
-    """Train on random sentences of 5 to 40 tokens for so many seconds, after the shape's first updates."""
+    """Train on random sentences of 5 to 40 tokens for so many seconds, after the shape's first
+    updates.
+    """
     recipe, examples = _recipe(shape, device, tokens), _examples(12 * tokens // 22)
-    ratio = sum(len(example.source) for example in examples) / sum(len(example.target) for example in examples)
+    ratio = sum(len(example.source) for example in examples) / sum(
+        len(example.target) for example in examples
+    )
     torch.manual_seed(1)
     model = build(recipe.model, VOCABULARY, VOCABULARY, True).to(device)
     batches = BatchStream(examples, recipe.batching, 1)
@@ -150,20 +176,41 @@ def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int
     with suppress(_Measured):
         Trainer(model, batches, recipe, folder, lambda _: {"chrf": 0.0}, on_event).run()
     took, target = (clock[-1][i] - clock[shape.warmup][i] for i in range(2))
-    memory = torch.cuda.max_memory_allocated() // 2**20 if device.startswith("cuda") else peak_memory()
+    memory = (
+        torch.cuda.max_memory_allocated() // 2**20 if device.startswith("cuda") else peak_memory()
+    )
     flops = useful_flops(shape, target * ratio, target)
     assert flops is not None, "the shapes are Transformers"
     return Speed(target / took, flops / took, memory)
 
 
 def _recipe(shape: Shape, device: str, tokens: int) -> Recipe:
-    side = {"layers": shape.layers, "size": shape.size, "feedforward": shape.feedforward, "heads": shape.heads}
-    values = merge(preset("transformer-base"), {"model": dict.fromkeys(("encoder", "decoder"), side)})
-    values = merge(values, {"model": {part: {"dropout": shape.dropout} for part in ("encoder", "decoder")}})
-    precision = "bfloat16" if device.startswith("cuda") else "auto"  # where a processor has none, it is emulated
-    training = {"updates": ENDLESS, "validate_every": ENDLESS, "log_every": 1, "precision": precision}
+    side = {
+        "layers": shape.layers,
+        "size": shape.size,
+        "feedforward": shape.feedforward,
+        "heads": shape.heads,
+    }
+    values = merge(
+        preset("transformer-base"), {"model": dict.fromkeys(("encoder", "decoder"), side)}
+    )
+    values = merge(
+        values, {"model": {part: {"dropout": shape.dropout} for part in ("encoder", "decoder")}}
+    )
+    precision = (
+        "bfloat16" if device.startswith("cuda") else "auto"
+    )  # where a processor has none, it is emulated
+    training = {
+        "updates": ENDLESS,
+        "validate_every": ENDLESS,
+        "log_every": 1,
+        "precision": precision,
+    }
     data = {"source": "random", "target": "random"}  # names only
-    values = merge(values, {"data": data, "batching": {"tokens": tokens, "micro_batches": 1}, "training": training})
+    values = merge(
+        values,
+        {"data": data, "batching": {"tokens": tokens, "micro_batches": 1}, "training": training},
+    )
     return Recipe.parse(values, "the benchmark").resolved(device)
 
 

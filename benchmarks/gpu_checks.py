@@ -1,6 +1,8 @@
-"""Checks of everything that Regard promises on a GPU, against the processor: laws, decoding, training, processes.
+"""Checks of everything that Regard promises on a GPU, against the processor: laws, decoding,
+training, processes.
 
-Each check yields a line for every case, empty if it holds. Laws and their models are those of tests/laws.
+Each check yields a line for every case, empty if it holds. Laws and their models are those of
+tests/laws.
 """
 
 from __future__ import annotations
@@ -17,10 +19,21 @@ from typing import Any
 
 import torch
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))  # behind this folder's own modules
+sys.path.append(
+    str(Path(__file__).resolve().parent.parent / "tests")
+)  # behind this folder's own modules
 
 import regard
-from laws.models import beam_rows, make, pairs, select_rows, sources, targets, tensors_of, with_noise_in_padding
+from laws.models import (
+    beam_rows,
+    make,
+    pairs,
+    select_rows,
+    sources,
+    targets,
+    tensors_of,
+    with_noise_in_padding,
+)
 from laws.searching import beam
 from regard.attention import watch
 from regard.learn.samples import korean_english
@@ -49,7 +62,9 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A small model on the processor and on the device, which computes in `precision`, with data for both."""
+    """A small model on the processor and on the device, which computes in `precision`, with data
+    for both.
+    """
 
     settings: ModelSettings
     device: str
@@ -64,7 +79,15 @@ class Case:
         """Make the model with the weights that the laws use."""
         reference = make(settings)
         model = copy.deepcopy(reference).to(device)
-        return cls(settings, device, precision, reference, model, sources(settings, *LENGTHS), targets(3, T))
+        return cls(
+            settings,
+            device,
+            precision,
+            reference,
+            model,
+            sources(settings, *LENGTHS),
+            targets(3, T),
+        )
 
     @property
     def tolerance(self) -> float:
@@ -73,7 +96,9 @@ class Case:
 
     def autocast(self) -> torch.autocast:
         """Round matrix products as training does, or not at all."""
-        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.precision == "bfloat16")
+        return torch.autocast(
+            torch.device(self.device).type, torch.bfloat16, enabled=self.precision == "bfloat16"
+        )
 
     def on_device(self, batch: Batch) -> Batch:
         """Return the batch on the device."""
@@ -98,27 +123,41 @@ def equals_processor(case: Case) -> str:
 def ignores_padding(case: Case) -> str:
     """Put other values into the padding."""
     noisy = with_noise_in_padding(case.batch)
-    return _distance(case.outputs(noisy, case.target), case.outputs(case.batch, case.target), case.tolerance)
+    return _distance(
+        case.outputs(noisy, case.target), case.outputs(case.batch, case.target), case.tolerance
+    )
 
 
 def alone_as_in_batch(case: Case) -> str:
     """Compute each source alone."""
     together = case.outputs(case.batch, case.target)
-    alone = [case.outputs(select_rows(case.batch, [row]), case.target[row : row + 1]) for row in range(len(together))]
+    alone = [
+        case.outputs(select_rows(case.batch, [row]), case.target[row : row + 1])
+        for row in range(len(together))
+    ]
     return _distance(torch.cat(alone), together, case.tolerance)
 
 
 @torch.no_grad()
 def step_by_step(case: Case) -> str:
-    """Decode one token after another, with states that follow reordered rows; recurrent states stay float32."""
-    batch, target, rows = case.on_device(case.batch), case.target.to(case.device), beam_rows(3, 2).to(case.device)
+    """Decode one token after another, with states that follow reordered rows; recurrent states stay
+    float32.
+    """
+    batch, target, rows = (
+        case.on_device(case.batch),
+        case.target.to(case.device),
+        beam_rows(3, 2).to(case.device),
+    )
     with case.autocast():
         source = case.model.encode(batch)
         state, steps = case.model.begin(source.select(rows)), []
         for token in target[rows].split(1, 1):
             features, state = case.model.step(token, state, source)
             steps.append(case.model.project(features).float().log_softmax(-1))
-    if any(tensor.is_floating_point() and tensor.dtype != torch.float32 for tensor in state.tensors.values()):
+    if any(
+        tensor.is_floating_point() and tensor.dtype != torch.float32
+        for tensor in state.tensors.values()
+    ):
         return "a recurrent state is not float32"
     if not all(bool(tensor.isfinite().all()) for tensor in tensors_of(state)):
         return "a state is not finite"
@@ -128,7 +167,9 @@ def step_by_step(case: Case) -> str:
 
 @torch.no_grad()
 def watching_changes_nothing(case: Case) -> str:
-    """Record attention weights: not a bit of the output changes, and rows of weights sum to one or zero."""
+    """Record attention weights: not a bit of the output changes, and rows of weights sum to one or
+    zero.
+    """
     batch, target = case.on_device(case.batch), case.target.to(case.device)
     with case.autocast():
         plain = case.model(batch, target)
@@ -137,13 +178,18 @@ def watching_changes_nothing(case: Case) -> str:
     if not torch.equal(plain, watched):
         return f"the output changes by {float((plain - watched).abs().max()):.1e}"
     sums = [weights.float().sum(-1) for weights in readings.values()]
-    return "" if all(float((s - s.round()).abs().max()) < 0.02 for s in sums) else "weights do not sum to one"
+    return (
+        ""
+        if all(float((s - s.round()).abs().max()) < 0.02 for s in sums)
+        else "weights do not sum to one"
+    )
 
 
 def gradients(case: Case) -> str:
     """Compare the gradients of all weights with those of the processor in float32.
 
-    In bfloat16 they may be as far from them as twice those of the processor in bfloat16, at least 0.3.
+    In bfloat16 they may be as far from them as twice those of the processor in bfloat16, at least
+    0.3.
     """
     expected = _gradients(case.reference, case.batch, case.target)
     with case.autocast():
@@ -152,13 +198,21 @@ def gradients(case: Case) -> str:
         return _distance(actual, expected, 1e-2)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = _gradients(case.reference, case.batch, case.target)
-    return _distance(actual, expected, max(0.3, 2 * float((rounded - expected).norm() / expected.norm())))
+    return _distance(
+        actual, expected, max(0.3, 2 * float((rounded - expected).norm() / expected.norm()))
+    )
 
 
 def _gradients(model: Model, batch: Batch, target: torch.Tensor) -> torch.Tensor:
-    weights = [p for name, p in model.named_parameters() if p.requires_grad and "decoder.output" not in name]
+    weights = [
+        p
+        for name, p in model.named_parameters()
+        if p.requires_grad and "decoder.output" not in name
+    ]
     loss = model(batch, target).float().square().sum()
-    return torch.cat([gradient.flatten().float().cpu() for gradient in torch.autograd.grad(loss, weights)])
+    return torch.cat(
+        [gradient.flatten().float().cpu() for gradient in torch.autograd.grad(loss, weights)]
+    )
 
 
 @torch.no_grad()
@@ -169,12 +223,21 @@ def searches_as_processor(case: Case) -> str:
     longest, penalty = torch.tensor([9, 7, 8]), LengthPenalty(1.0)
     for width in (1, 3):
         best = [
-            [hypotheses[0] for hypotheses in beam(model, model.encode(batch), longest, width, penalty)]
-            for model, batch in ((case.reference, case.batch), (case.model, case.on_device(case.batch)))
+            [
+                hypotheses[0]
+                for hypotheses in beam(model, model.encode(batch), longest, width, penalty)
+            ]
+            for model, batch in (
+                (case.reference, case.batch),
+                (case.model, case.on_device(case.batch)),
+            )
         ]
         for expected, actual in zip(*best, strict=True):
             if actual.ids != expected.ids and abs(actual.score - expected.score) > TIE:
-                return f"beam {width}: {actual.ids} ({actual.score:.4f}), not {expected.ids} ({expected.score:.4f})"
+                return (
+                    f"beam {width}: {actual.ids} ({actual.score:.4f}), not {expected.ids} "
+                    f"({expected.score:.4f})"
+                )
     return ""
 
 
@@ -190,7 +253,9 @@ LAWS: tuple[Callable[[Case], str], ...] = (
 
 
 def laws(device: str, seconds: float, quick: bool = False) -> Iterator[str]:
-    """Check every law on models of every kind, in both precisions; those that show each kind once come first."""
+    """Check every law on models of every kind, in both precisions; those that show each kind once
+    come first.
+    """
     cases, began = pairs(), time.monotonic()
     cases = [case.values[0] for case in sorted(cases, key=lambda case: len(case.marks))]
     with _full_float32():
@@ -199,22 +264,42 @@ def laws(device: str, seconds: float, quick: bool = False) -> Iterator[str]:
                 case = Case.of(settings, device, precision)
                 name = f"{settings.encoder.kind} + {settings.decoder.kind} in {precision}"
                 for law in LAWS:
-                    yield from failures_of(f"{law.__name__}, {name}", lambda law=law, case=case: law(case))
+                    yield from failures_of(
+                        f"{law.__name__}, {name}", lambda law=law, case=case: law(case)
+                    )
             if time.monotonic() - began > seconds and not quick:
-                print(f"the laws stop after {seconds:g} seconds, at {number + 1} of {len(cases)} models", flush=True)
+                print(
+                    f"the laws stop after {seconds:g} seconds, at {number + 1} of {len(cases)} "
+                    "models",
+                    flush=True,
+                )
                 return
 
 
 def decoding(device: str, work: Path, quick: bool = False) -> Iterator[str]:
-    """Translate with every family, caption with every decoder, greedily and with a beam: the text of the processor."""
-    images = [torch.randint(256, (12, 20, 3), generator=torch.Generator().manual_seed(n)).byte() for n in range(4)]
+    """Translate with every family, caption with every decoder, greedily and with a beam: the text
+    of the processor.
+    """
+    images = [
+        torch.randint(256, (12, 20, 3), generator=torch.Generator().manual_seed(n)).byte()
+        for n in range(4)
+    ]
     made: list[tuple[str, Path, Callable[[Any, int], list[Any]]]] = []
     for encoder, decoder in PAIRS[:2] if quick else PAIRS:
         path = folder(work / f"{encoder}-{decoder}", encoder, decoder, end=-2.0)
-        made.append((f"{encoder} + {decoder}", path, lambda model, width: model.translate(SENTENCES, beam=width)))
+        made.append(
+            (
+                f"{encoder} + {decoder}",
+                path,
+                lambda model, width: model.translate(SENTENCES, beam=width),
+            )
+        )
     for decoder in ("recurrent",) if quick else SIDES:
         path = captioner_folder(work / f"images-{decoder}", decoder)
-        caption = lambda model, width: model.caption([_image(pixels) for pixels in images], beam=width)  # noqa: E731
+
+        def caption(model: Any, width: int) -> Any:
+            return model.caption([_image(pixels) for pixels in images], beam=width)
+
         made.append((f"resnet + {decoder}", path, caption))
     with _full_float32():
         for name, path, write in made:
@@ -222,63 +307,120 @@ def decoding(device: str, work: Path, quick: bool = False) -> Iterator[str]:
             def check(path: Path = path, write: Any = write) -> str:
                 reference, model = regard.load(path), regard.load(path, device)
                 for width in (1, 4):
-                    for expected, actual in zip(write(reference, width), write(model, width), strict=True):
-                        if actual.text != expected.text and abs(actual.score - expected.score) > TIE:
-                            return f"beam {width}: {actual.text!r} ({actual.score:.4f}), not {expected.text!r}"
+                    for expected, actual in zip(
+                        write(reference, width), write(model, width), strict=True
+                    ):
+                        if (
+                            actual.text != expected.text
+                            and abs(actual.score - expected.score) > TIE
+                        ):
+                            return (
+                                f"beam {width}: {actual.text!r} ({actual.score:.4f}), not "
+                                f"{expected.text!r}"
+                            )
                 return ""
 
             yield from failures_of(f"decoding, {name}", check)
 
 
 def training(device: str, work: Path, quick: bool = False) -> Iterator[str]:
-    """Train each family: losses are the processor's, and a resumed run has the weights of one that never stopped."""
+    """Train each family: losses are the processor's, and a resumed run has the weights of one that
+    never stopped.
+    """
     data = _sample(work / "data")
-    kinds = ["transformer"] if quick else ["transformer", "recurrent", "convolutional", "no_attention"]
+    kinds = (
+        ["transformer"] if quick else ["transformer", "recurrent", "convolutional", "no_attention"]
+    )
     for kind in kinds:
         encoder = "recurrent" if kind == "no_attention" else kind
         sides = {f"model.encoder.{k}": v for k, v in SIDES[encoder].items()}
         sides |= {f"model.decoder.{k}": v for k, v in SIDES[kind].items()}
         for precision, tolerance in (("float32", 1e-3), ("bfloat16", 0.05)):
 
-            def check(sides: dict[str, Any] = sides, precision: str = precision, tolerance: float = tolerance) -> str:
+            def check(
+                sides: dict[str, Any] = sides,
+                precision: str = precision,
+                tolerance: float = tolerance,
+            ) -> str:
                 name = f"{sides['model.decoder.kind']}-{precision}"
                 exact = {**SETTINGS, **sides}
                 with _full_float32():
                     expected = _train(data, work / f"{name}-cpu", exact, "cpu")
-                    actual = _train(data, work / name, {**exact, "training.precision": precision}, device)
-                return _distance(torch.tensor(_losses(actual)), torch.tensor(_losses(expected)), tolerance)
+                    actual = _train(
+                        data, work / name, {**exact, "training.precision": precision}, device
+                    )
+                return _distance(
+                    torch.tensor(_losses(actual)), torch.tensor(_losses(expected)), tolerance
+                )
 
             yield from failures_of(f"training, {kind} in {precision}", check)
-        yield from failures_of(f"resume, {kind}", lambda sides=sides: _resumes(data, work, sides, device))
+        yield from failures_of(
+            f"resume, {kind}", lambda sides=sides: _resumes(data, work, sides, device)
+        )
 
 
 def _resumes(data: dict[str, Path], work: Path, sides: dict[str, Any], device: str) -> str:
-    """Compare three runs with dropout bit by bit: two that never stopped, and one that stopped in the middle."""
+    """Compare three runs with dropout bit by bit: two that never stopped, and one that stopped in
+    the middle.
+    """
     settings = {**SETTINGS, **sides, "training.precision": "auto", "model.decoder.dropout": 0.1}
     name = f"{sides['model.decoder.kind']}-resume"
     runs = [_train(data, work / f"{name}-{n}", settings, device) for n in range(2)]
     if not _same_weights(*runs):
         return "two runs that never stopped have different weights already"
     stopped = _train(data, work / f"{name}-stopped", {**settings, "training.updates": 4}, device)
-    resumed = regard.train(out=stopped.folder, resume=True, settings={"training.updates": 8}, device=device, threads=1)
-    return "" if _same_weights(runs[0], resumed) else "the weights differ from those of a run that never stopped"
+    resumed = regard.train(
+        out=stopped.folder, resume=True, settings={"training.updates": 8}, device=device, threads=1
+    )
+    return (
+        ""
+        if _same_weights(runs[0], resumed)
+        else "the weights differ from those of a run that never stopped"
+    )
 
 
 def processes(device: str, work: Path) -> Iterator[str]:
-    """Train under torchrun in one process, with weights whole (DDP) and split (FSDP): the losses of a plain run."""
-    sides = {f"model.{side}.{k}": v for side in ("encoder", "decoder") for k, v in SIDES["transformer"].items()}
+    """Train under torchrun in one process, with weights whole (DDP) and split (FSDP): the losses of
+    a plain run.
+    """
+    sides = {
+        f"model.{side}.{k}": v
+        for side in ("encoder", "decoder")
+        for k, v in SIDES["transformer"].items()
+    }
     plain = _train(_sample(work / "data"), work / "plain", {**SETTINGS, **sides}, device)
     for sharded in ("false", "true", '"layers"'):
 
         def check(sharded: str = sharded) -> str:
             out = work / f"processes-{sharded.strip(chr(34))}"
-            command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", "-m"]
-            command += ["regard", "train", str(plain.folder / "train.toml"), "--out", str(out), "--device", device]
+            command = [
+                sys.executable,
+                "-m",
+                "torch.distributed.run",
+                "--standalone",
+                "--nproc-per-node=1",
+                "-m",
+            ]
+            command += [
+                "regard",
+                "train",
+                str(plain.folder / "train.toml"),
+                "--out",
+                str(out),
+                "--device",
+                device,
+            ]
             command += [f"--set=training.sharded={sharded}"]
-            process = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+            process = subprocess.run(
+                command, capture_output=True, text=True, timeout=180, check=False
+            )
             if process.returncode:
                 return (process.stderr.strip().splitlines() or ["no message"])[-1]
-            losses = [event["loss"] for event in regard.run.read(out / "journal.jsonl") if event["event"] == "train"]
+            losses = [
+                event["loss"]
+                for event in regard.run.read(out / "journal.jsonl")
+                if event["event"] == "train"
+            ]
             return _distance(torch.tensor(losses), torch.tensor(_losses(plain)), 1e-3)
 
         yield from failures_of(f"one process of torchrun, training.sharded={sharded}", check)
@@ -288,14 +430,20 @@ def failures_of(name: str, check: Callable[[], str]) -> Iterator[str]:
     """Yield one line: what is wrong, an exception too, or nothing."""
     try:
         problem = check()
-    except Exception as error:  # any failure on an untried device is a finding, and the rest is still checked
+    except (
+        Exception
+    ) as error:  # any failure on an untried device is a finding, and the rest is still checked
         problem = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     yield f"{name}: {problem}" if problem else ""
 
 
 def _distance(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> str:
     distance = float((actual - expected).norm() / expected.norm())
-    return "" if distance <= tolerance else f"relative distance {distance:.1e}, wanted at most {tolerance:.0e}"
+    return (
+        ""
+        if distance <= tolerance
+        else f"relative distance {distance:.1e}, wanted at most {tolerance:.0e}"
+    )
 
 
 @contextmanager
@@ -321,7 +469,12 @@ def _image(pixels: torch.Tensor) -> Any:
 def _sample(path: Path) -> dict[str, Path]:
     sizes = {"train": 200, "valid": 8, "test": 0, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(path, "ko", "en")
-    names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
+    names = {
+        "source": "train.ko",
+        "target": "train.en",
+        "valid_source": "valid.ko",
+        "valid_target": "valid.en",
+    }
     return {key: path / name for key, name in names.items()}
 
 

@@ -1,13 +1,16 @@
-"""Translate real lines with generated placeholders, addresses and emoji: count what came back, where, how fast.
+"""Translate real lines with generated placeholders, addresses and emoji: count what came back,
+where, how fast.
 
-    python benchmarks/kept_spans.py MODEL PAIRS.tsv [--lines 10000] [--beam 5] [--timed 500] [--repeats 5]
+    python benchmarks/kept_spans.py MODEL PAIRS.tsv [--lines 10000] [--beam 5] [--timed 500]
+    [--repeats 5]
 
-MODEL is a run folder or a runtime file, PAIRS.tsv holds sentence pairs that it was not trained on, which are repeated
-with other spans until there are enough lines. Each line has one to six spans behind words of its own; the draws are
-seeded. Printed are the lines in which every span came back once and none was invented; of spans beside a word that has
-a translation by a lexicon of the pairs, and whose translation has it, the share that stands beside that; chrF of the
-output without its spans, and of the lines without spans; and the time of both, and of lines with a word in the place of
-each span, in turns, as the median of the ratios.
+MODEL is a run folder or a runtime file, PAIRS.tsv holds sentence pairs that it was not trained on,
+which are repeated with other spans until there are enough lines. Each line has one to six spans
+behind words of its own; the draws are seeded. Printed are the lines in which every span came back
+once and none was invented; of spans beside a word that has a translation by a lexicon of the pairs,
+and whose translation has it, the share that stands beside that; chrF of the output without its
+spans, and of the lines without spans; and the time of both, and of lines with a word in the place
+of each span, in turns, as the median of the ratios.
 """
 
 from __future__ import annotations
@@ -35,8 +38,26 @@ SPANS = (
         "${x}",
         "$total",
     ),
-    *(":total%", "__count__", "&nbsp;", "[X8X]", "###T01###", "https://example.com/a?b=1&c=2", "me@example.org"),
-    *("/etc/hosts", "notes.txt", "`ls -la`", "foo()", "--keep", "snake_case", "👍🏽", "👩‍👩‍👧", "🎉"),
+    *(
+        ":total%",
+        "__count__",
+        "&nbsp;",
+        "[X8X]",
+        "###T01###",
+        "https://example.com/a?b=1&c=2",
+        "me@example.org",
+    ),
+    *(
+        "/etc/hosts",
+        "notes.txt",
+        "`ls -la`",
+        "foo()",
+        "--keep",
+        "snake_case",
+        "👍🏽",
+        "👩‍👩‍👧",
+        "🎉",
+    ),
 )
 SEED = 3
 STEM = 4
@@ -44,7 +65,9 @@ STEM = 4
 
 
 def with_spans(source: str, rng: random.Random) -> tuple[str, list[tuple[str, list[str]]]]:
-    """Return a line with one to six spans, and each of them with the words that it stands between."""
+    """Return a line with one to six spans, and each of them with the words that it stands
+    between.
+    """
     words = source.split(" ")
     chosen = rng.sample(SPANS, rng.randint(1, 6))
     places = sorted(rng.randrange(len(words)) for _ in chosen)
@@ -61,15 +84,21 @@ def counted(text: str) -> Counter[str]:
     return Counter(text[start:end] for start, end, kind in find_spans(text) if kind in KEPT)
 
 
-def placed(output: str, beside: list[tuple[str, list[str]]], translations: dict[str, str]) -> list[bool]:
-    """Return of each span with a word beside it that is translated as in the lexicon whether it stands beside that."""
+def placed(
+    output: str, beside: list[tuple[str, list[str]]], translations: dict[str, str]
+) -> list[bool]:
+    """Return of each span with a word beside it that is translated as in the lexicon whether it
+    stands beside that.
+    """
     are_near = []
     for span, words in beside:
         before, _, after = (without(part) for part in output.partition(span))
         before, after = before.lower(), after.lower()
         others = [translations.get(word.strip(".,!?:;()").lower(), "") for word in words]
         around = re.findall(r"\w+", before), re.findall(r"\w+", after)
-        stems = [other[:STEM] for other in others if other and any(other in side for side in around)]
+        stems = [
+            other[:STEM] for other in others if other and any(other in side for side in around)
+        ]
         near = [*around[0][-2:], *around[1][:2]]
         are_near += [any(word.startswith(stem) for word in near for stem in stems)] * bool(stems)
     return are_near
@@ -102,18 +131,32 @@ def main() -> None:
 
     outputs = translate([*lines])
     kept = [counted(line) == counted(output) for line, output in zip(lines, outputs, strict=True)]
-    near = [is_near for row in zip(outputs, beside, strict=True) for is_near in placed(*row, lexicon.translations)]
+    near = [
+        is_near
+        for row in zip(outputs, beside, strict=True)
+        for is_near in placed(*row, lexicon.translations)
+    ]
     print(f"{sum(kept):,} of {len(kept):,} lines have each span once and no other")
-    for line, output, is_kept in [row for row in zip(lines, outputs, kept, strict=True) if not row[2]][:5]:
+    for line, output, is_kept in [
+        row for row in zip(lines, outputs, kept, strict=True) if not row[2]
+    ][:5]:
         print(f"  {line!r} → {output!r} ({is_kept})")
-    print(f"{sum(near) / max(1, len(near)):.1%} of {len(near):,} spans beside the translation of a word beside them")
+    print(
+        f"{sum(near) / max(1, len(near)):.1%} of {len(near):,} spans beside the translation of a "
+        "word beside them"
+    )
     plain = translate([source for source, _ in pairs])
     references = [[target for _, target in chosen]]
     scores = [
         CHRF().corpus_score(texts, references).score
-        for texts in ([without(text) for text in outputs], [plain[n % len(pairs)] for n in range(options.lines)])
+        for texts in (
+            [without(text) for text in outputs],
+            [plain[n % len(pairs)] for n in range(options.lines)],
+        )
     ]
-    print(f"chrF {scores[0]:.1f} of the rest of each line, {scores[1]:.1f} of the lines without spans")
+    print(
+        f"chrF {scores[0]:.1f} of the rest of each line, {scores[1]:.1f} of the lines without spans"
+    )
     timed = [*lines[: options.timed]], [in_words(line) for line in lines[: options.timed]]
     ratios = []
     for _ in range(options.repeats):
@@ -123,7 +166,10 @@ def main() -> None:
             translate(texts)
             seconds.append(time.perf_counter() - start)
         ratios.append(seconds[0] / seconds[1])
-    print(f"time with spans over time with words: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    print(
+        f"time with spans over time with words: {median(ratios):.2f} ({min(ratios):.2f} to "
+        f"{max(ratios):.2f})"
+    )
 
 
 def without(text: str) -> str:

@@ -2,10 +2,11 @@
 
     python benchmarks/lab_rates.py FOLDER [NAME …] [--shifts 1,0.5,2]
 
-Runs are kept in FOLDER/store, named after their settings, so that experiments and shifts share them; the same command
-continues after a stop. The results of shift 1 go to FOLDER/NAME-full, as `regard lab NAME --full` writes them. A table
-of the outcomes of all parts of the claims goes to FOLDER/table.md, and those of shifts 0.5 and 2 to FOLDER/shifts.json,
-for `docs/make_experiments.py`: parts that came out otherwise are undecided.
+Runs are kept in FOLDER/store, named after their settings, so that experiments and shifts share
+them; the same command continues after a stop. The results of shift 1 go to FOLDER/NAME-full, as
+`regard lab NAME --full` writes them. A table of the outcomes of all parts of the claims goes to
+FOLDER/table.md, and those of shifts 0.5 and 2 to FOLDER/shifts.json, for
+`docs/make_experiments.py`: parts that came out otherwise are undecided.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ UNTRAINED = ("costs", "dictionary")
 
 
 class SharedBench(Bench):
-    """Bench whose data and runs are in a store, and whose learning rates are shifted by a factor."""
+    """Bench whose data and runs are in a store, and whose learning rates are shifted by a
+    factor.
+    """
 
     store: Path
     shift: float
@@ -46,7 +49,9 @@ class SharedBench(Bench):
         return replace(super().job(arm, rate, seed), folder=folder)
 
     def sweep(self, arms: Any, names: Any, plan: Plan, *others: Any) -> Sweep:
-        return super().sweep(arms, names, replace(plan, rates=tuple(self.shift * r for r in plan.rates)), *others)
+        return super().sweep(
+            arms, names, replace(plan, rates=tuple(self.shift * r for r in plan.rates)), *others
+        )
 
 
 def outcomes(name: str, folder: Path, shift: float) -> list[str]:
@@ -78,7 +83,9 @@ def table(results: dict[str, dict[str, list[str]]], shifts: Sequence[float]) -> 
         columns = [by_shift[f"{shift:g}"] for shift in shifts if f"{shift:g}" in by_shift]
         for number, row in enumerate(zip(*columns, strict=True), 1):
             cells = [*row, *[""] * (len(shifts) - len(row))]
-            lines.append(f"| {name} | {number} | {' | '.join(cells)} | {'*' if len(set(row)) > 1 else ''} |")
+            lines.append(
+                f"| {name} | {number} | {' | '.join(cells)} | {'*' if len(set(row)) > 1 else ''} |"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -92,12 +99,22 @@ def main() -> None:
     shifts = [float(text) for text in arguments.shifts.split(",")]
     results: dict[str, dict[str, list[str]]] = {}
     for shift in shifts:
-        for name in arguments.names or [name for name in EXPERIMENTS if shift == 1 or name not in UNTRAINED]:
+        for name in arguments.names or [
+            name for name in EXPERIMENTS if shift == 1 or name not in UNTRAINED
+        ]:
             began = time.monotonic()
             results.setdefault(name, {})[f"{shift:g}"] = outcomes(name, arguments.folder, shift)
-            print(f"{name} × {shift:g}: {results[name][f'{shift:g}']}, {time.monotonic() - began:.0f} s", flush=True)
+            print(
+                f"{name} × {shift:g}: {results[name][f'{shift:g}']}, "
+                f"{time.monotonic() - began:.0f} s",
+                flush=True,
+            )
             write_text(arguments.folder / "table.md", table(results, shifts))
-            moved = {each: [by["0.5"], by["2"]] for each, by in results.items() if {"0.5", "2"} <= by.keys()}
+            moved = {
+                each: [by["0.5"], by["2"]]
+                for each, by in results.items()
+                if {"0.5", "2"} <= by.keys()
+            }
             write_text(arguments.folder / "shifts.json", json.dumps(moved, indent=1) + "\n")
 
 

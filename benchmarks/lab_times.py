@@ -1,10 +1,11 @@
-"""Time `regard lab NAME --quick` of every experiment beside its forecast; a quiet machine of two cores is meant.
+"""Time `regard lab NAME --quick` of every experiment beside its forecast; a quiet machine of two
+cores is meant.
 
     python benchmarks/lab_times.py FOLDER [NAME …] [--full | --keep]
 
-A table goes to FOLDER/times.md; the same command continues after a stop. `--full` times full sweeps instead. `--keep`
-writes the seconds of each training into the results that Regard ships, by which `--quick` forecasts: those of full
-sweeps may come from a busy machine.
+A table goes to FOLDER/times.md; the same command continues after a stop. `--full` times full sweeps
+instead. `--keep` writes the seconds of each training into the results that Regard ships, by which
+`--quick` forecasts: those of full sweeps may come from a busy machine.
 """
 
 from __future__ import annotations
@@ -25,21 +26,31 @@ FORECAST = re.compile(r"training: about ([\d.]+) min")
 
 
 def timed(name: str, folder: Path, *, full: bool) -> dict[str, Any]:
-    """Run an experiment, or read what was measured before; return its minutes, and seconds by arm."""
+    """Run an experiment, or read what was measured before; return its minutes, and seconds by
+    arm.
+    """
     name += "-full" if full else ""
     path = folder / f"{name}.json"
     if path.is_file():
         return dict(json.loads(path.read_text(encoding="utf-8")))
     lines = list[str]()
     began = time.monotonic()
-    run_experiment(name.removesuffix("-full"), folder / name, full=full, workers=2, say=lines.append)
+    run_experiment(
+        name.removesuffix("-full"), folder / name, full=full, workers=2, say=lines.append
+    )
     minutes = (time.monotonic() - began) / 60
     result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
     forecast = [float(match[1]) for line in lines if (match := FORECAST.match(line))]
-    measured: dict[str, Any] = {"name": name, "forecast": forecast[0] if forecast else None, "minutes": minutes}
+    measured: dict[str, Any] = {
+        "name": name,
+        "forecast": forecast[0] if forecast else None,
+        "minutes": minutes,
+    }
     runs = result.get("sweep", {}).get("runs", [])
     own = {p.name for p in (folder / name / "runs").glob("*")}
-    measured["seconds"] = {r["arm"]: r["seconds"] for r in runs if f"{r['arm']}-{r['rate']:.3g}-seed{r['seed']}" in own}
+    measured["seconds"] = {
+        r["arm"]: r["seconds"] for r in runs if f"{r['arm']}-{r['rate']:.3g}-seed{r['seed']}" in own
+    }
     write_text(path, json.dumps(measured, indent=1) + "\n")
     return measured
 

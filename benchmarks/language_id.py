@@ -1,7 +1,9 @@
-"""Accuracy, confidence, size and speed of language identification: python benchmarks/language_id.py DATA.
+"""Accuracy, confidence, size and speed of language identification: python benchmarks/language_id.py
+DATA.
 
-DATA holds multi30k, koen and ted_enfr. A model learns from the training files of each, and they are merged; recognised
-are parts of validation lines, of the same corpus, of other ones, and in languages that a model lacks.
+DATA holds multi30k, koen and ted_enfr. A model learns from the training files of each, and they are
+merged; recognised are parts of validation lines, of the same corpus, of other ones, and in
+languages that a model lacks.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ MODELS = {
     "ted_enfr": ("ted_enfr", "en fr"),
 }
 FILES = [f"multi30k/val.{code}" for code in ("en", "de", "fr", "cs")]
-FILES += ["koen/val.ko", "koen/val.en", "koen/val_news.ko", "koen/val_news.en", "ted_enfr/val.en", "ted_enfr/val.fr"]
+FILES += [
+    "koen/val.ko",
+    "koen/val.en",
+    "koen/val_news.ko",
+    "koen/val_news.en",
+    "ted_enfr/val.en",
+    "ted_enfr/val.fr",
+]
 BANDS = (0.0, 0.2, 0.5, 0.7, 0.9, 0.99, 1.01)
 
 
@@ -53,7 +62,9 @@ def main(data: Path) -> None:
     models: list[tuple[str, LanguageId]] = []
     for name, (corpus, codes) in MODELS.items():
         start = time.perf_counter()
-        model = LanguageId.learn({code: lines_of(data / corpus / f"train.{code}") for code in codes.split()})
+        model = LanguageId.learn(
+            {code: lines_of(data / corpus / f"train.{code}") for code in codes.split()}
+        )
         learnt, content = time.perf_counter(), model.to_json().encode()
         model.detect("Two young, White males are outside near many bushes.")
         begun = time.perf_counter()
@@ -61,7 +72,8 @@ def main(data: Path) -> None:
             model.detect("Two young, White males are outside near many bushes.")
         milliseconds = (time.perf_counter() - begun) * 5
         print(
-            f"{name}: learnt in {learnt - start:.1f} s, {len(content) / 1e3:.0f} kB, a sentence {milliseconds:.3f} ms"
+            f"{name}: learnt in {learnt - start:.1f} s, {len(content) / 1e3:.0f} kB, a sentence "
+            f"{milliseconds:.3f} ms"
         )
         models.append((corpus, model))
     models.append(("", LanguageId.merge(model for _, model in models)))
@@ -81,14 +93,20 @@ def main(data: Path) -> None:
 
 def describe(kind: str, results: list[tuple[bool, float, float]]) -> str:
     if kind == "unknown language":
-        return ", ".join(f"{sum(r[2] > p for r in results) / len(results):.1%} known by > {p}" for p in (0.5, 0.9))
+        return ", ".join(
+            f"{sum(r[2] > p for r in results) / len(results):.1%} known by > {p}"
+            for p in (0.5, 0.9)
+        )
     bands = []
     for low, high in pairwise(BANDS):
         inside = [(right, share) for right, share, _ in results if low <= share < high]
         if inside:
             right, mean = (sum(column) / len(inside) for column in zip(*inside, strict=True))
             bands.append(f"{mean:.2f} → {right:.2f} ({len(inside):,})")
-    return f"{sum(right for right, _, _ in results) / len(results):.1%} right; confidence → right: {', '.join(bands)}"
+    return (
+        f"{sum(right for right, _, _ in results) / len(results):.1%} right; confidence → right: "
+        f"{', '.join(bands)}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""Time matrix products at each level of processors and precision, interleaved; prints a table of microseconds.
+"""Time matrix products at each level of processors and precision, interleaved; prints a table of
+microseconds.
 
-    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]... [--ready-made FILE]...
+    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]...
+    [--ready-made FILE]...
 
-Levels that this processor lacks are left out. With several folders of sources or libraries, products take turns.
+Levels that this processor lacks are left out. With several folders of sources or libraries,
+products take turns.
 """
 
 from __future__ import annotations
@@ -39,8 +42,18 @@ class Kernels(ctypes.Structure):
         ("open", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
         ("close", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("parts", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
-        ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
-        ("pack", ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_int, *[ctypes.c_void_p] * 3)),
+        (
+            "run",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+            ),
+        ),
+        (
+            "pack",
+            ctypes.CFUNCTYPE(
+                None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_int, *[ctypes.c_void_p] * 3
+            ),
+        ),
     )
 
 
@@ -71,17 +84,29 @@ class Product:
         places = [address(array) for array in (self.panels, self.scales, self.sums)]
         kernels.pack(address(weight), V, K, precision, *places)
         self.weight = Weight(precision, K, V, self.padded, *places, None)
-        self.operation = _Operation(kind=LINEAR, source=0, target=1, extra=-1, weight=ctypes.addressof(self.weight))
+        self.operation = _Operation(
+            kind=LINEAR, source=0, target=1, extra=-1, weight=ctypes.addressof(self.weight)
+        )
         self.team = kernels.open(1)
         self.widths, self.offsets = np.array([K, V], np.int64), np.array([0, K], np.int64)
 
     def runner(self, rows: int) -> Callable[[int], None]:
         """Return a function that computes the product of this many rows several times."""
-        registers = np.random.default_rng(1).normal(size=rows * (self.K + self.V) + LANES).astype(np.float32)
-        context = Context(
-            rows=rows, offsets=address(self.offsets), widths=address(self.widths), registers=address(registers)
+        registers = (
+            np.random.default_rng(1)
+            .normal(size=rows * (self.K + self.V) + LANES)
+            .astype(np.float32)
         )
-        run, arguments = self.kernels.run, (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context))
+        context = Context(
+            rows=rows,
+            offsets=address(self.offsets),
+            widths=address(self.widths),
+            registers=address(registers),
+        )
+        run, arguments = (
+            self.kernels.run,
+            (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context)),
+        )
 
         def repeat(times: int, _keep: object = (registers, context)) -> None:
             for _ in range(times):
@@ -91,7 +116,9 @@ class Product:
 
 
 def measure(products: dict[str, Product], rows: int, rounds: int) -> dict[str, float]:
-    """Return the microseconds of one run of each: the least processor time of rounds in which they take turns."""
+    """Return the microseconds of one run of each: the least processor time of rounds in which they
+    take turns.
+    """
     runners = {name: product.runner(rows) for name, product in products.items()}
     times: dict[str, list[float]] = {name: [] for name in runners}
     counts = {}
@@ -109,16 +136,23 @@ def measure(products: dict[str, Product], rows: int, rounds: int) -> dict[str, f
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--levels", help="only these, with commas")
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     parser.add_argument("--compiler", default="cc")
     parser.add_argument(
-        "--sources", type=Path, action="append", help="folder of C sources; default: those of the package"
+        "--sources",
+        type=Path,
+        action="append",
+        help="folder of C sources; default: those of the package",
     )
-    parser.add_argument("--ready-made", type=Path, action="append", default=[], help="library that is already built")
+    parser.add_argument(
+        "--ready-made", type=Path, action="append", default=[], help="library that is already built"
+    )
     arguments = parser.parse_args()
     wanted = arguments.levels.split(",") if arguments.levels else None
     sources = arguments.sources or ([] if arguments.ready_made else [native.FOLDER_OF_SOURCES])
@@ -127,7 +161,9 @@ def main() -> None:
         built = {}
         for path in sources:
             built[path.name] = Path(folder) / f"{len(built)}.so"
-            build_library.compile_library(arguments.compiler.split(), flags, built[path.name], sources=path)
+            build_library.compile_library(
+                arguments.compiler.split(), flags, built[path.name], sources=path
+            )
         built |= {path.stem: path for path in arguments.ready_made}
         kernels = {
             (f"{name}:" if len(built) > 1 else "") + level: table
@@ -135,7 +171,9 @@ def main() -> None:
             for level, table in levels_of(path).items()
             if wanted is None or level in wanted
         }
-    names = [f"{precision} {level}" for precision in arguments.precisions.split(",") for level in kernels]
+    names = [
+        f"{precision} {level}" for precision in arguments.precisions.split(",") for level in kernels
+    ]
     print("| K, V | rows | " + " | ".join(names) + " |")
     print("|---|---|" + "---|" * len(names), flush=True)
     for K, V in SHAPES:
@@ -146,7 +184,12 @@ def main() -> None:
         }
         for rows in map(int, arguments.rows.split(",")):
             times = measure(products, rows, arguments.rounds)
-            print(f"| {K}, {V} | {rows} | " + " | ".join(f"{times[name]:.1f}" for name in names) + " |", flush=True)
+            print(
+                f"| {K}, {V} | {rows} | "
+                + " | ".join(f"{times[name]:.1f}" for name in names)
+                + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Live pages in headless Chromium: size, seconds until the first translation, milliseconds a sentence, memory.
+"""Live pages in headless Chromium: size, seconds until the first translation, milliseconds a
+sentence, memory.
 
     regard export RUN --to page translator.html
     python benchmarks/live_page.py translator.html --text "A sentence."
 
-The page is opened from disk, without a network, `--rounds` times; medians of the browser's own clock. Each translation
-has 15 tokens.
+The page is opened from disk, without a network, `--rounds` times; medians of the browser's own
+clock. Each translation has 15 tokens.
 """
 
 from __future__ import annotations
@@ -18,13 +19,24 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 TEXT = "A man in a red shirt is riding his bicycle down a street."
-FIRST = """() => new Promise((done) => { const look = () => document.querySelector(".line-of-text:not(.pending)")
-    ? done(performance.now()) : setTimeout(look, 2); look(); })"""
-TIME = """async ([text, beam, rounds]) => { const translator = await translatorOf(0), times = []; let tokens = 0;
-    for (let round = 0; round < rounds; round++) { const start = performance.now();
-        tokens = translator.translate(text, { beam, minLength: 15, maxLength: 15 })[0].tokens.length;
-        times.push(performance.now() - start); }
-    return { times, tokens, memory: translator.memory }; }"""
+FIRST = """() => new Promise((done) => {
+    const look = () => document.querySelector(".line-of-text:not(.pending)")
+        ? done(performance.now())
+        : setTimeout(look, 2);
+    look();
+})"""
+TIME = """async ([text, beam, rounds]) => {
+    const translator = await translatorOf(0);
+    const options = { beam, minLength: 15, maxLength: 15 };
+    const times = [];
+    let tokens = 0;
+    for (let round = 0; round < rounds; round++) {
+        const start = performance.now();
+        tokens = translator.translate(text, options)[0].tokens.length;
+        times.push(performance.now() - start);
+    }
+    return { times, tokens, memory: translator.memory };
+}"""
 
 
 def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
@@ -38,24 +50,37 @@ def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
             results[beam] = page.workers[0].evaluate(TIME, [text, beam, 60])
         heap = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize : 0")
         page.context.close()
-    print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, first translation after {statistics.median(opened):.2f} s")
+    print(
+        f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, first translation after "
+        f"{statistics.median(opened):.2f} s"
+    )
     for beam, result in results.items():
         warm = sorted(result["times"][20:])
-        times = f"{statistics.median(warm):.1f} ms (least {warm[0]:.1f}, first {result['times'][0]:.0f})"
+        times = (
+            f"{statistics.median(warm):.1f} ms (least {warm[0]:.1f}, first "
+            f"{result['times'][0]:.0f})"
+        )
         print(f"  beam {beam}: {result['tokens']} tokens in {times}")
-    print(f"  memory of the model: {results[5]['memory'] / 1e6:.0f} MB; of the page's scripts: {heap / 1e6:.0f} MB")
+    print(
+        f"  memory of the model: {results[5]['memory'] / 1e6:.0f} MB; of the page's scripts: "
+        f"{heap / 1e6:.0f} MB"
+    )
 
 
 def main() -> None:
     """Measure the pages that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--text", default=TEXT)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = play.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         for file in arguments.files:
             measure(browser, file, arguments.text, arguments.rounds)
 

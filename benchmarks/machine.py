@@ -1,4 +1,6 @@
-"""Matrix rates of the machine, and the load of other processes. `python machine.py THREADS` prints the rates."""
+"""Matrix rates of the machine, and the load of other processes. `python machine.py THREADS` prints
+the rates.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Clock(NamedTuple):
 
 
 def matrix_rate(precision: str, threads: int, size: int = 2048, tries: int = 12) -> float:
-    """Return the floating-point operations per second of the fastest of several square matrix products."""
+    """Return the floating-point operations per second of the fastest of several square matrix
+    products.
+    """
     import torch
 
     torch.set_num_threads(threads)

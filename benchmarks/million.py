@@ -1,6 +1,8 @@
-"""Translate a million lines: is memory constant, and does a killed and resumed translation equal an uninterrupted one?
+"""Translate a million lines: is memory constant, and does a killed and resumed translation equal an
+uninterrupted one?
 
-`make bench-million`, or with the options below. All files are in .work/million/; the last line printed is the summary.
+`make bench-million`, or with the options below. All files are in .work/million/; the last line
+printed is the summary.
 """
 
 from __future__ import annotations
@@ -39,11 +41,14 @@ class MonitoredRun:
 
     def row(self) -> str:
         """Format one line of the table."""
-        memory = "".join(f"{_megabytes(self.memory.get(point)):>8}" for point in (*MILESTONES, LAST))
+        memory = "".join(
+            f"{_megabytes(self.memory.get(point)):>8}" for point in (*MILESTONES, LAST)
+        )
         end = "end" if self.killed is None else f"{self.killed:,}"
         speed = self.lines / self.seconds if self.seconds else 0
         busy = "?" if self.others is None else f"{self.others:.2f}"
-        return f"{self.name:14}{memory}{_megabytes(self.peak):>8}{end:>12}{self.seconds:>9.0f}{speed:>9,.0f}{busy:>8}"
+        cells = f"{end:>12}{self.seconds:>9.0f}{speed:>9,.0f}{busy:>8}"
+        return f"{self.name:14}{memory}{_megabytes(self.peak):>8}{cells}"
 
 
 def main() -> int:
@@ -57,31 +62,50 @@ def main() -> int:
     source = _sampled(lines, WORK / "in.txt", options.lines)
     compared = min(options.lines, options.compare or options.lines)
     if compared % options.chunk and compared < options.lines:
-        sys.exit(f"--compare {compared}: must be a multiple of --chunk {options.chunk}, or the last batches differ")
+        sys.exit(
+            f"--compare {compared}: must be a multiple of --chunk {options.chunk}, or the last "
+            "batches differ"
+        )
     prefix = source if compared == options.lines else _sampled(lines, WORK / "prefix.txt", compared)
     print(f"{options.lines:,} lines drawn from {len(lines):,}; the model is {run}")
     uninterrupted = _monitored("uninterrupted", prefix, WORK / "whole.out", run, options, compared)
-    killed = _monitored("killed", source, WORK / "killed.out", run, options, options.lines, kill=options.lines // 2)
+    killed = _monitored(
+        "killed", source, WORK / "killed.out", run, options, options.lines, kill=options.lines // 2
+    )
     resumed = _monitored("resumed", source, WORK / "killed.out", run, options, options.lines)
     print(_table([uninterrupted, killed, resumed]))
     differing, count = _differing(WORK / "whole.out", WORK / "killed.out", compared)
     written = _count(WORK / "killed.out")
     growth = _growth(killed, resumed)
-    print(f"{count:,} lines compared with the uninterrupted run, {differing:,} differ; {written:,} lines were written")
+    print(
+        f"{count:,} lines compared with the uninterrupted run, {differing:,} differ; {written:,} "
+        "lines were written"
+    )
     passed = differing == 0 and count == compared and written == options.lines
     equal = "yes" if passed else "NO"
-    print(f"million: lines {written:,} · equal {equal} · memory at 100 % over memory at 1 % {growth:.3f}")
+    print(
+        f"million: lines {written:,} · equal {equal} · memory at 100 % over memory at 1 % "
+        f"{growth:.3f}"
+    )
     return 0 if passed else 1
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="a run folder; without it a tiny model is trained on the sample")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", type=Path, help="a run folder; without it a tiny model is trained on the sample"
+    )
     parser.add_argument("--minutes", type=float, default=3, help="training time of that model")
-    parser.add_argument("--corpus", type=Path, help="lines to sample from; without it those of the built-in sample")
+    parser.add_argument(
+        "--corpus", type=Path, help="lines to sample from; without it those of the built-in sample"
+    )
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument(
-        "--compare", type=int, help="compare only this many lines: the uninterrupted run ends after them"
+        "--compare",
+        type=int,
+        help="compare only this many lines: the uninterrupted run ends after them",
     )
     parser.add_argument("--chunk", type=int, default=2000)
     parser.add_argument("--beam", type=int, default=1)
@@ -93,7 +117,16 @@ def _trained(minutes: float) -> Path:
     """Train a tiny model on the sample, unless it exists."""
     run = WORK / f"run-{minutes:g}"
     if not (run / "model.safetensors").exists():
-        command = [sys.executable, "-m", "regard", "train", "--preset", "transformer-tiny", "--out", str(run)]
+        command = [
+            sys.executable,
+            "-m",
+            "regard",
+            "train",
+            "--preset",
+            "transformer-tiny",
+            "--out",
+            str(run),
+        ]
         files = [
             f"--{prefix}{side}={_sample() / f'{split}.{language}'}"
             for prefix, split in (("", "train"), ("valid-", "valid"))
@@ -125,14 +158,25 @@ def _sampled(lines: list[str], path: Path, count: int) -> Path:
 
 
 def _monitored(
-    name: str, source: Path, output: Path, run: Path, options: argparse.Namespace, total: int, kill: int | None = None
+    name: str,
+    source: Path,
+    output: Path,
+    run: Path,
+    options: argparse.Namespace,
+    total: int,
+    kill: int | None = None,
 ) -> MonitoredRun:
     """Translate, measuring the memory every fifth of a second; kill the process at line `kill`."""
     journal = output.with_name(output.name + ".part.json")
     arguments = {"output": output, "beam": options.beam, "chunk": options.chunk}
     command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
     command += [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
-    result, first, before, began = MonitoredRun(name), _finished_lines(journal), clock(), time.monotonic()
+    result, first, before, began = (
+        MonitoredRun(name),
+        _finished_lines(journal),
+        clock(),
+        time.monotonic(),
+    )
     last = previous = 0
     latest, process = first, subprocess.Popen([*command, *options.options])
     while process.poll() is None:
@@ -143,7 +187,10 @@ def _monitored(
             if memory and first < share * total <= latest:
                 result.memory.setdefault(point, memory)
         if memory and finished > first:
-            last, previous = max(memory, previous), memory  # the larger of two: the process may be ending already
+            last, previous = (
+                max(memory, previous),
+                memory,
+            )  # the larger of two: the process may be ending already
         if kill and latest >= kill:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -177,7 +224,8 @@ def _memory(process: int) -> int:
 
 def _table(runs: list[MonitoredRun]) -> str:
     points = "".join(f"{point:>8}" for point in (*MILESTONES, LAST))
-    head = f"{'MB at':14}{points}{'peak':>8}{'until line':>12}{'seconds':>9}{'lines/s':>9}{'others':>8}"
+    titles = f"{'until line':>12}{'seconds':>9}{'lines/s':>9}{'others':>8}"
+    head = f"{'MB at':14}{points}{'peak':>8}{titles}"
     return "\n".join(["", head, *(run.row() for run in runs), ""])
 
 

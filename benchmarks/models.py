@@ -1,8 +1,10 @@
-"""Make the models to translate with: a Regard folder, the tokenised sentences, and its export to CTranslate2.
+"""Make the models to translate with: a Regard folder, the tokenised sentences, and its export to
+CTranslate2.
 
 python models.py --model tiny --data .work/data --lines test.en --folder DIR [--run RUN]
 
-It runs in Regard's own environment. Without a run the weights are random and the vocabulary is that of prepare.py.
+It runs in Regard's own environment. Without a run the weights are random and the vocabulary is that
+of prepare.py.
 """
 
 from __future__ import annotations
@@ -77,17 +79,22 @@ def _make(options: argparse.Namespace) -> None:
     tokenizer = Tokenizer.load(folder, load_settings(folder).tokenizer)
     source, lines = tokenizer.source, _lines(options)
     tokenised = [source.tokens(source.encode(line)) for line in lines]
-    (options.folder / "source.txt").write_text("".join(" ".join(tokens) + "\n" for tokens in tokenised), "utf-8")
-    (options.folder / "tokens.json").write_text(json.dumps(source.tokens(range(len(source)))), "utf-8")
+    (options.folder / "source.txt").write_text(
+        "".join(" ".join(tokens) + "\n" for tokens in tokenised), "utf-8"
+    )
+    (options.folder / "tokens.json").write_text(
+        json.dumps(source.tokens(range(len(source)))), "utf-8"
+    )
     if options.model in SHAPES:
         _export(folder, options.folder / "ctranslate2")
 
 
 def _export(folder: Path, out: Path) -> None:
-    """Write the model for CTranslate2 in float32, which it converts to the requested type on loading.
+    """Write the model for CTranslate2 in float32, which it converts to the requested type on
+    loading.
 
-    Not by `regard export`, which refuses models whose outputs differ: random weights give near ties, and at natural
-    length the tables say how many sentences are the same.
+    Not by `regard export`, which refuses models whose outputs differ: random weights give near
+    ties, and at natural length the tables say how many sentences are the same.
     """
     from regard.interchange.ctranslate2 import write
     from regard.model_folder import load_folder
@@ -107,7 +114,10 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
 
     torch.manual_seed(1)
     chosen = ModelSettings.parse(settings(options.model), options.model)
-    vocabulary, kind = Vocabulary((options.data / "bpe.model").read_bytes()), TokenizerSettings(byte_fallback=False)
+    vocabulary, kind = (
+        Vocabulary((options.data / "bpe.model").read_bytes()),
+        TokenizerSettings(byte_fallback=False),
+    )
     model = build(chosen, len(vocabulary), len(vocabulary), True)
     save_folder(
         folder,
@@ -123,7 +133,11 @@ def _made_from(options: argparse.Namespace) -> str:
     if options.run is not None:
         parts += [options.run / "config.json", options.run / "model.safetensors"]
     hashes = [hashlib.sha256(part.read_bytes()).hexdigest() for part in parts]
-    request = {"model": options.model, "settings": settings(options.model), "sentences": options.sentences}
+    request = {
+        "model": options.model,
+        "settings": settings(options.model),
+        "sentences": options.sentences,
+    }
     return json.dumps({**request, "from": hashes})
 
 

@@ -1,4 +1,6 @@
-"""Prepare the training data of all systems: Multi30k English-German, tokenised with one joint BPE vocabulary."""
+"""Prepare the training data of all systems: Multi30k English-German, tokenised with one joint BPE
+vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from pathlib import Path
 
 from shapes import VOCABULARY
 
-__all__ = ["EOS", "PAD", "MissingData", "ordinary_tokens", "prepare", "read_ids", "test_files", "training_files"]
+__all__ = [
+    "EOS",
+    "PAD",
+    "MissingData",
+    "ordinary_tokens",
+    "prepare",
+    "read_ids",
+    "test_files",
+    "training_files",
+]
 
 PAD, UNK, BOS, EOS = range(4)
 SIDES = ("en", "de")
@@ -22,14 +33,18 @@ class MissingData(Exception):
 
 
 def training_files(folder: str | None) -> list[Path]:
-    """Return the two training files in this folder, else in REGARD_DATA, else in shared/data beside the checkout."""
+    """Return the two training files in this folder, else in REGARD_DATA, else in shared/data beside
+    the checkout.
+    """
     return _corpus_files(folder, "train", "29,000 pairs, train.en and train.de")
 
 
 def test_files(folder: str | None) -> list[Path]:
     """Return the two files of the 1,000 test pairs in the same folder."""
     return _corpus_files(
-        folder, "test_2016_flickr", "its test pairs of 2016, test_2016_flickr.en and test_2016_flickr.de"
+        folder,
+        "test_2016_flickr",
+        "its test pairs of 2016, test_2016_flickr.en and test_2016_flickr.de",
     )
 
 
@@ -46,7 +61,9 @@ def _corpus_files(folder: str | None, name: str, description: str) -> list[Path]
 
 
 def prepare(files: list[Path], folder: Path) -> Path:
-    """Write the vocabulary and the tokenised sentences to this folder, unless it has them from the same files."""
+    """Write the vocabulary and the tokenised sentences to this folder, unless it has them from the
+    same files.
+    """
     stamp = folder / "made-from.json"
     made_from = json.dumps({"tokens": VOCABULARY, **{f.name: _hash(f) for f in files}}, indent=1)
     if stamp.is_file() and stamp.read_text() == made_from:
@@ -56,7 +73,8 @@ def prepare(files: list[Path], folder: Path) -> Path:
     ordinary = [processor.id_to_piece(i) for i in range(EOS + 1, len(processor))]
     _write_lines(folder / "tokens.txt", ordinary)
     for file, side in zip(files, SIDES, strict=True):
-        # Python's splitlines would also split at rarer separators; a line of a corpus ends at a newline only.
+        # Python's splitlines would also split at rarer separators; a line of a corpus ends at a
+        # newline only.
         lines = file.read_text("utf-8").removesuffix("\n").split("\n")
         tokenised = [" ".join(line) for line in processor.encode(lines, out_type=str)]
         _write_lines(folder / f"train.{side}", tokenised)
@@ -74,7 +92,10 @@ def read_ids(folder: Path) -> tuple[list[list[int]], list[list[int]]]:
     """Return source and target sentences as token ids, each ending with EOS."""
     ids = {token: EOS + 1 + rank for rank, token in enumerate(ordinary_tokens(folder))}
     source, target = (
-        [[*(ids.get(token, UNK) for token in line.split()), EOS] for line in _read_lines(folder / f"train.{side}")]
+        [
+            [*(ids.get(token, UNK) for token in line.split()), EOS]
+            for line in _read_lines(folder / f"train.{side}")
+        ]
         for side in SIDES
     )
     return source, target

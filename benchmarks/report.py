@@ -1,4 +1,6 @@
-"""Tables and ratios of the training benchmark. `python benchmarks/report.py` prints the last ones again."""
+"""Tables and ratios of the training benchmark. `python benchmarks/report.py` prints the last ones
+again.
+"""
 
 from __future__ import annotations
 
@@ -77,10 +79,16 @@ def _rows(measured: Measured, shape: str) -> dict[str, Row]:
 def _table(measured: Measured, shape: str) -> str:
     rows = _rows(measured, shape)
     ours = rows.get(OURS)
-    cells = [HEADS, *(_cells(row, ours, measured["machine"]["matrix_rate"]) for row in rows.values())]
+    cells = [
+        HEADS,
+        *(_cells(row, ours, measured["machine"]["matrix_rate"]) for row in rows.values()),
+    ]
     notes = []
     if any(row.disturbed for row in rows.values()):
-        notes.append("\\* other processes used the processor in one of its runs, and again when it was repeated")
+        notes.append(
+            "\\* other processes used the processor in one of its runs, and again when it was "
+            "repeated"
+        )
     if ours is not None:
         notes += [note for row in rows.values() if (note := _parameter_note(row, ours))]
     return "\n".join([f"## {shape}", "", table(cells), *(["", *notes] if notes else [])])
@@ -107,19 +115,31 @@ def _cells(row: Row, ours: Row | None, matrix_rate: dict[str, float]) -> tuple[s
 
 def _parameter_note(row: Row, ours: Row) -> str | None:
     difference = row.runs[-1]["params"] / ours.runs[-1]["params"] - 1
-    return f"{row.system.label}: {difference:+.1%} parameters beside Regard" if abs(difference) > ALIKE else None
+    return (
+        f"{row.system.label}: {difference:+.1%} parameters beside Regard"
+        if abs(difference) > ALIKE
+        else None
+    )
 
 
 def _failures(measured: Measured) -> str:
     """Return each system that failed at a shape, with its last error message."""
-    failed = {(run["system"], run["shape"]): run["error"] for run in measured["runs"] if "error" in run}
-    return "\n\n".join(f"{system} at {shape} failed:\n{error}" for (system, shape), error in failed.items())
+    failed = {
+        (run["system"], run["shape"]): run["error"] for run in measured["runs"] if "error" in run
+    }
+    return "\n\n".join(
+        f"{system} at {shape} failed:\n{error}" for (system, shape), error in failed.items()
+    )
 
 
 def _ratios(measured: Measured) -> str:
-    """Return Regard's speed over the fastest peer's; at base in float32, and apart over transformers in bfloat16."""
+    """Return Regard's speed over the fastest peer's; at base in float32, and apart over
+    transformers in bfloat16.
+    """
     tiny, base, gru = (_rows(measured, shape) for shape in ("tiny", "base", "gru"))
-    single = {name: row for name, row in base.items() if row.system.precision == "float32" or name == OURS}
+    single = {
+        name: row for name, row in base.items() if row.system.precision == "float32" or name == OURS
+    }
     half = {name: row for name, row in base.items() if name in (OURS, "hf-bfloat16")}
     return (
         f"Regard / transformers in bfloat16, base: {_ratio(half)}\n"

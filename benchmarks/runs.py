@@ -1,4 +1,6 @@
-"""Runs of the benchmarks, each in a process of its own, repeated if other processes disturbed it."""
+"""Runs of the benchmarks, each in a process of its own, repeated if other processes disturbed
+it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,13 @@ Run = dict[str, Any]
 
 
 def run_adapter(
-    module: str, peer: str | None, options: dict[str, Any], log: Path, threads: int, timeout: float, path: Path = ROOT
+    module: str,
+    peer: str | None,
+    options: dict[str, Any],
+    log: Path,
+    threads: int,
+    timeout: float,
+    path: Path = ROOT,
 ) -> Run:
     """Run one adapter and return its result or, if it failed, the last lines of its output.
 
@@ -56,7 +64,9 @@ def run_adapter(
     command = [sys.executable if peer is None else str(python_of(peer)), "-m", module]
     command += [f"--{key}={value}" for key, value in options.items() if value is not None]
     with log.open("w") as output:
-        status = _run_alone(command, output, _environ(threads, path if peer is None else None), timeout)
+        status = _run_alone(
+            command, output, _environ(threads, path if peer is None else None), timeout
+        )
     lines = log.read_text(errors="replace").splitlines()
     results = [line.partition("RESULT ")[2] for line in lines if "RESULT {" in line]
     if not results:
@@ -67,7 +77,9 @@ def run_adapter(
 
 
 def quiet(measure: Callable[[], Run], line: Callable[[Run], str]) -> Run:
-    """Measure, and once more if other processes used the processor; return the less disturbed run."""
+    """Measure, and once more if other processes used the processor; return the less disturbed
+    run.
+    """
     run = measure()
     if not run.get("disturbed"):
         return run
@@ -86,7 +98,8 @@ def in_rounds(
     measure: Callable[[str], Run],
     line: Callable[[Run], str],
 ) -> None:
-    """Measure all systems in the number of rounds that the settings in `measured` give, every other round in reverse.
+    """Measure all systems in the number of rounds that the settings in `measured` give, every other
+    round in reverse.
 
     Each run is printed and written as it ends.
     """
@@ -109,12 +122,16 @@ def matrix_rates(threads: int) -> Run:
 
     def measure() -> Run:
         command = [sys.executable, "machine.py", str(threads)]
-        process = subprocess.run(command, cwd=HERE, env=_environ(threads), check=True, stdout=subprocess.PIPE)
+        process = subprocess.run(
+            command, cwd=HERE, env=_environ(threads), check=True, stdout=subprocess.PIPE
+        )
         rates: Run = json.loads(process.stdout)
         return {**rates, "disturbed": _disturbed(rates)}
 
     def line(run: Run) -> str:
-        return ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in run["matrix_rate"].items()) + noise(run)
+        return ", ".join(
+            f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in run["matrix_rate"].items()
+        ) + noise(run)
 
     print(f"matrix products on {threads} threads: ", end="", flush=True)
     run = quiet(measure, line)
@@ -123,7 +140,9 @@ def matrix_rates(threads: int) -> Run:
 
 
 def environments(peers: Iterable[str]) -> dict[str, str]:
-    """Make missing environments of peers; return the peers without one in the end, with the reason."""
+    """Make missing environments of peers; return the peers without one in the end, with the
+    reason.
+    """
     broken = {}
     for peer in sorted(set(peers)):
         try:
@@ -168,7 +187,9 @@ def names(known: Iterable[str]) -> Callable[[str], list[str]]:
         chosen = [name.strip() for name in text.split(",") if name.strip()]
         unknown = [name for name in chosen if name not in known]
         if unknown or not chosen:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(known)}")
+            raise argparse.ArgumentTypeError(
+                f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(known)}"
+            )
         return [name for name in known if name in chosen]
 
     return read
@@ -177,13 +198,18 @@ def names(known: Iterable[str]) -> Callable[[str], list[str]]:
 def table(cells: Sequence[Sequence[str]]) -> str:
     """Format rows of cells as a Markdown table; the first row is the header."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
+        for line in cells
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 
 
 def ends_tidily(main: Callable[[], int]) -> int:
-    """Return the exit status of `main`; SIGTERM and SIGHUP unwind it through `finally` as Ctrl-C does."""
+    """Return the exit status of `main`; SIGTERM and SIGHUP unwind it through `finally` as Ctrl-C
+    does.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
@@ -196,7 +222,13 @@ def ends_tidily(main: Callable[[], int]) -> int:
 def _run_alone(command: list[str], output: Any, environ: dict[str, str], timeout: float) -> str:
     """Run a command in a process group of its own, which is killed however this ends."""
     process = subprocess.Popen(
-        command, cwd=HERE, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        command,
+        cwd=HERE,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
     )
     try:
         return f"exit status {process.wait(timeout)}"
@@ -209,10 +241,17 @@ def _run_alone(command: list[str], output: Any, environ: dict[str, str], timeout
 
 
 def _environ(threads: int, path: Path | None = None) -> dict[str, str]:
-    """Return the environment variables of a run: its threads, no accelerator, no network, no warnings in the log."""
+    """Return the environment variables of a run: its threads, no accelerator, no network, no
+    warnings in the log.
+    """
     dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     count = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    others = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
+    others = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONWARNINGS": "ignore",
+        "PYTHONUNBUFFERED": "1",
+    }
     inherited = {key: value for key, value in os.environ.items() if key not in dropped}
     return {**inherited, **count, **others, **({"PYTHONPATH": str(path)} if path else {})}
 

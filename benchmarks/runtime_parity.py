@@ -1,10 +1,13 @@
-"""Compare runtime files with the runs they come from, on real sentences: tokens, scores, attention, levels.
+"""Compare runtime files with the runs they come from, on real sentences: tokens, scores, attention,
+levels.
 
-    python benchmarks/runtime_parity.py RUN... --lines val.en [--sentences 1000] [--levels avx2,avx512vnni]
+    python benchmarks/runtime_parity.py RUN... --lines val.en [--sentences 1000] [--levels
+    avx2,avx512vnni]
 
-For each run, precision and beam it prints how many sentences have the same tokens as those of `Translator`, by the
-model itself in float32 (PyTorch) and by the native engine in int8; of float32 files also the largest difference of
-the winners' attention. With `--levels`, the same file is translated at these levels too, each in a process of its own.
+For each run, precision and beam it prints how many sentences have the same tokens as those of
+`Translator`, by the model itself in float32 (PyTorch) and by the native engine in int8; of float32
+files also the largest difference of the winners' attention. With `--levels`, the same file is
+translated at these levels too, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ def main() -> None:
                 _compare(run, precision, file, lines, options)
 
 
-def _compare(run: Path, precision: Any, file: Path, lines: list[str], options: argparse.Namespace) -> None:
+def _compare(
+    run: Path, precision: Any, file: Path, lines: list[str], options: argparse.Namespace
+) -> None:
     from regard.interchange.runtime import export
     from regard.pipeline import RuntimeTranslator, load_translator
 
@@ -60,7 +65,10 @@ def _compare(run: Path, precision: Any, file: Path, lines: list[str], options: a
             for line, (a, b) in zip(lines, pairs, strict=True)
             if a.tokens != b.tokens
         ]
-        text = f"{run.name} {precision} beam {beam}: {len(same)} of {len(lines)} equal, scores within {score:.1e}"
+        text = (
+            f"{run.name} {precision} beam {beam}: {len(same)} of {len(lines)} equal, scores within "
+            f"{score:.1e}"
+        )
         if others:
             text += f"; of the others, score and forced score within {max(others):.1e}"
         if readings:
@@ -71,29 +79,59 @@ def _compare(run: Path, precision: Any, file: Path, lines: list[str], options: a
 
 
 def translator_score(translator: Any, line: str, result: Any) -> float:
-    """Return the score of a runtime's output by forced decoding of the model, over the length penalty."""
+    """Return the score of a runtime's output by forced decoding of the model, over the length
+    penalty.
+    """
     from regard.search import LengthPenalty
 
     ids = translator.tokenizer.target.ids(result.tokens)
-    return translator.score(line, ids) / LengthPenalty(translator.settings.search.length_penalty)(len(ids) + 1)
+    return translator.score(line, ids) / LengthPenalty(translator.settings.search.length_penalty)(
+        len(ids) + 1
+    )
 
 
 def _attention(actual: Any, expected: Any) -> float:
     weights = expected.readings.weights
-    return max((float(np.abs(actual.readings.weights[name] - weights[name]).max()) for name in weights), default=0.0)
+    return max(
+        (float(np.abs(actual.readings.weights[name] - weights[name]).max()) for name in weights),
+        default=0.0,
+    )
 
 
-def _at_level(level: str, file: Path, beam: int, actual: list[Any], options: argparse.Namespace) -> None:
-    """Translate the same file in a process at another level, and count the sentences that are equal."""
-    command = [sys.executable, __file__, "--file", str(file), "--lines", str(options.lines), "--beam", str(beam)]
+def _at_level(
+    level: str, file: Path, beam: int, actual: list[Any], options: argparse.Namespace
+) -> None:
+    """Translate the same file in a process at another level, and count the sentences that are
+    equal.
+    """
+    command = [
+        sys.executable,
+        __file__,
+        "--file",
+        str(file),
+        "--lines",
+        str(options.lines),
+        "--beam",
+        str(beam),
+    ]
     environ = os.environ | {"REGARD_LEVEL": level}
     done = subprocess.run(
-        [*command, "--sentences", str(options.sentences)], env=environ, check=True, capture_output=True, text=True
+        [*command, "--sentences", str(options.sentences)],
+        env=environ,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     texts, scores, name = json.loads(done.stdout)
     same = sum(text == result.text for text, result in zip(texts, actual, strict=True))
-    close = max((abs(s - r.score) for s, t, r in zip(scores, texts, actual, strict=True) if t == r.text), default=0.0)
-    print(f"  at level {name}: {same} of {len(texts)} equal, their scores within {close:.1e}", flush=True)
+    close = max(
+        (abs(s - r.score) for s, t, r in zip(scores, texts, actual, strict=True) if t == r.text),
+        default=0.0,
+    )
+    print(
+        f"  at level {name}: {same} of {len(texts)} equal, their scores within {close:.1e}",
+        flush=True,
+    )
 
 
 def _translated(options: argparse.Namespace) -> tuple[list[str], list[float], str]:

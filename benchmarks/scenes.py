@@ -69,17 +69,24 @@ def start(name: str) -> Options:
 
 
 def random_captioned_images(count: int) -> tuple[Any, list[list[list[int]]]]:
-    """Return pixels (count, Y, X, 3) in bytes, and the captions of each image as token ids, ends included."""
+    """Return pixels (count, Y, X, 3) in bytes, and the captions of each image as token ids, ends
+    included.
+    """
     import numpy as np
 
     generator = np.random.default_rng(1)
     pixels = generator.integers(0, 256, (count, SIDE, SIDE, 3), dtype=np.uint8)
     lengths = generator.integers(SHORTEST, LONGEST + 1, (count, CAPTIONS))
-    return pixels, [[[*generator.integers(FIRST, VOCABULARY, n - 1).tolist(), END] for n in row] for row in lengths]
+    return pixels, [
+        [[*generator.integers(FIRST, VOCABULARY, n - 1).tolist(), END] for n in row]
+        for row in lengths
+    ]
 
 
 class Recorder:
-    """Counts updates, reports the figures and ends the process when warm-up and measurement are over."""
+    """Counts updates, reports the figures and ends the process when warm-up and measurement are
+    over.
+    """
 
     def __init__(self, options: Options, weights: int) -> None:
         self.options, self.weights = options, weights
@@ -93,7 +100,10 @@ class Recorder:
         if self._boundaries == self.options.warmup:
             self._since, self._clock = time.perf_counter(), clock()
             self._images = self._tokens = self._updates = 0
-        elif self._boundaries > self.options.warmup and time.perf_counter() - self._since >= self.options.seconds:
+        elif (
+            self._boundaries > self.options.warmup
+            and time.perf_counter() - self._since >= self.options.seconds
+        ):
             self._finish(time.perf_counter() - self._since)
         self._boundaries += 1
 
@@ -106,14 +116,27 @@ class Recorder:
         )
 
     def _finish(self, seconds: float) -> NoReturn:
-        report(self._images / seconds, self._tokens / seconds, self._clock, updates=self._updates, weights=self.weights)
+        report(
+            self._images / seconds,
+            self._tokens / seconds,
+            self._clock,
+            updates=self._updates,
+            weights=self.weights,
+        )
 
 
 def report(images: float, tokens: float, before: Any, **others_: Any) -> NoReturn:
     """Print the figures, and end the process at once with all its threads."""
     from machine import clock, others, peak_memory
 
-    speeds = {"images_s": round(images, 2), "tokens_s": round(tokens, 1), "peak_rss_mb": peak_memory()}
-    print("RESULT " + json.dumps({**speeds, "other_cores": others(before, clock()), **others_}), flush=True)
+    speeds = {
+        "images_s": round(images, 2),
+        "tokens_s": round(tokens, 1),
+        "peak_rss_mb": peak_memory(),
+    }
+    print(
+        "RESULT " + json.dumps({**speeds, "other_cores": others(before, clock()), **others_}),
+        flush=True,
+    )
     sys.stdout.flush()
     os._exit(0)

@@ -33,7 +33,9 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run", nargs="?", type=Path)
     parser.add_argument("--source")
     parser.add_argument("--reference")
@@ -41,7 +43,9 @@ def main() -> None:
     torch.set_num_threads(1)
     print("| sentences | beams | µs of processor time a step |\n|---|---|---|")
     for sentences, beams in ((1, 1), (64, 1), (1, 5), (64, 5)):
-        print(f"| {sentences} | {beams} | {min(step_cost(sentences, beams) for _ in range(5)):.0f} |")
+        print(
+            f"| {sentences} | {beams} | {min(step_cost(sentences, beams) for _ in range(5)):.0f} |"
+        )
     if options.run is not None:
         compare(load(options.run), read_lines(options.source), read_lines(options.reference))
 
@@ -59,9 +63,13 @@ def step_cost(sentences: int, beams: int) -> float:
 
     def candidates(rows: int) -> StepCandidates:
         log_probs = -np.sort(rng.random((rows, k)).astype(np.float32), 1)
-        return StepCandidates(log_probs, rng.integers(4, VOCABULARY, (rows, k)), np.full(rows, -9, np.float32))
+        return StepCandidates(
+            log_probs, rng.integers(4, VOCABULARY, (rows, k)), np.full(rows, -9, np.float32)
+        )
 
-    initial = Beams.initial([Task(id, 10 * STEPS) for id in range(sentences)], SearchSettings(beam=beams))
+    initial = Beams.initial(
+        [Task(id, 10 * STEPS) for id in range(sentences)], SearchSettings(beam=beams)
+    )
     started = initial.advance(candidates(sentences)).beams
     steps = [candidates(sentences * beams) for _ in range(20)]
 
@@ -89,10 +97,16 @@ def compare(translator: Translator, sources: list[str], references: list[str]) -
     for name, search in ways.items():
         texts: list[str] = []
         spent = seconds(
-            lambda search=search, texts=texts: texts.extend(t.text for t in translator.translate(sources, **search))
+            lambda search=search, texts=texts: texts.extend(
+                t.text for t in translator.translate(sources, **search)
+            )
         )  # type: ignore[misc]
         scores = chrf_and_bleu(texts, references)
-        print(f"| {name} | {len(sources) / spent:.1f} | {scores['bleu']:.1f} | {scores['chrf']:.1f} |", flush=True)
+        print(
+            f"| {name} | {len(sources) / spent:.1f} | {scores['bleu']:.1f} | {scores['chrf']:.1f} "
+            "|",
+            flush=True,
+        )
         if "constraints" in search:
             held = sum(
                 all(f" {term} " in f" {text} " for term in own.terms)
@@ -107,7 +121,9 @@ def missing_terms(texts: list[str], references: list[str]) -> list[Constraints]:
         [word for word in reference.split() if word.isalpha() and word not in text.split()]
         for text, reference in zip(texts, references, strict=True)
     ]
-    return [Constraints(terms=(max(words, key=len),)) if words else Constraints() for words in missing]
+    return [
+        Constraints(terms=(max(words, key=len),)) if words else Constraints() for words in missing
+    ]
 
 
 if __name__ == "__main__":

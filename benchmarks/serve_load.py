@@ -1,21 +1,25 @@
-"""Load the server of this version, and of another in turns with it; compare both with their offline translation.
+"""Load the server of this version, and of another in turns with it; compare both with their offline
+translation.
 
-`python benchmarks/serve_load.py MODEL.regard --source FILE --languages en,de [--base FOLDER] [--minutes 10]` starts
-`regard serve` from this checkout, and from the one at `--base`, over the same runtime file. In each of `--turns` both
-are measured, one after the other, and the other one first in the next turn:
+`python benchmarks/serve_load.py MODEL.regard --source FILE --languages en,de [--base FOLDER]
+[--minutes 10]` starts `regard serve` from this checkout, and from the one at `--base`, over the
+same runtime file. In each of `--turns` both are measured, one after the other, and the other one
+first in the next turn:
 
 - *offline*: all lines again and again, greedily, in a process of that version without a server
-- *load*: 64 clients send requests of ten sentences to /v1/translate, each as soon as the last was answered. Each answer
-  is compared with offline output; lines of several sentences, which a server divides, are left out. The share of
-  offline throughput is that of sentences in a second of processor time.
+- *load*: 64 clients send requests of ten sentences to /v1/translate, each as soon as the last was
+  answered. Each answer is compared with offline output; lines of several sentences, which a server
+  divides, are left out. The share of offline throughput is that of sentences in a second of
+  processor time.
 - *short calls*: one client sends one sentence after the other to /translate on one connection
-- *beside* (`--beside SECONDS`): four clients send short calls while two others send 1 MB of HTML, and two ask for ten
-  hypotheses with attention
+- *beside* (`--beside SECONDS`): four clients send short calls while two others send 1 MB of HTML,
+  and two ask for ten hypotheses with attention
 
-Before, each version is started `--starts` times, until /ready answers 200. Processor time and memory are those of the
-server's process with all its descendants; shared pages count once for each in resident memory, and once in all in the
-proportional one. The last line is JSON, and logs are kept in .work/. A model that is hardly trained has to be given
-targets of a natural length by the search settings in its file.
+Before, each version is started `--starts` times, until /ready answers 200. Processor time and
+memory are those of the server's process with all its descendants; shared pages count once for each
+in resident memory, and once in all in the proportional one. The last line is JSON, and logs are
+kept in .work/. A model that is hardly trained has to be given targets of a natural length by the
+search settings in its file.
 """
 
 from __future__ import annotations
@@ -87,7 +91,9 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=lambda path: Path(path).resolve())
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--languages", default="ko,en", help="of the model")
@@ -102,20 +108,31 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--offline-seconds", type=float, default=10, help="in each turn")
     parser.add_argument("--short-calls", type=int, default=500, help="in each turn")
     parser.add_argument(
-        "--beside", type=float, default=0, help="seconds of short calls beside large ones, in each turn"
+        "--beside",
+        type=float,
+        default=0,
+        help="seconds of short calls beside large ones, in each turn",
     )
     parser.add_argument("--starts", type=int, default=5)
-    parser.add_argument("--offline", action="store_true", help="only translate offline, and print what came of it")
+    parser.add_argument(
+        "--offline", action="store_true", help="only translate offline, and print what came of it"
+    )
     return parser.parse_args()
 
 
 def _offline(options: argparse.Namespace) -> Values:
-    """Translate all lines again and again, in this process; return what lines became, and the speed."""
+    """Translate all lines again and again, in this process; return what lines became, and the
+    speed.
+    """
     import regard
     from regard.data.sentences import split_text
 
     warnings.simplefilter("ignore")  # a model that is hardly trained repeats words
-    lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
+    lines = [
+        line
+        for line in options.source.read_text("utf-8").split("\n")
+        if len(split_text(line).lines) == 1
+    ]
     lines = lines[: options.lines]
     translator = regard.load(options.model)
     translations = [translation.text for translation in translator.translate(lines, beam=1)]
@@ -187,18 +204,27 @@ class Client:
     """A client with one connection, which it opens again if it was closed."""
 
     def __init__(self, port: int, calls: Calls) -> None:
-        self._connection, self._calls = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE), calls
+        self._connection, self._calls = (
+            http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE),
+            calls,
+        )
 
     def post(self, path: str, values: Values, right: Callable[[Values], list[bool]]) -> None:
-        """Send a request, count what became of it, and wait as long as an overloaded server says."""
+        """Send a request, count what became of it, and wait as long as an overloaded server
+        says.
+        """
         calls, started = self._calls, time.perf_counter()
         try:
-            self._connection.request("POST", path, json.dumps(values), {"Content-Type": "application/json"})
+            self._connection.request(
+                "POST", path, json.dumps(values), {"Content-Type": "application/json"}
+            )
             answer = self._connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException) as problem:
             print(
-                f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}", file=sys.stderr, flush=True
+                f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}",
+                file=sys.stderr,
+                flush=True,
             )
             self._connection.close()
             with calls.lock:
@@ -233,7 +259,12 @@ class Version:
         self.start_seconds, self.idle, self.last = 0.0, (0.0, 0.0), ""
         self.offline, self.served = Speed(), Speed()
         self.load, self.short, self.beside, self.large = Calls(), Calls(), Calls(), Calls()
-        self.calls = {"load": self.load, "short": self.short, "beside": self.beside, "large": self.large}
+        self.calls = {
+            "load": self.load,
+            "short": self.short,
+            "beside": self.beside,
+            "large": self.large,
+        }
         self.short_processor, self.client_processor = list[float](), list[float]()
         self.expected, self.short_expected = dict[str, str](), dict[str, str]()
         self.environment = {**os.environ, "PYTHONPATH": str(folder)}
@@ -244,7 +275,15 @@ class Version:
         """Run the server, once it is ready, as long as the block runs."""
         WORK.mkdir(exist_ok=True)
         options, log = self.options, WORK / f"serve_load_{self.name}.log"
-        command = [sys.executable, "-m", "regard", "serve", str(options.model), "--port=0", "--char-limit=0"]
+        command = [
+            sys.executable,
+            "-m",
+            "regard",
+            "serve",
+            str(options.model),
+            "--port=0",
+            "--char-limit=0",
+        ]
         command += [
             f"--languages={options.languages}",
             f"--threads={options.threads}",
@@ -252,10 +291,16 @@ class Version:
         ]
         with log.open("w", encoding="utf-8") as output:
             began = time.perf_counter()
-            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=output, stderr=output)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=output, stderr=output
+            )
         try:
             self.process = process.pid
-            while not (match := re.search(r"listening at http://127\.0\.0\.1:(\d+)", log.read_text("utf-8"))):
+            while not (
+                match := re.search(
+                    r"listening at http://127\.0\.0\.1:(\d+)", log.read_text("utf-8")
+                )
+            ):
                 if process.poll() is not None or time.perf_counter() - began > PATIENCE:
                     sys.exit(f"{self.name} does not start:\n{log.read_text('utf-8')}")
                 time.sleep(0.002)
@@ -280,33 +325,49 @@ class Version:
         if options.beside:
             self._send_beside(options.beside)
         self.last = (
-            f"{served.per_processor_second / offline.per_processor_second:.3f} of offline, a short call "
-            f"{self.short_processor[-1]:.2f} ms of processor time, {self.memories[-1]:.0f} MB"
+            f"{served.per_processor_second / offline.per_processor_second:.3f} of offline, a short "
+            f"call {self.short_processor[-1]:.2f} ms of processor time, {self.memories[-1]:.0f} MB"
         )
 
     def _translate_offline(self) -> Speed:
         options = self.options
-        command = [sys.executable, str(HERE), str(options.model), "--offline", f"--source={options.source.resolve()}"]
+        command = [
+            sys.executable,
+            str(HERE),
+            str(options.model),
+            "--offline",
+            f"--source={options.source.resolve()}",
+        ]
         command += [f"--lines={options.lines}", f"--offline-seconds={options.offline_seconds}"]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, check=True
+        )
         values = json.loads(done.stdout)
         self.expected = values.pop("translations")
         return self.offline.add(Speed(**values))
 
     def _send_short_calls(self, count: int) -> None:
-        """Send one sentence after the other on one connection; what they become is the measure of those beside."""
+        """Send one sentence after the other on one connection; what they become is the measure of
+        those beside.
+        """
         client, lines = Client(self.port, self.short), list(self.expected)
 
         used, own = self.processor(), time.process_time()
         for number in range(count):
             line = lines[number % len(lines)]
-            client.post("/translate", self._short_request(line), functools.partial(self._compare_short, line))
+            client.post(
+                "/translate",
+                self._short_request(line),
+                functools.partial(self._compare_short, line),
+            )
         self.short_processor.append(1000 * (self.processor() - used) / count)
         self.client_processor.append(1000 * (time.process_time() - own) / count)
         client.close()
 
     def _load(self, seconds: float) -> Speed:
-        """Let the clients send requests of several sentences; the times of the first seconds do not count."""
+        """Let the clients send requests of several sentences; the times of the first seconds do not
+        count.
+        """
         stop, lines, calls = threading.Event(), list(self.expected), self.load
 
         def use(seed: int) -> None:
@@ -314,7 +375,11 @@ class Version:
             while not stop.is_set():
                 texts = chance.sample(lines, self.options.sentences)
                 expected = [self.expected[text] for text in texts]
-                client.post("/v1/translate", self._request(texts, beam=1), functools.partial(_compare, expected))
+                client.post(
+                    "/v1/translate",
+                    self._request(texts, beam=1),
+                    functools.partial(_compare, expected),
+                )
             client.close()
 
         first = len(calls.seconds)
@@ -324,11 +389,15 @@ class Version:
                 del calls.seconds[first:]
             began, used, sentences = time.perf_counter(), self.processor(), calls.sentences
             time.sleep(seconds)
-            speed = Speed(calls.sentences - sentences, time.perf_counter() - began, self.processor() - used)
+            speed = Speed(
+                calls.sentences - sentences, time.perf_counter() - began, self.processor() - used
+            )
         return self.served.add(speed)
 
     def _send_beside(self, seconds: float) -> None:
-        """Send short calls while others send a large page, and ask for many hypotheses with attention."""
+        """Send short calls while others send a large page, and ask for many hypotheses with
+        attention.
+        """
         stop, lines = threading.Event(), list(self.short_expected)
         page = self._request(_page(lines), format="html")
         many = self._request(" ".join(lines[:5]), nbest=10, beam=10, attention="all")
@@ -337,7 +406,11 @@ class Version:
             chance, client = random.Random(seed), Client(self.port, self.beside)
             while not stop.wait(PAUSE):
                 line = chance.choice(lines)
-                client.post("/translate", self._short_request(line), functools.partial(self._compare_short, line))
+                client.post(
+                    "/translate",
+                    self._short_request(line),
+                    functools.partial(self._compare_short, line),
+                )
             client.close()
 
         def use_large(values: Values) -> None:
@@ -353,7 +426,10 @@ class Version:
 
     def _compare_short(self, line: str, answer: Values) -> list[bool]:
         """Compare an answer with the first one for this line."""
-        return [self.short_expected.setdefault(line, answer["translatedText"]) == answer["translatedText"]]
+        return [
+            self.short_expected.setdefault(line, answer["translatedText"])
+            == answer["translatedText"]
+        ]
 
     def _request(self, text: str | list[str], **more: object) -> Values:
         return {"model": self.options.model.stem, "text": text, **more}
@@ -375,7 +451,12 @@ class Version:
         ticks = 0
         for number in self.processes():
             with contextlib.suppress(OSError):
-                ticks += sum(map(int, Path(f"/proc/{number}/stat").read_text().rsplit(") ", 1)[1].split()[11:15]))
+                ticks += sum(
+                    map(
+                        int,
+                        Path(f"/proc/{number}/stat").read_text().rsplit(") ", 1)[1].split()[11:15],
+                    )
+                )
         return ticks / TICKS
 
     def memory(self) -> tuple[float, float]:
@@ -385,7 +466,11 @@ class Version:
             with contextlib.suppress(OSError):
                 texts.append(Path(f"/proc/{number}/smaps_rollup").read_text())
         resident, proportional = (
-            sum(int(size) for text in texts for size in re.findall(rf"^{name}: +(\d+) kB", text, re.MULTILINE))
+            sum(
+                int(size)
+                for text in texts
+                for size in re.findall(rf"^{name}: +(\d+) kB", text, re.MULTILINE)
+            )
             for name in ("Rss", "Pss")
         )
         return resident * 1024 / 1e6, proportional * 1024 / 1e6
@@ -395,7 +480,8 @@ class Version:
         values = {
             "offline sentences per processor second": self.offline.per_processor_second,
             "served sentences per processor second": self.served.per_processor_second,
-            "share of offline throughput": self.served.per_processor_second / self.offline.per_processor_second,
+            "share of offline throughput": self.served.per_processor_second
+            / self.offline.per_processor_second,
             "served sentences per second": self.served.sentences / self.served.seconds,
             "seconds to ready": median(self.starts),
             "MB after the start": self.idle[0],

@@ -33,7 +33,9 @@ class Peer:
     """Peculiarities of installing one peer."""
 
     imports: str  # the module that must be importable in the end
-    built_first: tuple[str, ...] = ()  # built from source before torch is installed, at the pinned versions
+    built_first: tuple[
+        str, ...
+    ] = ()  # built from source before torch is installed, at the pinned versions
     building: tuple[str, ...] = ()  # packages needed to build them
     stubs: tuple[str, ...] = ()  # modules imported at start and unused by all measured code
 
@@ -41,12 +43,16 @@ class Peer:
 PEERS = {
     "hf": Peer("transformers"),
     "ctranslate2": Peer("ctranslate2"),  # without torch, which it imports where there is one
-    # Optional transforms import these, and every transform is imported at start; fasttext would have to be compiled.
+    # Optional transforms import these, and every transform is imported at start; fasttext would
+    # have to be compiled.
     "opennmt": Peer("onmt.bin.train", stubs=("fasttext", "spacy")),
     "eole": Peer("eole.bin.main", stubs=("fasttext",)),
     "joeynmt": Peer("joeynmt.training"),
-    # Its archive lacks the source of an extension that is built only if torch is installed, and that nothing needs.
-    "fairseq": Peer("numpy", built_first=("fairseq",), building=("cython", "numpy", "setuptools", "wheel")),
+    # Its archive lacks the source of an extension that is built only if torch is installed, and
+    # that nothing needs.
+    "fairseq": Peer(
+        "numpy", built_first=("fairseq",), building=("cython", "numpy", "setuptools", "wheel")
+    ),
 }
 
 
@@ -56,7 +62,9 @@ def python_of(name: str) -> Path:
 
 
 def make(name: str) -> bool:
-    """Make the environment of a peer, unless it exists with the same pins. Return whether it was made."""
+    """Make the environment of a peer, unless it exists with the same pins. Return whether it was
+    made.
+    """
     stamp, recipe = ENVIRONMENTS / name / "ready", _recipe(name)
     if stamp.is_file() and stamp.read_text() == recipe:
         return False
@@ -75,7 +83,8 @@ def _interpreter(name: str) -> str:
     interpreter = shutil.which(f"python{version}")
     if interpreter is None:
         raise SetupError(
-            f"{name}: the pins are for Python {version}; install python{version}, which is not on the PATH"
+            f"{name}: the pins are for Python {version}; install python{version}, which is not on "
+            "the PATH"
         )
     return interpreter
 
@@ -88,7 +97,8 @@ def _install(name: str, peer: Peer) -> None:
     if TORCH in pins.read_text().splitlines():
         # With exactly this requirement, and first: any other installs gigabytes of CUDA libraries.
         _pip(name, "-c", str(pins), TORCH)
-    # The pins are complete, so nothing is resolved: several peers declare versions of torch that they do not need.
+    # The pins are complete, so nothing is resolved: several peers declare versions of torch that
+    # they do not need.
     _pip(name, "--no-deps", "-r", str(pins))
     packages = next((ENVIRONMENTS / name / "lib").glob("python*/site-packages"))
     for stub in peer.stubs:
@@ -104,9 +114,13 @@ def _pip(name: str, *words: str) -> None:
 
 
 def _run(name: str, command: list[str]) -> None:
-    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE)
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE
+    )
     if process.returncode:
-        last = [line for line in process.stdout.splitlines() if not line.startswith("WARNING")][-LINES_SHOWN:]
+        last = [line for line in process.stdout.splitlines() if not line.startswith("WARNING")][
+            -LINES_SHOWN:
+        ]
         raise SetupError("\n    ".join([f"{name}: this failed: {' '.join(command)}", *last]))
 
 
@@ -118,8 +132,12 @@ def _recipe(name: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the named environments; return 1 if one could not be made, after trying all."""
-    parser = argparse.ArgumentParser(description="Make the environments of the systems Regard is compared with.")
-    parser.add_argument("peers", nargs="*", metavar="PEER", help=f"of {', '.join(PEERS)}; all if none is named")
+    parser = argparse.ArgumentParser(
+        description="Make the environments of the systems Regard is compared with."
+    )
+    parser.add_argument(
+        "peers", nargs="*", metavar="PEER", help=f"of {', '.join(PEERS)}; all if none is named"
+    )
     names = parser.parse_args(arguments).peers or list(PEERS)
     if unknown := [name for name in names if name not in PEERS]:
         parser.error(f"no peer is called {' or '.join(unknown)}; there are {', '.join(PEERS)}")

@@ -27,8 +27,12 @@ class Shape:
 
 
 SHAPES = {
-    "tiny": Shape("transformer", layers=4, size=128, feedforward=256, heads=4, dropout=0.3, warmup=5),
-    "base": Shape("transformer", layers=6, size=512, feedforward=2048, heads=8, dropout=0.1, warmup=2),
+    "tiny": Shape(
+        "transformer", layers=4, size=128, feedforward=256, heads=4, dropout=0.3, warmup=5
+    ),
+    "base": Shape(
+        "transformer", layers=6, size=512, feedforward=2048, heads=8, dropout=0.1, warmup=2
+    ),
     # A bidirectional encoder of 2 x 256; embeddings, decoder and additive attention of 512.
     "gru": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.2, warmup=3),
 }
@@ -37,21 +41,31 @@ LINEAGE = {
     "rnn": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
     "rnn-bahdanau": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
     "rnn-luong": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
-    "conv": Shape("convolutional", layers=4, size=256, feedforward=0, heads=1, dropout=0.2, warmup=2),
+    "conv": Shape(
+        "convolutional", layers=4, size=256, feedforward=0, heads=1, dropout=0.2, warmup=2
+    ),
 }
-"""Regard's presets of these names, which `lineage.py` compares with the same models in plain PyTorch."""
+"""Regard's presets of these names, which `lineage.py` compares with the same models in plain
+PyTorch.
+"""
 
 
 def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> float | None:
-    """Return the arithmetic of training on this many tokens without padding; None if it is not known for the shape.
+    """Return the arithmetic of training on this many tokens without padding; None if it is not
+    known for the shape.
 
-    It counts the products with weight matrices, once forward and twice backward. The products of attention between
-    positions are left out: with sentences of fifteen tokens they are about 2 % at tiny and less at base.
+    It counts the products with weight matrices, once forward and twice backward. The products of
+    attention between positions are left out: with sentences of fifteen tokens they are about 2 % at
+    tiny and less at base.
     """
     d, ff, layers = shape.size, shape.feedforward, shape.layers
-    if shape.kind == "gru":  # three gates of half the size from either end; keys; gates of token, context and state
+    if (
+        shape.kind == "gru"
+    ):  # three gates of half the size from either end; keys; gates of token, context and state
         encoder, memory = 2 * 3 * (d // 2) * (d + d // 2), d * d
-        decoder = 3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY  # then the query and the readout
+        decoder = (
+            3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY
+        )  # then the query and the readout
         return 3 * 2 * (source_tokens * (encoder + memory) + target_tokens * decoder)
     if shape.kind != "transformer":
         return None

@@ -34,4 +34,6 @@ SYSTEMS = {
     "joeynmt": System("JoeyNMT", "joeynmt"),
     "fairseq": System("fairseq", "fairseq", recurrent=False),
 }
-"""In the order of the first round; the next round is reversed, so that no system is always measured first."""
+"""In the order of the first round; the next round is reversed, so that no system is always measured
+first.
+"""

@@ -1,7 +1,8 @@
-"""Measure the decoding speed of Regard and others on this machine: `make bench-translate`, or the options below.
+"""Measure the decoding speed of Regard and others on this machine: `make bench-translate`, or the
+options below.
 
-Every run is a process of its own. The systems take turns in rounds and the median of the rounds counts, so that a
-machine that slows down slows all of them. README.md defines what is measured.
+Every run is a process of its own. The systems take turns in rounds and the median of the rounds
+counts, so that a machine that slows down slows all of them. README.md defines what is measured.
 """
 
 from __future__ import annotations
@@ -19,7 +20,20 @@ from typing import Any, NamedTuple
 
 from models import texts
 from prepare import MissingData, prepare, test_files, training_files
-from runs import ROOT, WORK, Run, ends_tidily, environments, failure, names, noise, quiet, run_adapter, settings, write
+from runs import (
+    ROOT,
+    WORK,
+    Run,
+    ends_tidily,
+    environments,
+    failure,
+    names,
+    noise,
+    quiet,
+    run_adapter,
+    settings,
+    write,
+)
 from shapes import SHAPES
 from translators import FORCED, MODELS, NATURAL, TRANSLATORS, Translator
 from translators_report import RESULTS, report
@@ -60,7 +74,11 @@ def main() -> int:
     measured: dict[str, Any] = {"settings": settings(options), "runs": []}
     for index, cell in enumerate(plan := list(_plan(options)), 1):
         print(f"{index}/{len(plan)}  round {cell.round + 1}, {cell}: ", end="", flush=True)
-        run = bench.measure(cell) if options.once else quiet(lambda cell=cell: bench.measure(cell), _line)
+        run = (
+            bench.measure(cell)
+            if options.once
+            else quiet(lambda cell=cell: bench.measure(cell), _line)
+        )
         print(_line(run), flush=True)
         measured["runs"].append({**cell._asdict(), **run})
         write(measured, RESULTS)
@@ -71,7 +89,9 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace) -> Iterator[Cell]:
-    """Yield the runs in order: forced in every round, natural in the first; every other round in reverse."""
+    """Yield the runs in order: forced in every round, natural in the first; every other round in
+    reverse.
+    """
     for number in range(options.rounds):
         cells = [
             Cell(number, mode, model, beam, name)
@@ -84,7 +104,9 @@ def _plan(options: argparse.Namespace) -> Iterator[Cell]:
         yield from cells if number % 2 == 0 else reversed(cells)
 
 
-def _is_planned(options: argparse.Namespace, number: int, mode: str, model: str, translator: Translator) -> bool:
+def _is_planned(
+    options: argparse.Namespace, number: int, mode: str, model: str, translator: Translator
+) -> bool:
     """Return whether a system runs in this round, mode and model."""
     if model not in translator.models or (translator.rounds or number + 1) <= number:
         return False
@@ -107,9 +129,13 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        absent = [str(path) for path in (*(options.test or ()), *_runs(options)) if not path.exists()]
+        absent = [
+            str(path) for path in (*(options.test or ()), *_runs(options)) if not path.exists()
+        ]
         if absent:
-            raise MissingData(f"{' and '.join(absent)} not found: name existing files and run folders")
+            raise MissingData(
+                f"{' and '.join(absent)} not found: name existing files and run folders"
+            )
         shutil.rmtree(TRANSLATIONS, ignore_errors=True)  # so that no earlier output is scored
         self.data = prepare(training_files(options.data), WORK / "data")
         self.lines = test_files(options.data)[0]
@@ -139,7 +165,9 @@ class Bench:
         return self._run(cell, str(cell), arguments)
 
     def quality(self) -> dict[str, Any]:
-        """Score the outputs at natural length: BLEU, and how often the tokens are those of Regard in float32."""
+        """Score the outputs at natural length: BLEU, and how often the tokens are those of Regard
+        in float32.
+        """
         from sacrebleu.metrics import BLEU
 
         references = self.reference.read_text("utf-8").removesuffix("\n").split("\n")
@@ -149,12 +177,20 @@ class Bench:
                 continue
             ours = _sentences(self._output_file(cell._replace(name="regard-float32")))
             outputs = _sentences(self._output_file(cell))
-            same = sum(a == b for a, b in zip(ours, outputs, strict=False)) / len(outputs) if ours else None
+            same = (
+                sum(a == b for a, b in zip(ours, outputs, strict=False)) / len(outputs)
+                if ours
+                else None
+            )
             bleu = None
             if len(outputs) == len(references[: self.options.sentences]):
                 text = texts(self._folder(cell) / "regard", outputs)
                 bleu = BLEU().corpus_score(text, [references[: self.options.sentences]]).score
-            scores[f"{cell.model} {cell.beam} {cell.name}"] = {"bleu": bleu, "same": same, "sentences": len(outputs)}
+            scores[f"{cell.model} {cell.beam} {cell.name}"] = {
+                "bleu": bleu,
+                "same": same,
+                "sentences": len(outputs),
+            }
         return scores
 
     def _scored(self, cell: Cell) -> bool:
@@ -164,9 +200,13 @@ class Bench:
         return TRANSLATIONS / f"{cell}.txt"
 
     def _folder(self, cell: Cell) -> Path:
-        """Return the folder of Regard's model or, for systems with models of their own, of theirs."""
+        """Return the folder of Regard's model or, for systems with models of their own, of
+        theirs.
+        """
         own = not (cell.translator.natural or cell.name == "spine")
-        return WORK / "models" / (f"{cell.name}-{cell.model}" if own else f"{cell.mode}-{cell.model}")
+        return (
+            WORK / "models" / (f"{cell.name}-{cell.model}" if own else f"{cell.mode}-{cell.model}")
+        )
 
     def _source(self, cell: Cell) -> Path:
         return WORK / "models" / f"{cell.mode}-{cell.model}" / "source.txt"
@@ -191,26 +231,36 @@ class Bench:
         arguments = {"model": cell.model, "data": self.data, "lines": lines, "run": run}
         arguments |= {"folder": self._source(cell).parent, "sentences": self.options.sentences}
         log = WORK / "logs" / f"make-{cell.mode}-{cell.model}.txt"
-        return run_adapter("models", None, arguments, log, self.options.threads, self.options.timeout)
+        return run_adapter(
+            "models", None, arguments, log, self.options.threads, self.options.timeout
+        )
 
     def _make_theirs(self, cell: Cell) -> Run:
         folder = self._folder(cell)
         if (folder / "ready").is_file():
             return {}
         folder.mkdir(parents=True, exist_ok=True)
-        made = self._run(cell, f"make-{cell.name}-{cell.model}", {**self._arguments(cell), "task": "make"})
+        made = self._run(
+            cell, f"make-{cell.name}-{cell.model}", {**self._arguments(cell), "task": "make"}
+        )
         if "error" not in made:
             (folder / "ready").touch()
         return made
 
     def _best_settings(self, cell: Cell) -> Run:
-        """Find CTranslate2's best settings for a model and beam, once, at forced length; return them for all rounds."""
+        """Find CTranslate2's best settings for a model and beam, once, at forced length; return
+        them for all rounds.
+        """
         key = (
-            ("forced", cell.model, cell.beam) if "forced" in self.options.modes else (cell.mode, cell.model, cell.beam)
+            ("forced", cell.model, cell.beam)
+            if "forced" in self.options.modes
+            else (cell.mode, cell.model, cell.beam)
         )
         if key not in self._settings:
             arguments = {**self._arguments(cell._replace(mode=key[0])), "task": "try"}
-            self._settings[key] = self._run(cell, f"try-{key[0]}-{cell.model}-beam{cell.beam}", arguments)
+            self._settings[key] = self._run(
+                cell, f"try-{key[0]}-{cell.model}-beam{cell.beam}", arguments
+            )
         return self._settings[key]
 
     def _arguments(self, cell: Cell) -> dict[str, Any]:
@@ -233,55 +283,98 @@ class Bench:
         log, translator = WORK / "logs" / f"{name}.txt", cell.translator
         path = WORK / "code" / SPINE if cell.name == "spine" else ROOT
         module = f"peers.{translator.adapter}"
-        return run_adapter(module, translator.peer, arguments, log, self.options.threads, self.options.timeout, path)
+        return run_adapter(
+            module,
+            translator.peer,
+            arguments,
+            log,
+            self.options.threads,
+            self.options.timeout,
+            path,
+        )
 
 
 def _check_out(commit: str) -> None:
     """Extract Regard as it was at a commit into .work/code/COMMIT."""
     folder = WORK / "code" / commit
     if not (folder / "regard").is_dir():
-        process = subprocess.run(["git", "archive", commit, "regard"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        process = subprocess.run(
+            ["git", "archive", commit, "regard"], cwd=ROOT, check=True, stdout=subprocess.PIPE
+        )
         with tarfile.open(fileobj=io.BytesIO(process.stdout)) as archive:
             archive.extractall(folder)
 
 
 def _sentences(file: Path) -> list[list[str]]:
     """Read translations as tokens; none if there is no file."""
-    return [line.split() for line in file.read_text("utf-8").split("\n")[:-1]] if file.is_file() else []
+    return (
+        [line.split() for line in file.read_text("utf-8").split("\n")[:-1]]
+        if file.is_file()
+        else []
+    )
 
 
 def _line(run: Run) -> str:
     """Format the result of a run in one line."""
     if "error" in run:
         return failure(run)
-    speed = f"{run['sentences_s']:,.1f} sentences/s of {run['sentences']}, {run['p50_ms']:,.2f} ms alone"
+    speed = (
+        f"{run['sentences_s']:,.1f} sentences/s of {run['sentences']}, {run['p50_ms']:,.2f} ms "
+        "alone"
+    )
     return f"{speed}, {run['peak_rss_mb']:,} MB{noise(run)}"
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the decoding speed of Regard and others on this machine.")
+    parser = argparse.ArgumentParser(
+        description="Measure the decoding speed of Regard and others on this machine."
+    )
     quick = [name for name, translator in TRANSLATORS.items() if translator.quick]
-    parser.add_argument("--data", help="folder with multi30k/ in it (REGARD_DATA, else ../shared/data)")
-    parser.add_argument("--quick", action="store_true", help="one round of tiny and base, Regard and CTranslate2 only")
+    parser.add_argument(
+        "--data", help="folder with multi30k/ in it (REGARD_DATA, else ../shared/data)"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one round of tiny and base, Regard and CTranslate2 only",
+    )
     parser.add_argument("--models", type=names(MODELS), help=",".join(MODELS))
     parser.add_argument("--systems", type=names(TRANSLATORS), help=",".join(TRANSLATORS))
-    parser.add_argument("--beams", type=lambda text: [int(beam) for beam in text.split(",")], default=list(BEAMS))
-    parser.add_argument("--modes", type=names(MODES), help="forced (15 tokens each), natural (needs a run)")
+    parser.add_argument(
+        "--beams", type=lambda text: [int(beam) for beam in text.split(",")], default=list(BEAMS)
+    )
+    parser.add_argument(
+        "--modes", type=names(MODES), help="forced (15 tokens each), natural (needs a run)"
+    )
     for model in MODELS:
         parser.add_argument(
-            f"--run-{model}", type=Path, metavar="RUN", help=f"run folder of a trained {model}, for natural length"
+            f"--run-{model}",
+            type=Path,
+            metavar="RUN",
+            help=f"run folder of a trained {model}, for natural length",
         )
-    parser.add_argument("--test", type=Path, nargs=2, metavar="FILE", help="other sentences and references for runs")
-    parser.add_argument("--rounds", type=int, help="of Regard and CTranslate2 at forced length; the others run once")
+    parser.add_argument(
+        "--test", type=Path, nargs=2, metavar="FILE", help="other sentences and references for runs"
+    )
+    parser.add_argument(
+        "--rounds", type=int, help="of Regard and CTranslate2 at forced length; the others run once"
+    )
     parser.add_argument("--once", action="store_true", help="do not repeat disturbed runs")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument(
-        "--seconds", type=float, default=6, help="slow systems translate as many sentences as take this long"
+        "--seconds",
+        type=float,
+        default=6,
+        help="slow systems translate as many sentences as take this long",
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=900, help="seconds after which a run has failed")
+    parser.add_argument(
+        "--timeout", type=float, default=900, help="seconds after which a run has failed"
+    )
     options = parser.parse_args()
-    options.models = options.models or (list(SHAPES.keys() & MODELS.keys()) if options.quick else list(MODELS))
+    options.models = options.models or (
+        list(SHAPES.keys() & MODELS.keys()) if options.quick else list(MODELS)
+    )
     options.models.sort(key=list(MODELS).index)
     options.systems = options.systems or (quick if options.quick else list(TRANSLATORS))
     options.modes = options.modes or (["forced"] if options.quick else list(MODES))

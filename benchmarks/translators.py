@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 __all__ = ["FORCED", "MODELS", "NATURAL", "TABLES", "TRANSLATORS", "Translator"]
 
 FORCED = 15
-"""Steps of every sentence at forced length: Multi30k's references have 14.3 tokens and an end of sentence."""
+"""Steps of every sentence at forced length: Multi30k's references have 14.3 tokens and an end of
+sentence.
+"""
 
 NATURAL = 60
 """Longest target in tokens at natural length, end of sentence included."""
@@ -44,13 +46,25 @@ class Translator:
 
 def _ours(precision: str, whole: bool = False) -> Translator:
     return Translator(
-        "Regard", "regard_translate", precision=precision, models=tuple(MODELS), natural=True, quick=True, whole=whole
+        "Regard",
+        "regard_translate",
+        precision=precision,
+        models=tuple(MODELS),
+        natural=True,
+        quick=True,
+        whole=whole,
     )
 
 
 def _ctranslate2(precision: str, whole: bool = False) -> Translator:
     return Translator(
-        "CTranslate2", "ctranslate2_translate", "ctranslate2", precision, natural=True, quick=True, whole=whole
+        "CTranslate2",
+        "ctranslate2_translate",
+        "ctranslate2",
+        precision,
+        natural=True,
+        quick=True,
+        whole=whole,
     )
 
 

@@ -1,4 +1,6 @@
-"""Tables and ratios of the decoding benchmark. `python benchmarks/translators_report.py` prints the last ones again."""
+"""Tables and ratios of the decoding benchmark. `python benchmarks/translators_report.py` prints the
+last ones again.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ class Row:
     @property
     def valid(self) -> bool:
         """True if every sentence got the required number of tokens, if there is one."""
-        return all(run["mode"] != "forced" or run["shortest"] == run["longest"] == FORCED for run in self.runs)
+        return all(
+            run["mode"] != "forced" or run["shortest"] == run["longest"] == FORCED
+            for run in self.runs
+        )
 
     @property
     def disturbed(self) -> bool:
@@ -95,7 +100,11 @@ def _rows(measured: Measured, mode: str, models: tuple[str, ...], beam: int) -> 
     for name in TRANSLATORS:
         for model in models:
             key = (mode, model, beam, name)
-            runs = [run for run in measured["runs"] if tuple(run[k] for k in ("mode", "model", "beam", "name")) == key]
+            runs = [
+                run
+                for run in measured["runs"]
+                if tuple(run[k] for k in ("mode", "model", "beam", "name")) == key
+            ]
             if successful := [run for run in runs if "error" not in run]:
                 rows.append(Row(name, model, successful))
     return sorted(rows, key=lambda row: -row.speed)
@@ -109,7 +118,10 @@ def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int
     notes = [f"models: {'; '.join(notes)}"]
     notes += [f"{_label(row)}: {_settings(row)}" for row in rows if row.runs[-1]["setting"]]
     invalid = [row for row in rows if not row.valid]
-    notes += [f"{_label(row)}: not valid, as it did not write {FORCED} tokens for every sentence" for row in invalid]
+    notes += [
+        f"{_label(row)}: not valid, as it did not write {FORCED} tokens for every sentence"
+        for row in invalid
+    ]
     if any(row.disturbed for row in rows):
         notes.append("\\* other processes used the processor in a run that counts")
     return "\n".join([f"## {title}", "", table(cells), "", *notes])
@@ -151,9 +163,13 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _quality(measured: Measured, row: Row, beam: int) -> tuple[str, ...]:
-    """Return BLEU, its difference to Regard in float32, and the share of sentences with the same tokens."""
+    """Return BLEU, its difference to Regard in float32, and the share of sentences with the same
+    tokens.
+    """
     scores = measured.get("quality", {})
-    own, ours = (scores.get(f"{row.model} {beam} {name}", {}) for name in (row.name, "regard-float32"))
+    own, ours = (
+        scores.get(f"{row.model} {beam} {name}", {}) for name in (row.name, "regard-float32")
+    )
     bleu, reference, same = own.get("bleu"), ours.get("bleu"), own.get("same")
     return (
         "-" if bleu is None else f"{bleu:.2f}",
@@ -173,13 +189,21 @@ def _failures(measured: Measured) -> str:
 
 
 def _ratios(measured: Measured) -> str:
-    """Return Regard's speed over that of the fastest other system, at forced length; above 1, Regard is faster."""
+    """Return Regard's speed over that of the fastest other system, at forced length; above 1,
+    Regard is faster.
+    """
     first = {beam: _ratio_of(measured, "rnn", beam, ("spine",), _throughput) for beam in (1, 5)}
     lines = [f"Regard / its first search, rnn: beam 1 {first[1]} beam 5 {first[5]}"]
     for model in ("tiny", "base"):
         for beam in (1, 5):
-            speed, latency = (_ratio_of(measured, model, beam, OTHERS, kind) for kind in (_throughput, _request_rate))
-            lines.append(f"Regard / best of other toolkits, {model}, beam {beam}: throughput {speed} latency {latency}")
+            speed, latency = (
+                _ratio_of(measured, model, beam, OTHERS, kind)
+                for kind in (_throughput, _request_rate)
+            )
+            lines.append(
+                f"Regard / best of other toolkits, {model}, beam {beam}: throughput {speed} "
+                f"latency {latency}"
+            )
     lines += _auto(measured)
     lines += [f"beam 5: {_ratio_line(measured, 5)}", f"ratio {_ratio_line(measured, 1)}"]
     return "\n".join(lines)
@@ -193,7 +217,10 @@ def _auto(measured: Measured) -> Iterator[str]:
             if (auto := rows.get("regard-auto")) and (other := rows.get("ctranslate2")):
                 throughput, latency = auto.speed / other.speed, other.latency / auto.latency
                 title = f"{model}, beam {beam}, natural length"
-                yield f"Regard, engine auto / CTranslate2, {title}: throughput {throughput:.2f} latency {latency:.2f}"
+                yield (
+                    f"Regard, engine auto / CTranslate2, {title}: throughput {throughput:.2f} "
+                    f"latency {latency:.2f}"
+                )
 
 
 def _ratio_line(measured: Measured, beam: int) -> str:
@@ -206,7 +233,9 @@ def _ratio_line(measured: Measured, beam: int) -> str:
     )
 
 
-def _ratio_of(measured: Measured, model: str, beam: int, theirs: tuple[str, ...], kind: Callable[[Row], float]) -> str:
+def _ratio_of(
+    measured: Measured, model: str, beam: int, theirs: tuple[str, ...], kind: Callable[[Row], float]
+) -> str:
     """Return the figure of Regard's best precision over the best of theirs."""
     rows = [row for row in _rows(measured, "forced", (model,), beam) if row.valid]
     ours = [kind(row) for row in rows if row.translator.ours]

@@ -1,15 +1,18 @@
-"""Compare the speed of two versions of Regard: python benchmarks/versions.py BASE [NEW] [--minutes 5]
+"""Compare the speed of two versions of Regard: python benchmarks/versions.py BASE [NEW] [--minutes
+5]
 
-A version is a commit of this repository or a checkout; NEW is the current folder if it is left out. Of each the package
-is copied without what was built in it: its C library is compiled from its own sources, by this machine's compiler.
+A version is a commit of this repository or a checkout; NEW is the current folder if it is left out.
+Of each the package is copied without what was built in it: its C library is compiled from its own
+sources, by this machine's compiler.
 
-Each version trains its own `transformer-tiny` (50 updates) and `transformer-base` (one), whose targets have twelve
-tokens by their search settings, and writes their runtime files. Then BASE and NEW take turns, with one thread, in
-rounds, until a further round would not fit into the minutes. Measured are times and memory, so that less is better
-everywhere. Ratios are of neighbours in time, and the table has their median and quartiles.
+Each version trains its own `transformer-tiny` (50 updates) and `transformer-base` (one), whose
+targets have twelve tokens by their search settings, and writes their runtime files. Then BASE and
+NEW take turns, with one thread, in rounds, until a further round would not fit into the minutes.
+Measured are times and memory, so that less is better everywhere. Ratios are of neighbours in time,
+and the table has their median and quartiles.
 
-Decoding and starting are measured in processor time, which other programs disturb less than the clock; a start, a
-request and training by the clock, too.
+Decoding and starting are measured in processor time, which other programs disturb less than the
+clock; a start, a request and training by the clock, too.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ TRAINED, VALIDATED = 1000, 10
 UPDATES = {"tiny": 50, "base": 1}
 MEASURED_UPDATES = 20
 STEPS = 12
-"""Tokens of every target, set in a way that does not load the search settings to check them, as `max_length` does."""
+"""Tokens of every target, set in a way that does not load the search settings to check them, as
+`max_length` does.
+"""
 STARTS, TURNS, REQUESTS = 4, 3, 40
 SENTENCES = {"tiny": 60, "base": 20}
 WORKER = """
@@ -66,7 +71,9 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Version:
-    """A version: what it is called in the table, and a folder with its package and, below `models`, its models."""
+    """A version: what it is called in the table, and a folder with its package and, below `models`,
+    its models.
+    """
 
     name: str
     folder: Path
@@ -91,7 +98,10 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory(prefix="regard-versions-") as name:
         data = _write_data(Path(name) / "data")
-        pair = _version(options.base, Path(name) / "base"), _version(options.new, Path(name) / "new")
+        pair = (
+            _version(options.base, Path(name) / "base"),
+            _version(options.new, Path(name) / "new"),
+        )
         with ThreadPoolExecutor(len(pair)) as pool:
             [*pool.map(_prepare, pair, [data] * len(pair))]
         lines = (data / "test.ko").read_text("utf-8").splitlines()
@@ -113,7 +123,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("base", metavar="BASE", help="a commit, or a checkout")
     parser.add_argument("new", metavar="NEW", nargs="?", default=".")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of all; one round is measured in any case")
+    parser.add_argument(
+        "--minutes", type=float, default=5.0, help="of all; one round is measured in any case"
+    )
     return parser.parse_args()
 
 
@@ -124,7 +136,11 @@ def _version(name: str, folder: Path) -> Version:
     """Copy the package of a commit or a checkout, without libraries that were built in it."""
     folder.mkdir()
     if Path(name).is_dir():
-        shutil.copytree(Path(name) / "regard", folder / "regard", ignore=shutil.ignore_patterns("lib", "__pycache__"))
+        shutil.copytree(
+            Path(name) / "regard",
+            folder / "regard",
+            ignore=shutil.ignore_patterns("lib", "__pycache__"),
+        )
         return Version(name, folder)
     archive = folder / "package.tar"
     subprocess.run(["git", "archive", f"--output={archive}", name, "regard"], check=True)
@@ -141,7 +157,9 @@ def _write_data(folder: Path) -> Path:
     for name, count in (("train", TRAINED), ("valid", VALIDATED)):
         for side in ("ko", "en"):
             file = folder / f"{name}.{side}"
-            file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[:count]), "utf-8")
+            file.write_text(
+                "".join(file.read_text("utf-8").splitlines(keepends=True)[:count]), "utf-8"
+            )
     return folder
 
 
@@ -155,8 +173,14 @@ def _prepare(version: Version, data: Path) -> None:
 
 def _train(version: Version, model: str, data: Path, folder: Path, updates: int) -> None:
     files = [f"--{side}={data}/train.{end}" for side, end in (("source", "ko"), ("target", "en"))]
-    files += [f"--valid-{side}={data}/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))]
-    values: dict[str, float] = {"training.updates": updates, "training.log_every": updates, "training.validate_with": 4}
+    files += [
+        f"--valid-{side}={data}/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))
+    ]
+    values: dict[str, float] = {
+        "training.updates": updates,
+        "training.log_every": updates,
+        "training.validate_with": 4,
+    }
     values |= {"batching.tokens": 1024, "schedule.warmup": 20}
     values |= {"search.min_length": STEPS, "search.max_extra": STEPS, "search.max_ratio": 0.01}
     sets = [f"--set={name}={value}" for name, value in values.items()]
@@ -165,7 +189,9 @@ def _train(version: Version, model: str, data: Path, folder: Path, updates: int)
 
 
 def _environment(version: Version) -> dict[str, str]:
-    """Return an environment with one thread, in which a version is imported, from compiled modules after the first."""
+    """Return an environment with one thread, in which a version is imported, from compiled modules
+    after the first.
+    """
     environment = {**os.environ, "PYTHONPATH": str(version.folder), "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
@@ -188,11 +214,15 @@ def _run(version: Version, *command: str, stdin: str = "") -> str:
 
 
 def _quiet_line(pair: Pair, lines: list[str]) -> str:
-    """Return the first line that neither version warns of: warnings load the command line, which takes long."""
+    """Return the first line that neither version warns of: warnings load the command line, which
+    takes long.
+    """
     for line in lines:
         if not any(_translate_line(version, line) for version in pair):
             return line
-    print("both versions warn of each line, so a start is that of the command line", file=sys.stderr)
+    print(
+        "both versions warn of each line, so a start is that of the command line", file=sys.stderr
+    )
     return lines[0]
 
 
@@ -200,7 +230,9 @@ def _quiet_line(pair: Pair, lines: list[str]) -> str:
 
 
 def _translate_line(version: Version, line: str) -> str:
-    return _run(version, "translate", str(version.runtime_file("tiny")), "--threads=1", stdin=f"{line}\n")
+    return _run(
+        version, "translate", str(version.runtime_file("tiny")), "--threads=1", stdin=f"{line}\n"
+    )
 
 
 def _measure_start(pair: Pair, results: Results, line: str) -> None:
@@ -221,11 +253,19 @@ def _measure_start(pair: Pair, results: Results, line: str) -> None:
 
 
 def _measure_decoding(pair: Pair, results: Results, model: str, lines: list[str]) -> None:
-    """Measure single sentences, greedy and beam search, through the runtime file and the run folder; and memory."""
-    tasks = {"single sentence": ([[line] for line in lines], 1), "greedy": ([lines], 1), "beam of 5": ([lines], 5)}
+    """Measure single sentences, greedy and beam search, through the runtime file and the run
+    folder; and memory.
+    """
+    tasks = {
+        "single sentence": ([[line] for line in lines], 1),
+        "greedy": ([lines], 1),
+        "beam of 5": ([lines], 5),
+    }
     for kind, path in (("file", Version.runtime_file), ("folder", Version.model)):
         with ExitStack() as stack:
-            workers = [stack.enter_context(_worker(version, path(version, model))) for version in pair]
+            workers = [
+                stack.enter_context(_worker(version, path(version, model))) for version in pair
+            ]
             for worker in workers:
                 worker(lines[:5], 1)  # what the first call imports is not measured
             if (kind, model) == ("file", "base"):
@@ -239,7 +279,9 @@ def _measure_decoding(pair: Pair, results: Results, model: str, lines: list[str]
 
 
 class _Worker:
-    """A process that translates: it is called with lines and the width of the beam, and returns processor seconds."""
+    """A process that translates: it is called with lines and the width of the beam, and returns
+    processor seconds.
+    """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -262,7 +304,9 @@ class _Worker:
 def _worker(version: Version, model: Path) -> Iterator[_Worker]:
     command = [sys.executable, "-c", WORKER, str(model)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=_environment(version), cwd=version.folder, **pipes) as process:
+    with subprocess.Popen(
+        command, env=_environment(version), cwd=version.folder, **pipes
+    ) as process:
         yield _Worker(process)
         assert process.stdin
         process.stdin.close()
@@ -275,22 +319,38 @@ def _measure_requests(pair: Pair, results: Results, lines: list[str]) -> None:
         for _, ask in servers:
             [ask(line) for line in lines[:5]]
         for _ in range(TURNS):
-            row = [(median(map(ask, lines)), used() - before) for used, ask in servers for before in [used()]]
+            row = [
+                (median(map(ask, lines)), used() - before)
+                for used, ask in servers
+                for before in [used()]
+            ]
             (base, base_used), (new, new_used) = row
             results["/translate, ms"].append((1000 * base, 1000 * new))
-            results["/translate, processor ms"].append((1000 * base_used / len(lines), 1000 * new_used / len(lines)))
+            results["/translate, processor ms"].append(
+                (1000 * base_used / len(lines), 1000 * new_used / len(lines))
+            )
 
 
 @contextmanager
 def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[str], float]]]:
-    """Start a server of `tiny`; yield functions that return its processor seconds and those that a line takes."""
+    """Start a server of `tiny`; yield functions that return its processor seconds and those that a
+    line takes.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "regard", "serve", str(version.runtime_file("tiny"))]
-    command += [f"--port={port}", "--threads=1", "--languages=ko,en", "--reload-seconds=0", "--quiet"]
+    command += [
+        f"--port={port}",
+        "--threads=1",
+        "--languages=ko,en",
+        "--reload-seconds=0",
+        "--quiet",
+    ]
     silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=_environment(version), cwd=version.folder, **silent) as process:
+    with subprocess.Popen(
+        command, env=_environment(version), cwd=version.folder, **silent
+    ) as process:
         try:
             connection = _connect(port)
 
@@ -302,7 +362,9 @@ def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[s
                 content = answer.read()
                 seconds = time.perf_counter() - began
                 if answer.status != 200:
-                    sys.exit(f"{version.name}: /translate answered {answer.status}: {content[:200]!r}")
+                    sys.exit(
+                        f"{version.name}: /translate answered {answer.status}: {content[:200]!r}"
+                    )
                 return seconds
 
             yield lambda: _processor_seconds(process.pid), ask
@@ -312,7 +374,9 @@ def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[s
 
 
 def _connect(port: int) -> http.client.HTTPConnection:
-    """Connect to a server as soon as it listens and is ready; end this program if that takes a minute."""
+    """Connect to a server as soon as it listens and is ready; end this program if that takes a
+    minute.
+    """
     for _ in range(600):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
@@ -334,7 +398,9 @@ def _processor_seconds(process: int) -> float:
     seconds = 0.0
     for thread in own.iterdir():
         nanoseconds += int((thread / "schedstat").read_text("utf-8").split()[0])
-        seconds += sum(map(_processor_seconds, map(int, (thread / "children").read_text("utf-8").split())))
+        seconds += sum(
+            map(_processor_seconds, map(int, (thread / "children").read_text("utf-8").split()))
+        )
     return seconds + nanoseconds / 1e9
 
 
@@ -344,7 +410,9 @@ def _measure_training(pair: Pair, results: Results, data: Path) -> None:
     for version in pair:
         folder = version.folder / "trained"
         _train(version, "tiny", data, folder, MEASURED_UPDATES)
-        journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text("utf-8").splitlines()]
+        journal = [
+            json.loads(line) for line in (folder / "journal.jsonl").read_text("utf-8").splitlines()
+        ]
         rates += [event["tokens_per_second"] for event in journal if event["event"] == "train"][-1:]
         shutil.rmtree(folder)
     base, new = (1_000_000 / rate for rate in rates)
@@ -367,7 +435,9 @@ def _table(pair: Pair, results: Results) -> str:
         is_slower = ratio > SLOWER
         base, new = (median(side) for side in zip(*values, strict=True))
         note = "slower" if is_slower else ""
-        lines.append(f"| {row} | {base:.4g} | {new:.4g} | {ratio:.2f} | {low:.2f} to {high:.2f} | {note} |")
+        lines.append(
+            f"| {row} | {base:.4g} | {new:.4g} | {ratio:.2f} | {low:.2f} to {high:.2f} | {note} |"
+        )
         slower += [f"{row} ({ratio:.2f})"] * is_slower
     conclusion = "; ".join(slower) if slower else "nothing"
     return "\n".join([*lines, "", f"more than {SLOWER - 1:.0%} above {pair[0].name}: {conclusion}"])

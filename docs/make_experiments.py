@@ -1,4 +1,6 @@
-"""Write docs/experiments.md, its graphs and the results in the package from a folder of `regard lab NAME --full`."""
+"""Write docs/experiments.md, its graphs and the results in the package from a folder of `regard lab
+NAME --full`.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,23 @@ and doubled ([log](log/attention.md)).
 
 
 def page(results: Path, names: Sequence[str] = ()) -> str:
-    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment has no result.
+    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment
+    has no result.
 
     `names`: the experiments to renew, all if not given; the others keep their part of the page.
     """
     folders = {name: results / f"{name}-full" for name in names or EXPERIMENTS}
-    missing = {name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()}
-    if causes := [f"{folder} has no result.json; run `regard lab {name} --full`" for name, folder in missing.items()]:
-        raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
+    missing = {
+        name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()
+    }
+    if causes := [
+        f"{folder} has no result.json; run `regard lab {name} --full`"
+        for name, folder in missing.items()
+    ]:
+        raise UsageError(
+            *causes,
+            f"{len(causes)} of {len(folders)} results are missing; the page stays as it was",
+        )
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     earlier = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in text.split("\n## ")[1:]}
     path = results / "shifts.json"
@@ -68,7 +79,10 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
     for name, experiment in EXPERIMENTS.items():
         head = (
-            f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
+            f"## {experiment.title.en}\n"
+            "\n"
+            f"`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n"
+            "\n"
         )
         if name not in folders:
             parts.append(earlier.get(experiment.title.en, f"{head}No result yet.\n"))
@@ -76,8 +90,8 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         values = _result(folders[name], shifts.get(name, []))
         shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
         shown = "\n".join(
-            f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** {part['reason']['en']} "
-            f"*What would change this: {part['change']['en']}.*"
+            f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** "
+            f"{part['reason']['en']} *What would change this: {part['change']['en']}.*"
             for number, part in enumerate(values["verdict"]["parts"], 1)
         )
         text = f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
@@ -86,7 +100,9 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
             + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
-            + "".join(f"\n- {remark['en']}" for remark in values["remarks"] if remark["en"] not in COMMON)
+            + "".join(
+                f"\n- {remark['en']}" for remark in values["remarks"] if remark["en"] not in COMMON
+            )
             + "\n"
         )
         if "sweep" in values:
@@ -96,14 +112,21 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
 
 
 def _result(folder: Path, shifted: list[list[Outcome]]) -> dict[str, Any]:
-    """Read a result; parts that came out otherwise with all learning rates halved or doubled are undecided."""
+    """Read a result; parts that came out otherwise with all learning rates halved or doubled are
+    undecided.
+    """
     values: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     if shifted:
         parts = [
             despite_shifts(
-                Part(part["outcome"], *(Text(**part[key]) for key in ("claim", "reason", "change"))), outcomes
+                Part(
+                    part["outcome"], *(Text(**part[key]) for key in ("claim", "reason", "change"))
+                ),
+                outcomes,
             )
-            for part, outcomes in zip(values["verdict"]["parts"], zip(*shifted, strict=True), strict=True)
+            for part, outcomes in zip(
+                values["verdict"]["parts"], zip(*shifted, strict=True), strict=True
+            )
         ]
         values["verdict"]["parts"] = [asdict(part) for part in parts]
         values["outcome"] = Verdict(tuple(parts)).outcome
@@ -119,7 +142,9 @@ def _facts(values: dict[str, Any]) -> list[str]:
 def _short_json(sweep: dict[str, Any]) -> str:
     """Write a sweep with a line for each run and numbers of four digits."""
     runs = ",\n  ".join(json.dumps(_rounded(run), ensure_ascii=False) for run in sweep["runs"])
-    head = json.dumps({key: sweep[key] for key in ("best", "recipes", "shifted") if key in sweep})[1:-1]
+    head = json.dumps({key: sweep[key] for key in ("best", "recipes", "shifted") if key in sweep})[
+        1:-1
+    ]
     return f'{{{head}, "runs": [\n  {runs}\n]}}\n'
 
 

@@ -1,4 +1,6 @@
-"""Write docs/images/ko: figures of the documentation with Korean labels and the data of the English ones."""
+"""Write docs/images/ko: figures of the documentation with Korean labels and the data of the English
+ones.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ TEXTS: dict[str, dict[str, str]] = {
         r"layer (\d+), head (\d+)": r"\1층, \2번 헤드",
         "no weight": "주목하지 않은 곳",
         "largest weight": "가장 많이 주목한 곳",
-        "cell with the largest weight, which is given beside the word": "가장 강한 칸. 가중치는 단어 옆에 있습니다",
+        "cell with the largest weight, which is given beside the word": "가장 강한 칸. 가중치는 "
+        "단어 옆에 있습니다",
     },
 }
 """Patterns of the texts of each figure, and what takes their place."""

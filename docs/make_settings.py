@@ -1,4 +1,6 @@
-"""Write docs/settings.md: every setting of a recipe, with its default and meaning, from the settings classes."""
+"""Write docs/settings.md: every setting of a recipe, with its default and meaning, from the
+settings classes.
+"""
 
 from __future__ import annotations
 
@@ -43,17 +45,25 @@ GUIDES = {
     "order": ("formulas", "models.md#recurrent-with-attention"),
     "context": ("formulas", "models.md#recurrent-without-attention"),
 }
-"""Settings of encoders and decoders, by the last part of their key, and where a guide has their formulas."""
+"""Settings of encoders and decoders, by the last part of their key, and where a guide has their
+formulas.
+"""
 
 
 def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield key, default and meaning of every setting, with nested tables; a table of several kinds once per kind."""
+    """Yield key, default and meaning of every setting, with nested tables; a table of several kinds
+    once per kind.
+    """
     for name, field in kind.model_fields.items():
         nested = list(_nested(field.annotation))
         if not nested:
             yield prefix + name, _default(field.default), _meaning(field)
         for inner in nested:
-            tag = inner.model_fields["kind"].default if "kind" in inner.model_fields and len(nested) > 1 else None
+            tag = (
+                inner.model_fields["kind"].default
+                if "kind" in inner.model_fields and len(nested) > 1
+                else None
+            )
             for key, default, meaning in rows(inner, f"{prefix}{name}."):
                 yield key, default, f"({tag}) {meaning}" if tag else meaning
 

@@ -1,6 +1,8 @@
-"""Regard in Weblate: drafts from a server of one's own, placeholders kept, each with its quality (docs/weblate.md).
+"""Regard in Weblate: drafts from a server of one's own, placeholders kept, each with its quality
+(docs/weblate.md).
 
-This file is imported inside Weblate alone, whose licence is the GPL 3: together they are passed on under it.
+This file is imported inside Weblate alone, whose licence is the GPL 3: together they are passed on
+under it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ DOUBTFUL = 30
 
 
 class RegardTranslation(XMLMachineTranslationMixin):
-    """Drafts by `/v1/translate` of a Regard server; the form wants its address, and a key if it has keys."""
+    """Drafts by `/v1/translate` of a Regard server; the form wants its address, and a key if it has
+    keys.
+    """
 
     name = "Regard"
     max_score = 95
@@ -60,11 +64,23 @@ class RegardTranslation(XMLMachineTranslationMixin):
         user: Any = None,
         threshold: int = MACHINERY_DEFAULT_THRESHOLD,
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return a draft of each text, with its quality: 100 exp(score) of its least likely line."""
+        """Return a draft of each text, with its quality: 100 exp(score) of its least likely
+        line.
+        """
         texts = [text for text, _ in sources]
-        asked = {"text": texts, "source": source_language, "target": target_language, "format": "xml", "scores": True}
-        answers = self.request("post", self.get_api_url("v1", "translate"), json=asked).json()["translations"]
-        return {text: [self._draft(text, answer)] for text, answer in zip(texts, answers, strict=True)}
+        asked = {
+            "text": texts,
+            "source": source_language,
+            "target": target_language,
+            "format": "xml",
+            "scores": True,
+        }
+        answers = self.request("post", self.get_api_url("v1", "translate"), json=asked).json()[
+            "translations"
+        ]
+        return {
+            text: [self._draft(text, answer)] for text, answer in zip(texts, answers, strict=True)
+        }
 
     def _draft(self, text: str, answer: dict[str, Any]) -> dict[str, Any]:
         scores = [line["hypotheses"][0]["score"] for line in answer["lines"]]

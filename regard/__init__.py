@@ -50,5 +50,6 @@ _MODULES = {
     "training.recipe": ("presets",),
 }
 
-# Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a second.
+# Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a
+# second.
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

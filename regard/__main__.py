@@ -1,4 +1,6 @@
-"""Entry point of `python -m regard`: Python itself imports from the current folder until it begins (docs/deploy.md)."""
+"""Entry point of `python -m regard`: Python itself imports from the current folder until it begins
+(docs/deploy.md).
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Model folder on disk: config.json, vocabularies, weights as safetensors. Nothing is ever unpickled."""
+"""Model folder on disk: config.json, vocabularies, weights as safetensors. Nothing is ever
+unpickled.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,16 @@ from regard.common.reading import (
     tensor_metadata,
     tensor_shapes,
 )
-from regard.common.seal import SEAL, SHA256, VOCABULARIES, json_digest, sealed, stored_digest, tensor_digest, why_broken
+from regard.common.seal import (
+    SEAL,
+    SHA256,
+    VOCABULARIES,
+    json_digest,
+    sealed,
+    stored_digest,
+    tensor_digest,
+    why_broken,
+)
 from regard.common.settings import Settings
 from regard.data.familiar import Familiar
 from regard.data.images import ImageSizeSettings
@@ -51,19 +62,30 @@ READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journ
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
-_UNREADABLE = (SafetensorError, OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError)
+_UNREADABLE = (
+    SafetensorError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+)
 
 
 class Seal(Settings):
     """The manifest of a model folder, part of `config.json`: what the other files have to be.
 
-    Weights and `alignment.json` are replaced while the folder is in use. They carry their own digest, and the `id` of
-    the folder that they belong to, so that no two files ever have to be replaced at once.
+    Weights and `alignment.json` are replaced while the folder is in use. They carry their own
+    digest, and the `id` of the folder that they belong to, so that no two files ever have to be
+    replaced at once.
     """
 
     id: str = ""
     files: dict[str, str] = Field({}, description="SHA-256 of the vocabularies by file name")
-    alignment: bool = Field(False, description="whether a head was chosen for alignments, so the file has to be there")
+    alignment: bool = Field(
+        False, description="whether a head was chosen for alignments, so the file has to be there"
+    )
     sha256: str = Field("", description="of all else in config.json")
 
     @field_validator("files")
@@ -82,9 +104,15 @@ class FolderSettings(Settings):
     model: ModelSettings
     tokenizer: TokenizerSettings
     search: SearchSettings
-    images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
-    languages: Languages = Field(Languages(), description="languages of source and target, if known")
-    familiar: Familiar | None = Field(None, description="pairs of source tokens that training has seen; none: too many")
+    images: ImageSizeSettings | None = Field(
+        None, description="size of a captioner's images; none: it reads text"
+    )
+    languages: Languages = Field(
+        Languages(), description="languages of source and target, if known"
+    )
+    familiar: Familiar | None = Field(
+        None, description="pairs of source tokens that training has seen; none: too many"
+    )
     seal: Seal = Seal()
 
 
@@ -103,18 +131,27 @@ def named_weights(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def save_folder(
-    folder: Path, settings: FolderSettings, tokenizer: Tokenizer, origin: str = "", identity: str = ""
+    folder: Path,
+    settings: FolderSettings,
+    tokenizer: Tokenizer,
+    origin: str = "",
+    identity: str = "",
 ) -> None:
     """Write what training does not change: settings and vocabularies, `config.json` last.
 
-    `origin` is what tells this folder from others of the same settings and vocabularies: its recipe or its weights.
-    `identity` is the id that it has, if its weights are there already.
+    `origin` is what tells this folder from others of the same settings and vocabularies: its recipe
+    or its weights. `identity` is the id that it has, if its weights are there already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).unlink(missing_ok=True)  # from here to the end this is no model folder, instead of parts of two
+    (folder / CONFIG).unlink(
+        missing_ok=True
+    )  # from here to the end this is no model folder, instead of parts of two
     tokenizer.save(folder)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
-    identity = identity or json_digest([settings.model_dump(exclude={SEAL, "familiar"}), files, origin])[:32]
+    identity = (
+        identity
+        or json_digest([settings.model_dump(exclude={SEAL, "familiar"}), files, origin])[:32]
+    )
     write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
@@ -125,7 +162,9 @@ def write_settings(folder: Path, settings: FolderSettings) -> None:
     write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
-def save_weights(folder: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+def save_weights(
+    folder: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write the weights of a folder whose settings are written already. Raises OSError."""
     save_tensors(folder / WEIGHTS, tensors, {**(metadata or {}), "model": folder_id(folder)})
 
@@ -138,11 +177,15 @@ def folder_id(folder: Path) -> str:
 
 
 def weights_id(folder: Path) -> str:
-    """Return the id of the model folder that the weights were written for; empty if they cannot be read."""
+    """Return the id of the model folder that the weights were written for; empty if they cannot be
+    read.
+    """
     return tensor_metadata(folder / WEIGHTS).get("model", "")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+def save_tensors(
+    path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
     """Write tensors and metadata, with the digest of both, atomically, synced to disk.
 
     Raises OSError if that fails; the file that was there before is untouched then.
@@ -152,7 +195,9 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
     try:
         with atomic_file(path, durable=True) as temporary:
             temporary.touch()
-            mode = temporary.stat().st_mode  # the user's default; safetensors makes files that only the owner can read
+            mode = (
+                temporary.stat().st_mode
+            )  # the user's default; safetensors makes files that only the owner can read
             save_file(tensors, temporary, {**metadata, SHA256: tensor_digest(tensors, metadata)})
             _sort_metadata(temporary)
             temporary.chmod(mode)
@@ -161,7 +206,9 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
 
 
 def _sort_metadata(path: Path) -> None:
-    """Sort the metadata in a safetensors header in place: safetensors writes it in another order each time."""
+    """Sort the metadata in a safetensors header in place: safetensors writes it in another order
+    each time.
+    """
     with path.open("r+b") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
@@ -173,33 +220,46 @@ def _sort_metadata(path: Path) -> None:
 
 
 def load_tensors(path: Path, *, foreign: bool = False) -> dict[str, torch.Tensor]:
-    """Read tensors; those of a `foreign` file need no digest. Raises ModelFolderError if it is missing or damaged."""
+    """Read tensors; those of a `foreign` file need no digest. Raises ModelFolderError if it is
+    missing or damaged.
+    """
     return _read_tensors(path, digest="optional" if foreign else "needed")[0]
 
 
 def _read_tensors(
     path: Path, device: str = "cpu", digest: Literal["needed", "optional", "ignored"] = "needed"
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Read tensors and metadata. The digest is that of the memory that is returned; the file is not read again."""
+    """Read tensors and metadata. The digest is that of the memory that is returned; the file is not
+    read again.
+    """
     if digest != "optional":
         check_links(path.parent, path.name)
     if not path.is_file():
         is_run = path.name == WEIGHTS and (path.parent / "train.toml").is_file()
-        unfinished = f"if training was stopped, `regard train --out {path.parent} --resume` writes it; else "
+        unfinished = (
+            f"if training was stopped, `regard train --out {path.parent} --resume` writes it; else "
+        )
         raise ModelFolderError(f"{path}: missing; {unfinished if is_run else ''}{_REMEDY}")
     try:
         with safe_open(path, "pt", device=device) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             metadata: dict[str, str] = dict(file.metadata() or {})
         stored = metadata.pop(SHA256, None)
-        actual = tensor_digest(tensors, metadata) if digest != "ignored" and stored is not None else stored
+        actual = (
+            tensor_digest(tensors, metadata)
+            if digest != "ignored" and stored is not None
+            else stored
+        )
     except _UNREADABLE as problem:
         raise ModelFolderError(f"{path}: damaged ({problem}); {_REMEDY}") from None
     if stored is None and digest == "needed":
-        raise ModelFolderError(f"{path}: not sealed (it has no SHA-256); {_seal_remedy(path.parent)}")
+        raise ModelFolderError(
+            f"{path}: not sealed (it has no SHA-256); {_seal_remedy(path.parent)}"
+        )
     if actual != stored:
         raise ModelFolderError(
-            f"{path}: damaged or changed (its content does not match its SHA-256); {_seal_remedy(path.parent)}"
+            f"{path}: damaged or changed (its content does not match its SHA-256); "
+            f"{_seal_remedy(path.parent)}"
         )
     return tensors, metadata
 
@@ -211,7 +271,8 @@ def _seal_remedy(folder: Path) -> str:
 class _WithoutInitialisation(TorchFunctionMode):
     """Draws none of the random numbers that the weights of a folder replace.
 
-    On the device `meta` `div_` and `mul_`, which would import a library for symbolic mathematics, are left out too.
+    On the device `meta` `div_` and `mul_`, which would import a library for symbolic mathematics,
+    are left out too.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -235,7 +296,9 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
         except ModelFolderError:
             weights.result()  # if the file is damaged, that is said
             raise
-        is_text = settings.model.encoder.reads == "text"  # networks of timm are probed when they are built
+        is_text = (
+            settings.model.encoder.reads == "text"
+        )  # networks of timm are probed when they are built
         with _WithoutInitialisation() if is_text else contextlib.nullcontext():
             model = build(settings.model, *vocabularies, settings.tokenizer.joint)
         load_weights(model, weights.result(), folder / WEIGHTS)
@@ -243,31 +306,42 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
 
 
 def load_tokenizer(folder: Path, settings: FolderSettings) -> Tokenizer:
-    """Read the vocabularies. Raises ModelFolderError if they are not those that the settings were written with."""
+    """Read the vocabularies. Raises ModelFolderError if they are not those that the settings were
+    written with.
+    """
     return Tokenizer.load(folder, settings.tokenizer, settings.seal.files, _seal_remedy(folder))
 
 
 def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tensor]:
-    """Read the weights of a folder. Raises ModelFolderError if they are missing, damaged or of another folder."""
+    """Read the weights of a folder. Raises ModelFolderError if they are missing, damaged or of
+    another folder.
+    """
     path = folder / WEIGHTS
     tensors, metadata = _read_tensors(path)
     if metadata.get("model", "") != settings.seal.id:
-        raise ModelFolderError(f"{path}: the weights are of another model than {CONFIG}; {_seal_remedy(folder)}")
+        raise ModelFolderError(
+            f"{path}: the weights are of another model than {CONFIG}; {_seal_remedy(folder)}"
+        )
     return tensors
 
 
 def check_shapes(settings: FolderSettings, vocabularies: tuple[int, int], path: Path) -> None:
-    """Raise ModelFolderError, with all causes, if a file's header says that its weights are not of this model.
+    """Raise ModelFolderError, with all causes, if a file's header says that its weights are not of
+    this model.
 
     The model takes no memory for this, whatever its size. A damaged header is left to the reader.
     """
     stored = tensor_shapes(path)
-    if stored is None or settings.model.encoder.kind == "timm":  # whose networks compute while they are made
+    if (
+        stored is None or settings.model.encoder.kind == "timm"
+    ):  # whose networks compute while they are made
         return
     _compare(shapes_of(settings.model, vocabularies, settings.tokenizer.joint), stored, path)
 
 
-def shapes_of(model: ModelSettings, vocabularies: tuple[int, int], joint: bool) -> dict[str, tuple[int, ...]]:
+def shapes_of(
+    model: ModelSettings, vocabularies: tuple[int, int], joint: bool
+) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a model's weights by name, without taking memory for them."""
     with without_weights():
         return _shapes(dict(build(model, *vocabularies, joint).named_parameters()))
@@ -275,13 +349,17 @@ def shapes_of(model: ModelSettings, vocabularies: tuple[int, int], joint: bool) 
 
 @contextlib.contextmanager
 def without_weights() -> Iterator[None]:
-    """Build modules inside the block whose weights take neither memory nor random numbers: they have shapes alone."""
+    """Build modules inside the block whose weights take neither memory nor random numbers: they
+    have shapes alone.
+    """
     with torch.device("meta"), _WithoutInitialisation():
         yield
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it exactly."""
+    """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it
+    exactly.
+    """
     check_weights(model, tensors, path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -289,14 +367,18 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pa
 
 
 def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are not finite."""
+    """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are
+    not finite.
+    """
     not_finite = [
         name
         for name, tensor in tensors.items()
         if not (tensor.is_floating_point() and torch.isfinite(tensor.float()).all())
     ]
     if not_finite:
-        raise ModelFolderError(f"{path}: damaged: weights {not_finite[0]} are not finite (NaN or infinity); {_REMEDY}")
+        raise ModelFolderError(
+            f"{path}: damaged: weights {not_finite[0]} are not finite (NaN or infinity); {_REMEDY}"
+        )
     _compare(_shapes(dict(model.named_parameters())), _shapes(tensors), path)
 
 
@@ -304,19 +386,31 @@ def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
-def _compare(wanted: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]], path: Path) -> None:
-    """Raise ModelFolderError, with all causes, if these are not the names and shapes of the weights of a model."""
+def _compare(
+    wanted: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]], path: Path
+) -> None:
+    """Raise ModelFolderError, with all causes, if these are not the names and shapes of the weights
+    of a model.
+    """
     problems = [f"{path}: no weights called {name}" for name in wanted if name not in stored]
-    problems += [f"{path}: weights {name} belong to no part of this model" for name in stored if name not in wanted]
+    problems += [
+        f"{path}: weights {name} belong to no part of this model"
+        for name in stored
+        if name not in wanted
+    ]
     for name in wanted.keys() & stored.keys():
         if wanted[name] != stored[name]:
             shapes = f"wanted {wanted[name]}, got {stored[name]}"
             problems.append(f"{path}: weights {name} have another shape: {shapes}")
-    ModelFolderError.raise_all(sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
+    ModelFolderError.raise_all(
+        sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}"
+    )
 
 
 def load_settings(folder: Path) -> FolderSettings:
-    """Read `config.json`. Raises ModelFolderError if it is missing, damaged or of another format version."""
+    """Read `config.json`. Raises ModelFolderError if it is missing, damaged or of another format
+    version.
+    """
     path = folder / CONFIG
     values = _read_settings(folder)
     settings = FolderSettings.parse(values, str(path))
@@ -330,13 +424,16 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     check_links(folder, *READ)
     if is_runtime_file(folder):
         raise ModelFolderError(
-            f"{folder}: is a runtime file, which translates and no more; give the run folder that it was exported from"
+            f"{folder}: is a runtime file, which translates and no more; give the run folder that "
+            "it was exported from"
         )
     if not folder.is_dir():
         what = "a file, and no model" if folder.exists() else "no such folder"
         raise ModelFolderError(f"{folder}: {what}; give the folder that `regard train --out` wrote")
     if any("\ud800" <= character <= "\udfff" for character in str(path)):
-        raise ModelFolderError(f"{folder}: the name is not UTF-8, and weights cannot be read by such names; rename it")
+        raise ModelFolderError(
+            f"{folder}: the name is not UTF-8, and weights cannot be read by such names; rename it"
+        )
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so {folder} is not a model folder; {_REMEDY}")
     try:
@@ -344,21 +441,27 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         raise ModelFolderError(f"{path}: damaged, not JSON ({problem}); {_REMEDY}") from None
     if not isinstance(values, dict):
-        raise ModelFolderError(f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}")
+        raise ModelFolderError(
+            f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}"
+        )
     if (version := values.get("format")) != FORMAT:
         version = "unknown" if version is None else version
         raise ModelFolderError(
-            f"{path}: written by another version of Regard (format {version}; this one reads {FORMAT}): train or "
-            "export it again"
+            f"{path}: written by another version of Regard (format {version}; this one reads "
+            f"{FORMAT}): train or export it again"
         )
     return values
 
 
 def model_fingerprint(folder: Path) -> str:
-    """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests that they carry."""
+    """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests
+    that they carry.
+    """
     settings = load_settings(folder)
     weights = stored_digest(folder / WEIGHTS)
-    return json_digest([settings.model_dump(exclude={SEAL, "languages"}), settings.seal.files, weights])
+    return json_digest(
+        [settings.model_dump(exclude={SEAL, "languages"}), settings.seal.files, weights]
+    )
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
@@ -370,11 +473,15 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
     values = sealed(choice, id=folder_id(folder))
     write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
     if (folder / CONFIG).is_file() and not (settings := load_settings(folder)).seal.alignment:
-        write_settings(folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True}))
+        write_settings(
+            folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True})
+        )
 
 
 def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | None:
-    """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it is damaged."""
+    """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it
+    is damaged.
+    """
     path, seal = folder / ALIGNMENT, seal or Seal()
     if not path.is_file() and not seal.alignment:
         return None
@@ -383,22 +490,28 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         cause = f"damaged ({problem})" if path.is_file() else "missing, although a head was chosen,"
         warnings.warn(
-            f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as it is now); "
-            "alignments come from the last layer",
+            f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as "
+            "it is now); alignments come from the last layer",
             stacklevel=2,
         )
         return None
 
 
 def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
-    """Read an alignment choice; with the id of a folder, only one that is whole and belongs to it."""
+    """Read an alignment choice; with the id of a folder, only one that is whole and belongs to
+    it.
+    """
     values = parse_json(file_bytes(path))
     symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
     if symmetry not in (None, *SYMMETRIES):
         raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
     if with_reverse not in SYMMETRIES:
         raise ValueError(f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}")
-    choice = {"layer": str(values["layer"]), "head": values["head"], "shifted": bool(values["shifted"])}
+    choice = {
+        "layer": str(values["layer"]),
+        "head": values["head"],
+        "shifted": bool(values["shifted"]),
+    }
     if identity is not None and (broken := why_broken(values)):
         raise ValueError(broken)
     if identity is not None and values[SEAL].get("id") != identity:
@@ -417,7 +530,9 @@ def save_language_id(folder: Path, language_id: LanguageId) -> None:
 
 
 def load_language_id(folder: Path) -> LanguageId | None:
-    """Read how the languages of a folder are told apart; None if it has none or, with a warning, if it is damaged."""
+    """Read how the languages of a folder are told apart; None if it has none or, with a warning, if
+    it is damaged.
+    """
     path = folder / LANGUAGES
     if not path.is_file():
         return None
@@ -428,15 +543,16 @@ def load_language_id(folder: Path) -> LanguageId | None:
         return LanguageId.parse(file_bytes(path), folder_id(folder))
     except (OSError, ValueError) as problem:
         warnings.warn(
-            f"{path}: damaged ({reason_of(problem)}) and not used, so languages are not recognised; translations are "
-            f"not affected; {_REMEDY}, or delete it",
+            f"{path}: damaged ({reason_of(problem)}) and not used, so languages are not "
+            f"recognised; translations are not affected; {_REMEDY}, or delete it",
             stacklevel=2,
         )
         return None
 
 
 def check_folder(folder: Path) -> dict[str, str]:
-    """Return the problem of each file that affects the outputs of a model, by file name; empty text for none.
+    """Return the problem of each file that affects the outputs of a model, by file name; empty text
+    for none.
 
     Raises ModelFolderError if this is no model folder.
     """
@@ -444,7 +560,10 @@ def check_folder(folder: Path) -> dict[str, str]:
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     check_links(folder, *settings.seal.files)
     for name, digest in sorted(settings.seal.files.items()):
-        path, state = folder / name, "damaged or changed" if (folder / name).is_file() else "missing"
+        path, state = (
+            folder / name,
+            "damaged or changed" if (folder / name).is_file() else "missing",
+        )
         is_whole = path.is_file() and file_sha256(path) == digest
         results[name] = "" if is_whole else f"{path}: {state}; {_seal_remedy(folder)}"
     results[WEIGHTS] = problem_of(lambda: read_weights(folder, settings))
@@ -460,35 +579,49 @@ def check_folder(folder: Path) -> dict[str, str]:
 def unlisted_files(folder: Path) -> list[str]:
     """Return the names of vocabularies that `config.json` does not list, so nothing reads them."""
     listed = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG)).seal.files
-    return [path.name for pattern in VOCABULARIES for path in sorted(folder.glob(pattern)) if path.name not in listed]
+    return [
+        path.name
+        for pattern in VOCABULARIES
+        for path in sorted(folder.glob(pattern))
+        if path.name not in listed
+    ]
 
 
 def seal_folder(folder: Path) -> None:
     """Take the files of a model folder as they are: renew their digests, where these do not hold.
 
-    Raises ModelFolderError or ConfigurationError, and changes nothing, if the files are of no model that can be loaded.
+    Raises ModelFolderError or ConfigurationError, and changes nothing, if the files are of no model
+    that can be loaded.
     """
     check_links(folder, CONFIG, WEIGHTS, ALIGNMENT, written=True)
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     tokenizer = Tokenizer.load(folder, settings.tokenizer)
     tensors, metadata = _read_tensors(folder / WEIGHTS, digest="ignored")
     with torch.device("meta"):
-        model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
+        model = build(
+            settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint
+        )
     check_weights(model, tensors, folder / WEIGHTS)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
-    identity = settings.seal.id or json_digest([settings.model_dump(exclude={SEAL}), files, tensor_digest(tensors, {})])
+    identity = settings.seal.id or json_digest(
+        [settings.model_dump(exclude={SEAL}), files, tensor_digest(tensors, {})]
+    )
     choice = folder / ALIGNMENT
     try:
         alignment = _read_alignment(choice, None) if choice.is_file() else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise ModelFolderError(f"{choice}: damaged ({problem}); remove it, or choose a head again") from None
+        raise ModelFolderError(
+            f"{choice}: damaged ({problem}); remove it, or choose a head again"
+        ) from None
     seal = {"id": identity[:32], "files": files, "alignment": alignment is not None}
     write_settings(folder, settings.with_values(seal=seal))
     if problem_of(lambda: read_weights(folder, load_settings(folder))):
         save_weights(folder, tensors, metadata)
     if alignment is not None:
         values = parse_json(file_bytes(choice))
-        write_text(choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n")
+        write_text(
+            choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n"
+        )
 
 
 def problem_of(action: Callable[[], object]) -> str:

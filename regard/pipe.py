@@ -1,9 +1,10 @@
-"""Translate standard input by a runtime file: `regard translate FILE` with the plainest options, which starts at once.
+"""Translate standard input by a runtime file: `regard translate FILE` with the plainest options,
+which starts at once.
 
 So does `regard translate RUN` if an export of this model folder is in the cache.
 
-It does what `regard.cli.translate` does for the same command, and loads neither the options of all commands nor numpy:
-a line is translated in a third of the time that these take to load.
+It does what `regard.cli.translate` does for the same command, and loads neither the options of all
+commands nor numpy: a line is translated in a third of the time that these take to load.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _LARGEST = {"--beam": 250, "--threads": 256}
 
 @dataclass(frozen=True)
 class PipeCall:
-    """A call that can be answered here: the model, the values of `--beam` and `--threads`, if given, and of a model
-    folder its export, opened.
+    """A call that can be answered here: the model, the values of `--beam` and `--threads`, if
+    given, and of a model folder its export, opened.
     """
 
     file: str
@@ -37,7 +38,9 @@ class PipeCall:
 
 
 def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
-    """Read the arguments of the command line; None if the command line itself is needed, be it to explain an error."""
+    """Read the arguments of the command line; None if the command line itself is needed, be it to
+    explain an error.
+    """
     command, *rest = arguments or [""]
     paths, values = list[str](), dict[str, int]()
     options = iter(rest)
@@ -63,8 +66,14 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
 
 
 def translate_pipe(call: PipeCall) -> None:
-    """Translate the lines of standard input; each at once if a person types them. Raises what the command raises."""
-    from regard.pipeline.bulk.chunk_translator import ChunkTranslator, doubt_note, unknown_script_only
+    """Translate the lines of standard input; each at once if a person types them. Raises what the
+    command raises.
+    """
+    from regard.pipeline.bulk.chunk_translator import (
+        ChunkTranslator,
+        doubt_note,
+        unknown_script_only,
+    )
     from regard.pipeline.bulk.lines import Lines, chunks
     from regard.pipeline.bulk.output_format import OutputFormat
     from regard.pipeline.runtime_translator import RuntimeTranslator
@@ -100,17 +109,27 @@ def _warn(notes: Sequence[str]) -> None:
 
 
 def _open_streams() -> None:
-    """Put /dev/null in the place of closed standard streams, before files get their numbers; writing to it fails."""
+    """Put /dev/null in the place of closed standard streams, before files get their numbers;
+    writing to it fails.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), number)
             os.set_inheritable(number, True)  # the program that `regard serve` becomes has it, too
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+            setattr(
+                sys,
+                name,
+                os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False),
+            )
 
 
 def main() -> None:
-    """Run `regard`: here if that is enough, else by the command line. Status and messages are the command's own."""
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # no process that libraries start imports from the current folder
+    """Run `regard`: here if that is enough, else by the command line. Status and messages are the
+    command's own.
+    """
+    os.environ.setdefault(
+        "PYTHONSAFEPATH", "1"
+    )  # no process that libraries start imports from the current folder
     _open_streams()
     call = pipe_call(sys.argv[1:])
     if call is None:

@@ -1,4 +1,5 @@
-"""Train a model: from a recipe and data files to a run folder, reporting events and printing nothing.
+"""Train a model: from a recipe and data files to a run folder, reporting events and printing
+nothing.
 
 `train` is the training application; the command `regard train` and the demonstrations call it too.
 """
@@ -72,13 +73,28 @@ from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
 
-RUN_FILES = [CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "train.toml", "journal.jsonl", "README.md", "data.json"]
+RUN_FILES = [
+    CONFIG,
+    WEIGHTS,
+    ALIGNMENT,
+    LANGUAGES,
+    "train.toml",
+    "journal.jsonl",
+    "README.md",
+    "data.json",
+]
 RUN_FILES += ["joint.model", "valid.tsv", "test.tsv", PAGE, "source.model", "target.model"]
 RUN_FILES += ["checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
-DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it
-_REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
+DOUBTFUL, MOST_SCORED = (
+    0.03,
+    500,
+)  # share of validation lines that count as doubtful; lines that are scored for it
+_REMEDY = (
+    f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
+    "anew"
+)
 
 
 @dataclass(frozen=True)
@@ -91,14 +107,22 @@ class Run:
 
     @property
     def journal(self) -> list[dict[str, Any]]:
-        """The events of the run, in order: "train" with losses and speed, "valid" with scores, and so on."""
+        """The events of the run, in order: "train" with losses and speed, "valid" with scores, and
+        so on.
+        """
         return read(self.folder / "journal.jsonl")
 
     @property
     def best(self) -> dict[str, float]:
-        """Loss and scores of the best validation, whose weights are in the folder; empty before the first."""
+        """Loss and scores of the best validation, whose weights are in the folder; empty before the
+        first.
+        """
         update = self.outcome.progress.best_update
-        valid = [event for event in self.journal if event["event"] == "valid" and event["update"] == update]
+        valid = [
+            event
+            for event in self.journal
+            if event["event"] == "valid" and event["update"] == update
+        ]
         scores = ("loss", "chrf", "bleu", "cider")
         return {name: valid[-1][name] for name in scores if name in valid[-1]} if valid else {}
 
@@ -108,7 +132,9 @@ class Run:
 
 
 class Interrupted(Exception):
-    """Training that is part of something larger was stopped by a signal; its checkpoint is saved."""
+    """Training that is part of something larger was stopped by a signal; its checkpoint is
+    saved.
+    """
 
     def __init__(self, signal: int) -> None:
         super().__init__(f"stopped by signal {signal}")
@@ -149,24 +175,30 @@ def train(
     threads: int | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C stops it.
+    """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C
+    stops it.
 
-    recipe    a Recipe, or a TOML file with a whole one or part of one; data files and settings are put on top
-    source …  training and validation files; without validation files some pairs are held out
-    languages codes such as "ko,en" (of captions one) instead of those that the names of the files end in
-    preset    the name of a starting point (`regard.presets()`)
-    parent    a run whose weights and vocabulary this one begins with: fine-tuning
-    settings  any settings by dotted name: {"training.updates": 500}
-    budget    a time such as "30m", after which training ends; chooses the model size (unless it is given)
-    test      a file of pairs, or how many pairs to hold out, that are translated and scored once, at the end
-    resume    continue the run in `out` from its last checkpoint
-    report    called with the name and the values of each event: "message", "train", "valid", "end" …
+    recipe a Recipe, or a TOML file with a whole one or part of one; data files and settings are put
+    on top source … training and validation files; without validation files some pairs are held out
+    languages codes such as "ko,en" (of captions one) instead of those that the names of the files
+    end in preset the name of a starting point (`regard.presets()`) parent a run whose weights and
+    vocabulary this one begins with: fine-tuning settings any settings by dotted name:
+    {"training.updates": 500} budget a time such as "30m", after which training ends; chooses the
+    model size (unless it is given) test a file of pairs, or how many pairs to hold out, that are
+    translated and scored once, at the end resume continue the run in `out` from its last checkpoint
+    report called with the name and the values of each event: "message", "train", "valid", "end" …
 
-    Raises UsageError for arguments or another run in `out`, ConfigurationError for settings, DataError for data files,
-    TrainingError if training cannot continue.
+    Raises UsageError for arguments or another run in `out`, ConfigurationError for settings,
+    DataError for data files, TrainingError if training cannot continue.
     """
     UsageError.raise_all(_type_problems(locals()))
-    text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
+    text = {
+        "source": source,
+        "target": target,
+        "pairs": pairs,
+        "alignments": alignments,
+        "captions": captions,
+    }
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
@@ -187,7 +219,16 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
     def pick(*names: str) -> dict[str, Any]:
         return {name: given[name] for name in names}
 
-    files = pick("source", "target", "valid_source", "valid_target", "pairs", "valid_pairs", "alignments", "parent")
+    files = pick(
+        "source",
+        "target",
+        "valid_source",
+        "valid_target",
+        "pairs",
+        "valid_pairs",
+        "alignments",
+        "parent",
+    )
     files |= pick("images", "captions", "valid_captions")
     files |= {} if isinstance(given["recipe"], Recipe) else pick("recipe")
     files |= {} if WHOLE.holds(given["test"]) else pick("test")
@@ -211,24 +252,35 @@ def train_request(
     report: Report | None = None,
 ) -> Run:
     """`train` with its arguments as one object."""
-    with torch_threads(threads), join_processes(select_device(device), threads) as (world, local_device):
-        if world.restarted:  # the recipe, and all that was asked for when the run began, is in its folder
+    with (
+        torch_threads(threads),
+        join_processes(select_device(device), threads) as (world, local_device),
+    ):
+        if (
+            world.restarted
+        ):  # the recipe, and all that was asked for when the run began, is in its folder
             request = TrainRequest(resume=True)
         request.check()
         recipe = request.compose(out)
         sizes = request.sizes(recipe)
         world = world.split(bool(recipe.training.sharded))
         report = report if world.is_main else None
-        session = _Session(out, request.resume, sizes, local_device, world, report, ParentRun.of(recipe))
+        session = _Session(
+            out, request.resume, sizes, local_device, world, report, ParentRun.of(recipe)
+        )
         session.say(*request.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
 
-def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None, processes: int = 1) -> list[str]:
-    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes nothing.
+def dry_run(
+    request: TrainRequest, device: str = "auto", report: Report | None = None, processes: int = 1
+) -> list[str]:
+    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes
+    nothing.
 
-    `processes`: also what so many processes of this machine would need. Raises UsageError if they are too many.
+    `processes`: also what so many processes of this machine would need. Raises UsageError if they
+    are too many.
     """
     request.check(dry_run=True)
     with _rehearsal(request, device, report) as (session, recipe, data):
@@ -240,13 +292,17 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
         return list(report_run(model, recipe, data.batches, session.device, timed, processes))
 
 
-def plan_training(request: TrainRequest, device: str = "auto", threads: int | None = None) -> TrainPlan:
+def plan_training(
+    request: TrainRequest, device: str = "auto", threads: int | None = None
+) -> TrainPlan:
     """Read the data of a run and time a few updates. Writes nothing."""
     with torch_threads(threads), _rehearsal(request, device, None) as (session, recipe, data):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats
-        return TrainPlan(timed.seconds, stats.tokens[1] / max(1, stats.batches) * data.batches.per_update)
+        return TrainPlan(
+            timed.seconds, stats.tokens[1] / max(1, stats.batches) * data.batches.per_update
+        )
 
 
 @contextmanager
@@ -269,16 +325,22 @@ def _rehearsal(
 
 @contextmanager
 def _deterministic(device: str, strict: bool) -> Iterator[None]:
-    """Make a GPU sum in one order as long as the block runs, so that a resumed run has the weights of an unbroken one.
+    """Make a GPU sum in one order as long as the block runs, so that a resumed run has the weights
+    of an unbroken one.
 
-    The CPU always does. If `strict`, PyTorch raises RuntimeError for an operation that has no such kernel, else it
-    warns, and the gradients of attention depend on the order in which blocks end.
+    The CPU always does. If `strict`, PyTorch raises RuntimeError for an operation that has no such
+    kernel, else it warns, and the gradients of attention depend on the order in which blocks end.
     """
     if not device.startswith("cuda"):
         yield
         return
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # cuBLAS reads it when it is first used
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     try:
         yield
@@ -288,7 +350,9 @@ def _deterministic(device: str, strict: bool) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Session:
-    """One call of `train`: where it writes, how it begins, which processes compute, and the reporter."""
+    """One call of `train`: where it writes, how it begins, which processes compute, and the
+    reporter.
+    """
 
     out: Path
     resume: bool
@@ -306,7 +370,9 @@ class _Session:
                 self.report("message", {"text": line})
 
     def run(self, recipe: Recipe) -> Run:
-        """Train by this recipe. Raises UsageError if the folder holds another run or another process trains in it."""
+        """Train by this recipe. Raises UsageError if the folder holds another run or another
+        process trains in it.
+        """
         recipe.model.check(recipe.tokenizer.joint)
         if not self.resume and self.parent is not None:
             self.parent.check(recipe)
@@ -323,43 +389,62 @@ class _Session:
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
         self.say(
-            *_describe_guide(recipe), *(f"an experiment, not for use: {text}" for text in recipe.model.ablations())
+            *_describe_guide(recipe),
+            *(f"an experiment, not for use: {text}" for text in recipe.model.ablations()),
         )
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
         sharding = ", weights split over them" * self.world.sharded
-        processes = f" in {counted(self.world.size, 'process', 'processes')}{sharding}" if self.world.size > 1 else ""
+        processes = (
+            f" in {counted(self.world.size, 'process', 'processes')}{sharding}"
+            if self.world.size > 1
+            else ""
+        )
         self.say(
-            f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}{processes}",
+            f"model: {count_parameters(model):,} weights · {recipe.training.precision} on "
+            f"{self.device}{processes}",
             _describe_batches(data.batches, recipe),
         )
-        validate = make_validator(data.valid, data.tokenizer, settings, recipe.training.validate_with)
-        report = with_tensorboard(self.report, self.out, recipe.training.tensorboard and self.world.is_main)
+        validate = make_validator(
+            data.valid, data.tokenizer, settings, recipe.training.validate_with
+        )
+        report = with_tensorboard(
+            self.report, self.out, recipe.training.tensorboard and self.world.is_main
+        )
         closings = _closings(data, recipe.training.validate_with)
-        trainer = Trainer(model, data.batches, recipe, self.out, validate, report, self.world, closings)
+        trainer = Trainer(
+            model, data.batches, recipe, self.out, validate, report, self.world, closings
+        )
         if self.resume:
             if not trainer.resume():
                 self.say("there is no checkpoint yet: starting from the beginning")
             elif weights_id(self.out) not in ("", settings.seal.id):
-                raise ModelFolderError(f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}")
+                raise ModelFolderError(
+                    f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}"
+                )
             if self.world.is_main:
                 recipe.write(self.out / "train.toml")
         if self.world.is_main:
-            self.world.mark_started()  # the folder now has the whole request, and the journal nothing of this start yet
+            # The folder now has the whole request, and the journal nothing of this start yet.
+            self.world.mark_started()
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
         if self.world.is_main:
             if data.test is not None and outcome.stopped is None:
-                trainer.journal.write("test", update=outcome.progress.update, **self._score_test(data.test))
+                trainer.journal.write(
+                    "test", update=outcome.progress.update, **self._score_test(data.test)
+                )
             if isinstance(data.valid, Corpus):
                 self._close(trainer.recipe, data, outcome)
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
 
     def _close(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
-        """Translate validation sources, learn from the scores which are doubtful, and report on the run in a page."""
+        """Translate validation sources, learn from the scores which are doubtful, and report on the
+        run in a page.
+        """
         pairs = [] if outcome.stopped or not isinstance(data.valid, Corpus) else [*data.valid.pairs]
         pairs = random.Random(0).sample(pairs, min(MOST_SCORED, len(pairs)))
         with warnings.catch_warnings():
@@ -377,25 +462,41 @@ class _Session:
             made = make_report(self.out, journal, by_patience, *sides, outputs)
             if made.command and (threads := torch.get_num_threads()) < available_cores():
                 made = replace(made, command=f"{made.command} --threads {threads}")
-            write_text(self.out / PAGE, render_report(made, self.out.absolute().name, journal, data.report))
+            write_text(
+                self.out / PAGE, render_report(made, self.out.absolute().name, journal, data.report)
+            )
             self.say(*made.lines(), f"report: {self.out / PAGE}")
 
     def _score_test(self, test: Corpus) -> dict[str, Any]:
-        """Translate the test pairs with the best weights and the default search; return scores with their intervals."""
+        """Translate the test pairs with the best weights and the default search; return scores with
+        their intervals.
+        """
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LineWarning)  # lines without a translation have a bad score
+            warnings.simplefilter(
+                "ignore", LineWarning
+            )  # lines without a translation have a bad score
             outputs = [translation.text for translation in translator.translate(test.sources)]
-        tested = score_with_intervals(outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target))
-        line = ", ".join(f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})" for score in tested)
+        tested = score_with_intervals(
+            outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target)
+        )
+        line = ", ".join(
+            f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})"
+            for score in tested
+        )
         beam = translator.settings.search.beam
         self.say(f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}")
         return {"pairs": len(test), "beam": beam, "scores": [asdict(score) for score in tested]}
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
-        """Write into the model folder the score that a share of `DOUBTFUL` of validation lines falls below."""
+        """Write into the model folder the score that a share of `DOUBTFUL` of validation lines
+        falls below.
+        """
         settings = load_settings(self.out)
-        lowest = (min((part.score for part in translation.parts), default=0.0) for translation in translations)
+        lowest = (
+            min((part.score for part in translation.parts), default=0.0)
+            for translation in translations
+        )
         scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
         threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
         search = settings.search.with_values(score_threshold=threshold)
@@ -419,20 +520,30 @@ class _Session:
             data = self.read_data(recipe, started)
             choice = self.within_budget(recipe, data)
             recipe = recipe if choice is None else choice.recipe
-            own_id = weights_id(self.out) if self.resume else ""  # if only config.json was lost, it is the same run
-            settings = _own_settings(recipe, self.out) if started else self._make_folder(recipe, data, own_id)
+            own_id = (
+                weights_id(self.out) if self.resume else ""
+            )  # if only config.json was lost, it is the same run
+            settings = (
+                _own_settings(recipe, self.out)
+                if started
+                else self._make_folder(recipe, data, own_id)
+            )
             if not started:
                 self.say(*_learn_languages(settings.languages, data.sample, self.out))
         self.world.barrier()
         if not self.world.is_main:
             settings = load_settings(self.out)
             if not started:
-                recipe = Recipe.parse(read_toml(self.out / "train.toml"), str(self.out / "train.toml"))
+                recipe = Recipe.parse(
+                    read_toml(self.out / "train.toml"), str(self.out / "train.toml")
+                )
             data = self.read_data(recipe, started=True)
         return recipe, settings, data
 
     def read_data(self, recipe: Recipe, started: bool) -> PreparedData:
-        """Read the corpora and make batches, with the vocabulary of this run or of its parent, or a new one."""
+        """Read the corpora and make batches, with the vocabulary of this run or of its parent, or a
+        new one.
+        """
         parent = None if started else self.parent
         tokenizer = None if parent is None else parent.tokenizer
         if started:
@@ -477,7 +588,9 @@ class _Session:
             longest = max(longest, getattr(self.parent.settings.search, name) or 0)
         facts: dict[str, float | None] = {} if getattr(recipe.search, name) else {name: longest}
         if images is None and recipe.search.line_sentences is None and data.sample[0]:
-            facts["line_sentences"] = round(sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2)
+            facts["line_sentences"] = round(
+                sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2
+            )
         if images is None and recipe.search.line_clauses is None:
             facts["line_clauses"] = usual_clauses(data.sample[0])
         settings = settings.with_values(search=recipe.search.with_values(**facts))
@@ -485,14 +598,21 @@ class _Session:
         recipe.write(out / "train.toml")
         for held_out in recipe.data.holds_out if images is None else ():
             pairs = getattr(data, held_out)
-            write_text(out / f"{held_out}.tsv", "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs))
-        lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
+            write_text(
+                out / f"{held_out}.tsv",
+                "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs),
+            )
+        lasting = recipe.model_dump(
+            exclude={"training": {"updates", "minutes"}}
+        )  # a run may be resumed for longer
         save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
         return load_settings(out)
 
     def build_model(self, recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
         """The model with the weights that a run begins with; those of a checkpoint come later."""
-        model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+        model = build(
+            recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint
+        )
         if self.parent is not None and not has_weights:
             load_weights(model, self.parent.read_weights(), self.parent.path / WEIGHTS)
         elif not has_weights:
@@ -506,20 +626,33 @@ class _Session:
         assert recipe.training.minutes is not None, "a budget is a number of minutes"
         processes = self.world.size
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
-        resolved = {name: size.resolved(self.device, processes) for name, size in self.sizes.items()}
+        resolved = {
+            name: size.resolved(self.device, processes) for name, size in self.sizes.items()
+        }
         minutes = recipe.training.minutes
         left = minutes - (time.monotonic() - self.began) / 60
         if left <= 0:
-            raise UsageError(f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more")
+            raise UsageError(
+                f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more"
+            )
         choice = choose(left, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
         training = choice.recipe.training
-        left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)  # trying the sizes took time, too
-        return replace(choice, recipe=choice.recipe.with_values(training={**training.model_dump(), "minutes": left}))
+        left = max(
+            minutes - (time.monotonic() - self.began) / 60, left / 10
+        )  # trying the sizes took time, too
+        return replace(
+            choice,
+            recipe=choice.recipe.with_values(training={**training.model_dump(), "minutes": left}),
+        )
 
 
-def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path) -> Iterator[str]:
-    """Write how the languages of this text are told apart, and yield lines about it, and about unknown languages."""
+def _learn_languages(
+    languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path
+) -> Iterator[str]:
+    """Write how the languages of this text are told apart, and yield lines about it, and about
+    unknown languages.
+    """
     texts = {code: list[str]() for code in languages.codes}
     for code, lines in zip(languages.pair, sample, strict=True):
         if code:
@@ -527,16 +660,22 @@ def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence
     language_id = LanguageId.learn(texts)
     if language_id.profiles:
         save_language_id(out, language_id)
-        yield f"languages: {languages} (data.source_language, data.target_language), recognised by {LANGUAGES}"
+        yield (
+            f"languages: {languages} (data.source_language, data.target_language), recognised by "
+            f"{LANGUAGES}"
+        )
     if sample[0] and not all(languages.pair):
         yield (
-            f"languages unknown ({languages.source or '?'} → {languages.target or '?'}): name them with `languages=`, "
-            "such as `languages=en,hsb` or `languages=English,Upper Sorbian`; BLEU, sentences and pages depend on them"
+            f"languages unknown ({languages.source or '?'} → {languages.target or '?'}): name them "
+            "with `languages=`, such as `languages=en,hsb` or `languages=English,Upper Sorbian`; "
+            "BLEU, sentences and pages depend on them"
         )
 
 
 def _closings(data: PreparedData, validated: int) -> float:
-    """Return how many times as long as a validation the end of a run takes: one more, and translations with a beam."""
+    """Return how many times as long as a validation the end of a run takes: one more, and
+    translations with a beam.
+    """
     if not isinstance(data.valid, Corpus):
         return 1.0
     lines = min(MOST_SCORED, len(data.valid)) + (0 if data.test is None else len(data.test))
@@ -544,15 +683,21 @@ def _closings(data: PreparedData, validated: int) -> float:
 
 
 def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
-    """Read the settings of a run that was started. Raises ModelFolderError if they are not those of its recipe."""
+    """Read the settings of a run that was started. Raises ModelFolderError if they are not those of
+    its recipe.
+    """
     settings, images = load_settings(out), recipe.data.images
     pairs = {
         "model": (settings.model, recipe.model),
         "tokenizer": (settings.tokenizer, recipe.tokenizer),
-        "images": tuple(item and item.model_dump(include=set(IMAGE)) for item in (settings.images, images)),
+        "images": tuple(
+            item and item.model_dump(include=set(IMAGE)) for item in (settings.images, images)
+        ),
     }
     if others := [name for name, (stored, wanted) in pairs.items() if stored != wanted]:
-        raise ModelFolderError(f"{out / CONFIG}: not as in train.toml: {', '.join(others)}; {_REMEDY}")
+        raise ModelFolderError(
+            f"{out / CONFIG}: not as in train.toml: {', '.join(others)}; {_REMEDY}"
+        )
     return settings
 
 
@@ -564,37 +709,59 @@ def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
     if recipe.data.images is not None:
         entries, sides = "image cells or caption tokens", ("the images", "the captions")
     return (
-        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{micro_batches}, "
-        f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
+        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} "
+        f"{entries}{micro_batches}, padding {source:.1%} of {sides[0]} and {target:.1%} of "
+        f"{sides[1]}"
     )
 
 
 def _describe_guide(recipe: Recipe) -> Iterator[str]:
-    """Lines about the guided head, if any. Raises ConfigurationError for a head that the model lacks."""
+    """Lines about the guided head, if any. Raises ConfigurationError for a head that the model
+    lacks.
+    """
     if not recipe.training.guided and recipe.data.alignment_files:
         yield "training.guided = 0: the alignments are not used"
     with torch.device("meta"):
         guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)
     if guide is not None:
-        yield f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)"
+        yield (
+            f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} "
+            "(training.guided)"
+        )
 
 
 def _machine(device: str) -> dict[str, Any]:
     """Return all else that the bits of a run depend on: versions, device, threads, processor."""
-    versions = {"regard": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
+    versions = {
+        "regard": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    return {
+        **versions,
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "processor": platform.machine(),
+    }
 
 
 def _check_folder(out: Path, resume: bool) -> None:
     """Raise UsageError if this folder cannot be written, or holds files that would be lost."""
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
-        raise UsageError(f"`out={out}`: nothing can be written in {existing}; choose another folder")
+        raise UsageError(
+            f"`out={out}`: nothing can be written in {existing}; choose another folder"
+        )
     check_links(out, *RUN_FILES, written=True)
     if resume:
         return
     if (out / "journal.jsonl").exists():
-        raise UsageError(f"{out}: there is a run already; add `resume=True` to continue it, or choose another `out=`")
+        raise UsageError(
+            f"{out}: there is a run already; add `resume=True` to continue it, or choose another "
+            "`out=`"
+        )
     others = [name for name in ("README.md", CONFIG, WEIGHTS) if (out / name).exists()]
     if others and not (out / "train.toml").exists():
-        raise UsageError(f"`out={out}`: its {' and '.join(others)} would be overwritten; choose another folder")
+        raise UsageError(
+            f"`out={out}`: its {' and '.join(others)} would be overwritten; choose another folder"
+        )

@@ -1,6 +1,8 @@
-"""Supervise a server: what `regard serve` becomes once it has read its options, in the same process, begun anew.
+"""Supervise a server: what `regard serve` becomes once it has read its options, in the same
+process, begun anew.
 
-The library that reads options is most of the memory of the command, and would stay as long as the server runs.
+The library that reads options is most of the memory of the command, and would stay as long as the
+server runs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Serve with the arguments in a file that is given by its number; then end as the command line does."""
+    """Serve with the arguments in a file that is given by its number; then end as the command line
+    does.
+    """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     number, _, *command = sys.argv[1:]
     try:

@@ -1,4 +1,6 @@
-"""Configuration of the site: `make site` has Sphinx build docs/ into build/site/, in English and in Korean."""
+"""Configuration of the site: `make site` has Sphinx build docs/ into build/site/, in English and in
+Korean.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,17 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme, html_title = "furo", "Regard"
 templates_path, html_static_path = ["templates"], ["static"]
 html_css_files, html_js_files = ["site.css"], ["site.js", "start.js"]
-html_copy_source, html_show_search_summary = False, False  # summaries would be fetched, which a page from disk may not
+html_copy_source, html_show_search_summary = (
+    False,
+    False,
+)  # summaries would be fetched, which a page from disk may not
 html_use_index, html_show_copyright = False, False
 html_search_language, html_search_scorer = "en", str(HERE / "scorer.js")
 html_additional_pages = {languages.SEARCH: "search.html"}
 html_sidebars = {
     "**": [
-        f"sidebar/{part}.html" for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
+        f"sidebar/{part}.html"
+        for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
     ]
 }
 COLOURS = {
@@ -42,8 +48,16 @@ COLOURS = {
     "color-brand-content": "#1b5e8c",
     "color-brand-visited": "#6b4a9c",
 }
-DARK = {"color-brand-primary": "#7cc0ee", "color-brand-content": "#7cc0ee", "color-brand-visited": "#c3a6f0"}
-html_theme_options = {"light_css_variables": COLOURS, "dark_css_variables": DARK, "top_of_page_buttons": []}
+DARK = {
+    "color-brand-primary": "#7cc0ee",
+    "color-brand-content": "#7cc0ee",
+    "color-brand-visited": "#c3a6f0",
+}
+html_theme_options = {
+    "light_css_variables": COLOURS,
+    "dark_css_variables": DARK,
+    "top_of_page_buttons": [],
+}
 myst_heading_anchors = 6
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 smartquotes = False  # options begin with --
@@ -55,18 +69,24 @@ toc_object_entries_show_parents = "hide"
 nitpicky = False  # types of other packages have no page here
 
 
-logging.getLogger("fontTools").setLevel(logging.ERROR)  # it tells of each glyph that a page leaves out
+logging.getLogger("fontTools").setLevel(
+    logging.ERROR
+)  # it tells of each glyph that a page leaves out
 
 
 def setup(app: Any) -> None:
-    """Add what Sphinx lacks: pages from the program, a second language, search in Korean, a translator, the source."""
+    """Add what Sphinx lacks: pages from the program, a second language, search in Korean, a
+    translator, the source.
+    """
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("source-read", source_archive.offer)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
-    app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
+    app.connect(
+        "html-page-context", languages.set_language, priority=400
+    )  # before the theme draws the navigation
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)

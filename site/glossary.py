@@ -1,4 +1,5 @@
-"""Write docs/glossary.md and docs/ko/glossary.md from glossary.toml, and find rejected words in Korean texts.
+"""Write docs/glossary.md and docs/ko/glossary.md from glossary.toml, and find rejected words in
+Korean texts.
 
 python site/glossary.py
 """
@@ -18,7 +19,9 @@ else:
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-TERMS: list[dict[str, Any]] = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))["term"]
+TERMS: list[dict[str, Any]] = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))[
+    "term"
+]
 
 ENGLISH = """# Glossary
 
@@ -40,13 +43,24 @@ Regard의 한국어 글에서 쓰는 용어입니다. [노트 다섯 편](notes.
 
 def pages() -> dict[Path, str]:
     """Return the text of both pages."""
-    english = [(t["en"], t["ko"], t["meaning"]["en"], t["not"]) for t in sorted(TERMS, key=lambda t: t["en"].lower())]
-    korean = [(t["ko"], t["en"], t["meaning"]["ko"], t["not"]) for t in sorted(TERMS, key=lambda t: t["ko"])]
-    return {DOCS / "glossary.md": ENGLISH + _rows(english), DOCS / "ko" / "glossary.md": KOREAN + _rows(korean)}
+    english = [
+        (t["en"], t["ko"], t["meaning"]["en"], t["not"])
+        for t in sorted(TERMS, key=lambda t: t["en"].lower())
+    ]
+    korean = [
+        (t["ko"], t["en"], t["meaning"]["ko"], t["not"])
+        for t in sorted(TERMS, key=lambda t: t["ko"])
+    ]
+    return {
+        DOCS / "glossary.md": ENGLISH + _rows(english),
+        DOCS / "ko" / "glossary.md": KOREAN + _rows(korean),
+    }
 
 
 def _rows(rows: list[tuple[str, str, str, list[str]]]) -> str:
-    return "".join(f"| {a} | {b} | {meaning} | {', '.join(rejected)} |\n" for a, b, meaning, rejected in rows)
+    return "".join(
+        f"| {a} | {b} | {meaning} | {', '.join(rejected)} |\n" for a, b, meaning, rejected in rows
+    )
 
 
 def rejected_words(text: str) -> Iterator[str]:

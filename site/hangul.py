@@ -9,11 +9,15 @@ from typing import Any
 from regard.visualisation.fonts import face
 
 FAMILY = "Regard Hangul"
-COMMON = b"".join(bytes((row, cell)) for row in range(0xB0, 0xC9) for cell in range(0xA1, 0xFF)).decode("euc-kr")
+COMMON = b"".join(
+    bytes((row, cell)) for row in range(0xB0, 0xC9) for cell in range(0xA1, 0xFF)
+).decode("euc-kr")
 """The 2,350 syllables of KS X 1001, of which typed text consists."""
 KOREAN = f"'Apple SD Gothic Neo', 'Malgun Gothic', 'Noto Sans KR', 'Noto Sans CJK KR', '{FAMILY}'"
 STACK = f"-apple-system, 'Segoe UI', 'Roboto', {KOREAN}, system-ui, sans-serif"
-MONOSPACE = f"'SFMono-Regular', Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', {KOREAN}, monospace"
+MONOSPACE = (
+    f"'SFMono-Regular', Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', {KOREAN}, monospace"
+)
 
 
 def write(app: Any, exception: Exception | None) -> None:

@@ -1,8 +1,9 @@
 """Search in both languages: English words are stemmed; Hangul is searched by pairs of syllables.
 
-Korean words carry particles and stand in compounds: 어텐션은, 크로스어텐션. The index holds each pair of neighbouring
-syllables (~어텐, ~텐션, ~션은) and each syllable (~층~). A query asks for all pairs of its words, without their
-particles. With the sign before it a pair has three characters: Sphinx lets a page lack terms of one or two.
+Korean words carry particles and stand in compounds: 어텐션은, 크로스어텐션. The index holds each
+pair of neighbouring syllables (~어텐, ~텐션, ~션은) and each syllable (~층~). A query asks for all
+pairs of its words, without their particles. With the sign before it a pair has three characters:
+Sphinx lets a page lack terms of one or two.
 """
 
 from __future__ import annotations
@@ -42,4 +43,6 @@ def terms(word: str) -> list[str]:
     """Return the terms of the index for a word."""
     if not "가" <= word[0] <= "힣":
         return [word]
-    return [f"~{syllable}~" for syllable in word] + [f"~{word[i : i + 2]}" for i in range(len(word) - 1)]
+    return [f"~{syllable}~" for syllable in word] + [
+        f"~{word[i : i + 2]}" for i in range(len(word) - 1)
+    ]

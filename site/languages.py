@@ -1,4 +1,6 @@
-"""The second language of the site: Korean pages are below ko/, with their own navigation, and say so to browsers."""
+"""The second language of the site: Korean pages are below ko/, with their own navigation, and say
+so to browsers.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,34 @@ KOREAN = {
     "Previous": "이전",
     "Home": "처음",
     "Error": "오류",
-    "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 켜세요.",
+    "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 "
+    "켜세요.",
 }
 """The words of the theme; those of Sphinx itself are translated by Sphinx."""
 RESULTS = {
-    "Search finished, found one page matching the search query.": ["문서 ${resultCount}개를 찾았습니다."],
+    "Search finished, found one page matching the search query.": [
+        "문서 ${resultCount}개를 찾았습니다."
+    ],
 }
 """The words of the search page that Sphinx has not translated."""
 SEARCH = "search-ko"
-"""The Korean search page: beside the English one, since Sphinx writes links of results as from there."""
-LABELS = {"sidebar-drawer": ("Pages", "문서 목록"), "toc-drawer": ("On this page", "이 문서의 내용")}
+"""The Korean search page: beside the English one, since Sphinx writes links of results as from
+there.
+"""
+LABELS = {
+    "sidebar-drawer": ("Pages", "문서 목록"),
+    "toc-drawer": ("On this page", "이 문서의 내용"),
+}
 """Names of the theme's landmarks, for screen readers."""
 LOCALE = Path(sphinx.__file__).parent / "locale"
 
 
-def set_language(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Give a page its language and the address of its counterpart; a Korean one, words and navigation in Korean."""
+def set_language(
+    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give a page its language and the address of its counterpart; a Korean one, words and
+    navigation in Korean.
+    """
     korean = pagename.startswith("ko/") or pagename == SEARCH
     other = pagename.removeprefix("ko/") if korean else f"ko/{pagename}"
     other = {"search": SEARCH, SEARCH: "search"}.get(pagename, other)
@@ -43,23 +57,35 @@ def set_language(app: Any, pagename: str, templatename: str, context: dict[str, 
     context["is_translated"] = other in pages
     context["counterpart"] = other if other in pages else "index" if korean else "ko/index"
     context["language"] = "ko" if korean else "en"
-    context["own_start"], context["own_search"] = ("ko/index", SEARCH) if korean else ("index", "search")
+    context["own_start"], context["own_search"] = (
+        ("ko/index", SEARCH) if korean else ("index", "search")
+    )
     context["master_doc"] = context["own_start"]  # where the brand leads
     if korean:
         sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
-        context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)
+        context["gettext"] = context["_"] = lambda text: (
+            KOREAN.get(text) or sphinx_words.gettext(text)
+        )
         context["prev"], context["next"] = _neighbours(app, pagename)
         context["toctree"] = lambda **options: _navigation(app, pagename, options)
 
 
 def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
     """Return the Korean pages before and after one, in the order of the navigation."""
-    order = ["ko/index", *(page for page in app.env.toctree_includes["ko/index"] if page.startswith("ko/"))]
+    order = [
+        "ko/index",
+        *(page for page in app.env.toctree_includes["ko/index"] if page.startswith("ko/")),
+    ]
     near: list[str | None] = [None, *order, None]
     at = near.index(pagename) if pagename in order else 0
     pages = [near[at - 1], near[at + 1]] if at else [None, None]
     return [
-        {"link": app.builder.get_relative_uri(pagename, page), "title": app.env.titles[page].astext()} if page else None
+        {
+            "link": app.builder.get_relative_uri(pagename, page),
+            "title": app.env.titles[page].astext(),
+        }
+        if page
+        else None
         for page in pages
     ]
 
@@ -72,8 +98,13 @@ def name_landmarks(app: Any, exception: Exception | None) -> None:
         text = before = path.read_text(encoding="utf-8")
         is_korean = '<html class="no-js" lang="ko"' in text
         for name, words in LABELS.items():
-            text = text.replace(f'<aside class="{name}', f'<aside aria-label="{words[is_korean]}" class="{name}')
-        text = text.replace('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">')
+            text = text.replace(
+                f'<aside class="{name}', f'<aside aria-label="{words[is_korean]}" class="{name}'
+            )
+        text = text.replace(
+            '<p class="caption" role="heading">',
+            '<p class="caption" role="heading" aria-level="2">',
+        )
         if text != before:
             path.write_text(text, encoding="utf-8")
 
@@ -81,7 +112,13 @@ def name_landmarks(app: Any, exception: Exception | None) -> None:
 def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
     """Return the tree of pages that starts at ko/index."""
     page = pagename if pagename in app.env.found_docs else "index"  # the search page lies beside it
-    options = {"prune": False, "maxdepth": -1, "titles_only": True, "includehidden": True, **options}
+    options = {
+        "prune": False,
+        "maxdepth": -1,
+        "titles_only": True,
+        "includehidden": True,
+        **options,
+    }
     tree = addnodes.compact_paragraph("", "", toctree=True)
     for node in app.env.get_doctree("ko/index").findall(addnodes.toctree):
         resolved = TocTree(app.env).resolve(page, app.builder, node, **options)
@@ -91,8 +128,15 @@ def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
 
 
 def write_words(app: Any, exception: Exception | None) -> None:
-    """Write the words of the Korean search page: the script that Sphinx ships, and what it lacks."""
+    """Write the words of the Korean search page: the script that Sphinx ships, and what it
+    lacks.
+    """
     if exception is None and app.builder.name == "html":
         words = (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")
-        results = f"Object.assign(Documentation.TRANSLATIONS, {json.dumps(RESULTS, ensure_ascii=False)});\n"
-        (Path(app.outdir) / "_static" / "ko-words.js").write_text(f"{words}\n{results}", encoding="utf-8")
+        results = (
+            "Object.assign(Documentation.TRANSLATIONS, "
+            f"{json.dumps(RESULTS, ensure_ascii=False)});\n"
+        )
+        (Path(app.outdir) / "_static" / "ko-words.js").write_text(
+            f"{words}\n{results}", encoding="utf-8"
+        )

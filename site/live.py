@@ -1,8 +1,11 @@
-"""Pages that the program makes: the translator of the start page, with the model in site/model, and pages of numbers.
+"""Pages that the program makes: the translator of the start page, with the model in site/model, and
+pages of numbers.
 
-From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets both from `files.js`.
+From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets
+both from `files.js`.
 
-    python site/live.py translator.html     # takes the model out of a page that `regard export --to page` wrote
+    python site/live.py translator.html # takes the model out of a page that `regard export --to
+    page` wrote
 """
 
 from __future__ import annotations
@@ -33,8 +36,12 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 def page(wasm: bytes) -> str:
     """Return the page that translates with the model, and shows every layer and the search."""
     about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
-    trust = about["trust"] and live.Trust(about["trust"]["sentences"], dict(about["trust"]["agreement"]))
-    model = live.LiveModel(MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust})
+    trust = about["trust"] and live.Trust(
+        about["trust"]["sentences"], dict(about["trust"]["agreement"])
+    )
+    model = live.LiveModel(
+        MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust}
+    )
     return live.render_live_page([model], wasm)
 
 
@@ -44,13 +51,17 @@ def opened_in(language: str, text: str) -> str:
 
 
 def write(app: Any, exception: Exception | None) -> None:
-    """Write the pages, and beside the start page the files of its translator, which are those of the first."""
+    """Write the pages, and beside the start page the files of its translator, which are those of
+    the first.
+    """
     if exception is not None or app.builder.name != "html":
         return
     wasm = native.wasm_file().read_bytes()
     text = page(wasm)
     for language, name in FOLDERS.items():
-        (Path(app.outdir) / name / "translator.html").write_text(opened_in(language, text), encoding="utf-8")
+        (Path(app.outdir) / name / "translator.html").write_text(
+            opened_in(language, text), encoding="utf-8"
+        )
     for name, (size, heads) in NUMBERS.items():
         block = walkthrough_block("I go home", size=size, heads=heads)
         for language, folder_name in FOLDERS.items():
@@ -73,7 +84,9 @@ def take_apart(text: str) -> None:
     _, model = FILE.findall(text)
     (about,) = json.loads(DATA.findall(text)[0])["models"]
     MODEL.write_bytes(gzip.decompress(base64.b64decode(model)))
-    MODEL.with_suffix(".json").write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    MODEL.with_suffix(".json").write_text(
+        json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The beginning of each page: in llms.txt, the list of pages for programs that read, and beside results of a search."""
+"""The beginning of each page: in llms.txt, the list of pages for programs that read, and beside
+results of a search.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from docutils import nodes
 from sphinx import addnodes
 
 SUMMARY = (
-    "Regard is a sequence-to-sequence toolkit with attention at its centre, on PyTorch: it trains translators and "
-    "image captioners on one machine, translates, shows attention, and exports models to files, pages and servers. "
-    "Python package and command: `regard`."
+    "Regard is a sequence-to-sequence toolkit with attention at its centre, on PyTorch: it trains "
+    "translators and image captioners on one machine, translates, shows attention, and exports "
+    "models to files, pages and servers. Python package and command: `regard`."
 )
 LENGTH = 200
 
@@ -23,11 +25,16 @@ def write(app: Any, exception: Exception | None) -> None:
         parts = ["# Regard", f"> {SUMMARY}"]
         for start in ("index", "ko/index"):
             for node in app.env.get_doctree(start).findall(addnodes.toctree):
-                lines = [_line(app, page) for _, page in node["entries"] if page in app.env.found_docs]
+                lines = [
+                    _line(app, page) for _, page in node["entries"] if page in app.env.found_docs
+                ]
                 if lines:
                     parts.append("\n".join([f"## {node.get('caption') or 'More'}", "", *lines]))
         (Path(app.outdir) / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-        summaries = {app.builder.get_target_uri(page): _summary(app, page) for page in sorted(app.env.found_docs)}
+        summaries = {
+            app.builder.get_target_uri(page): _summary(app, page)
+            for page in sorted(app.env.found_docs)
+        }
         script = f"window.summaries = {json.dumps(summaries, ensure_ascii=False)};\n"
         (Path(app.outdir) / "_static" / "summaries.js").write_text(script, encoding="utf-8")
 
@@ -42,13 +49,20 @@ def summarise(app: Any, doctree: nodes.document) -> None:
 
 def plain(node: nodes.Node) -> str:
     """Return the text of a node without the tags of HTML in it."""
-    parts = ["" if isinstance(text.parent, nodes.raw) else text.astext() for text in node.findall(nodes.Text)]
+    parts = [
+        "" if isinstance(text.parent, nodes.raw) else text.astext()
+        for text in node.findall(nodes.Text)
+    ]
     return " ".join("".join(parts).split())
 
 
 def _line(app: Any, page: str) -> str:
     summary = _summary(app, page)
-    return f"- [{app.env.titles[page].astext()}]({app.builder.get_target_uri(page)}){f': {summary}' if summary else ''}"
+    return (
+        "- "
+        f"[{app.env.titles[page].astext()}]({app.builder.get_target_uri(page)})"
+        f"{f': {summary}' if summary else ''}"
+    )
 
 
 def _summary(app: Any, page: str) -> str:

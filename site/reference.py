@@ -1,4 +1,6 @@
-"""Reference pages from the program itself: commands, public names of Python, endpoints of the server."""
+"""Reference pages from the program itself: commands, public names of Python, endpoints of the
+server.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 ROOMS = [
     "regard",
-    *("regard.pipeline", "regard.pipeline.bulk", "regard.search", "regard.models", "regard.attention"),
+    *(
+        "regard.pipeline",
+        "regard.pipeline.bulk",
+        "regard.search",
+        "regard.models",
+        "regard.attention",
+    ),
     *("regard.training", "regard.comparison", "regard.visualisation", "regard.runtime.engine"),
     *("regard.learn", "regard.learn.lab", "regard.learn.samples", "regard.learn.samples.images"),
 ]
@@ -39,10 +47,16 @@ def _commands(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 
 def commands() -> str:
-    """Return every command with its arguments and options, as the command's own help describes them."""
+    """Return every command with its arguments and options, as the command's own help describes
+    them.
+    """
     tree = [*command_tree()]
     links = [f"- [{name}](#{name.replace(' ', '-')}): {_first(command)}" for name, command in tree]
-    folded = ['<details open class="commands"><summary>All commands</summary>', "\n".join(links), "</details>"]
+    folded = [
+        '<details open class="commands"><summary>All commands</summary>',
+        "\n".join(links),
+        "</details>",
+    ]
     return "\n\n".join([*folded, *("\n\n".join(_command(name, command)) for name, command in tree)])
 
 
@@ -63,10 +77,16 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 
 def parameters_of(name: str, command: Any) -> tuple[Any, list[Any]]:
-    """Return the context of a command, and its arguments and options, those generated from settings too."""
+    """Return the context of a command, and its arguments and options, those generated from settings
+    too.
+    """
     context = command.make_context(name, [], resilient_parsing=True)
     search = [*getattr(command, "search_params", [])]  # made when a command is called with them
-    own = [parameter for parameter in command.params if parameter.name not in {option.name for option in search}]
+    own = [
+        parameter
+        for parameter in command.params
+        if parameter.name not in {option.name for option in search}
+    ]
     return context, own + search
 
 
@@ -81,7 +101,9 @@ def _row(parameter: Any, context: Any) -> str:
 def _paragraphs(text: str) -> str:
     """Return the help of a command as Markdown; paragraphs that are command lines become code."""
     parts = re.split(r"\n\s*\n", inspect.cleandoc(text.replace("\b", "")))
-    return "\n\n".join(f"```text\n{part}\n```" if part.startswith("regard ") else _plain(part) for part in parts)
+    return "\n\n".join(
+        f"```text\n{part}\n```" if part.startswith("regard ") else _plain(part) for part in parts
+    )
 
 
 def _plain(text: str) -> str:
@@ -103,7 +125,9 @@ def _cell(text: str) -> str:
 
 
 def public_names() -> Iterator[tuple[str, str, Any]]:
-    """Yield package, name and object of everything public, each object once: where it is named first."""
+    """Yield package, name and object of everything public, each object once: where it is named
+    first.
+    """
     seen = set[int]()
     for room in ROOMS:
         package = importlib.import_module(room)
@@ -130,7 +154,10 @@ def _directive(path: str, value: Any) -> list[str]:
         options = [":members:", ":undoc-members:"]
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
     else:
-        options, kind = [], "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata"
+        options, kind = (
+            [],
+            "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata",
+        )
     return ["```{eval-rst}", f".. {kind}:: {path}", *(f"   {option}" for option in options), "```"]
 
 
@@ -140,21 +167,35 @@ def data_docs(room: str, name: str) -> list[str]:
     A module of one assignment, such as that of the version, is described by its own text.
     """
     tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
-    if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(tree):
+    if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(
+        tree
+    ):
         return [ast.get_docstring(tree) or ""]
     for node, after in zip(tree.body, tree.body[1:], strict=False):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if name in {target.id for target in targets if isinstance(target, ast.Name)}:
-            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            text = (
+                after.value.value
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                else ""
+            )
             return inspect.cleandoc(str(text)).split("\n") if text else []
     for part in ast.walk(tree):
-        if isinstance(part, ast.ImportFrom) and part.module and name in {alias.name for alias in part.names}:
+        if (
+            isinstance(part, ast.ImportFrom)
+            and part.module
+            and name in {alias.name for alias in part.names}
+        ):
             return data_docs(part.module, name)
     return []
 
 
-def clean_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Make a docstring, which is plain text, into what Sphinx reads: indented lines are code, signs are themselves."""
+def clean_docstring(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Make a docstring, which is plain text, into what Sphinx reads: indented lines are code, signs
+    are themselves.
+    """
     if what == "data":
         lines[:] = data_docs(*name.rpartition(".")[::2])
     blocks = re.split(r"\n\s*\n", "\n".join(lines))
@@ -162,13 +203,18 @@ def clean_docstring(app: Any, what: str, name: str, obj: Any, options: Any, line
 
 
 def _block(block: str) -> str:
-    """Return a paragraph as it is, or as code if lines of it are indented or it is a dialogue of Python."""
+    """Return a paragraph as it is, or as code if lines of it are indented or it is a dialogue of
+    Python.
+    """
     if block.startswith(">>>"):
         return block
     if re.search(r"^\s+\S", block, re.MULTILINE):
         return "::\n\n" + "\n".join(f"    {line}" for line in block.split("\n"))
     parts = re.split(r"(`[^`]*`)", block)
-    return "".join(part if part[:1] == "`" else re.sub(r"(?<=\w)_(?!\w)|[*|]", r"\\\g<0>", part) for part in parts)
+    return "".join(
+        part if part[:1] == "`" else re.sub(r"(?<=\w)_(?!\w)|[*|]", r"\\\g<0>", part)
+        for part in parts
+    )
 
 
 def http() -> str:
@@ -184,12 +230,19 @@ def http() -> str:
 def _endpoint(path: str, methods: dict[str, Any]) -> Iterator[str]:
     yield f"## {path}"
     details = next(iter(methods.values()))
-    yield f"{', '.join(f'`{method.upper()}`' for method in methods)}: {_plain(details.get('description', ''))}"
+    yield (
+        f"{', '.join(f'`{method.upper()}`' for method in methods)}: "
+        f"{_plain(details.get('description', ''))}"
+    )
     bodies = details.get("requestBody", {}).get("content", {})
     fields = {
-        name: kind for body in bodies.values() for name, kind in body.get("schema", {}).get("properties", {}).items()
+        name: kind
+        for body in bodies.values()
+        for name, kind in body.get("schema", {}).get("properties", {}).items()
     }
-    needed = {name for body in bodies.values() for name in body.get("schema", {}).get("required", [])}
+    needed = {
+        name for body in bodies.values() for name in body.get("schema", {}).get("required", [])
+    }
     fields |= {
         field["name"]: field["schema"] | {"description": field.get("description", "")}
         for field in details.get("parameters", [])
@@ -198,7 +251,8 @@ def _endpoint(path: str, methods: dict[str, Any]) -> Iterator[str]:
         yield f"Body: {', '.join(f'`{kind}`' for kind in bodies)}."
     if fields:
         rows = [
-            f"| `{name}` | {_kind(kind)}{', required' if name in needed else ''} | {_cell(_meaning(kind))} |"
+            f"| `{name}` | {_kind(kind)}{', required' if name in needed else ''} | "
+            f"{_cell(_meaning(kind))} |"
             for name, kind in fields.items()
         ]
         yield "\n".join(["| parameter | type | meaning |", "|---|---|---|", *rows])
@@ -231,14 +285,22 @@ def _meaning(schema: dict[str, Any]) -> str:
 MAKERS: dict[str, Callable[[], str]] = {"commands": commands, "http": http}
 
 
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+(?:CONTRIBUTING|benchmarks/README)\.md)(?:#[\w-]+)?\)")
-"""Links to pages of the repository that are no pages of the site: their files are offered instead."""
+OUTSIDE = re.compile(
+    r"\[([^\]]+)\]\(((?:\.\./)+(?:CONTRIBUTING|benchmarks/README)\.md)(?:#[\w-]+)?\)"
+)
+"""Links to pages of the repository that are no pages of the site: their files are offered
+instead.
+"""
 
 
 def fill(app: Any, docname: str, source: list[str]) -> None:
-    """Replace the marks in a page, such as `<!-- made: commands -->`, by what is made from the program."""
+    """Replace the marks in a page, such as `<!-- made: commands -->`, by what is made from the
+    program.
+    """
     text = OUTSIDE.sub(r"{download}`\1 <\2>`", source[0])
-    source[0] = re.sub(r"<!-- made: (\w+) ?([\w.]*) -->", lambda mark: _made(mark[1], mark[2]), text)
+    source[0] = re.sub(
+        r"<!-- made: (\w+) ?([\w.]*) -->", lambda mark: _made(mark[1], mark[2]), text
+    )
 
 
 def _made(name: str, room: str) -> str:

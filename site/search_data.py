@@ -1,4 +1,5 @@
-"""Data of the search page beside Sphinx's index: the text of each page for excerpts, its frequent terms, and synonyms.
+"""Data of the search page beside Sphinx's index: the text of each page for excerpts, its frequent
+terms, and synonyms.
 
 The texts are scripts, one for each page: a page from disk may load scripts, and may not fetch.
 """
@@ -32,15 +33,23 @@ BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
 
 def families() -> list[list[str]]:
-    """Return families of words that stand for each other: those of the table, and the pairs of the glossary."""
+    """Return families of words that stand for each other: those of the table, and the pairs of the
+    glossary.
+    """
     table: list[list[str]] = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))["families"]
     listed = {word for family in table for word in family}
     pairs = [[term["en"].partition(" (")[0].lower(), term["ko"].lower()] for term in glossary.TERMS]
-    return table + [pair for pair in pairs if len(pair[1]) > 1 and pair[0] != pair[1] and not listed.intersection(pair)]
+    return table + [
+        pair
+        for pair in pairs
+        if len(pair[1]) > 1 and pair[0] != pair[1] and not listed.intersection(pair)
+    ]
 
 
 def sections(doctree: nodes.document) -> list[tuple[str, str]]:
-    """Return the anchor and the text of each section of a page, without the texts of those inside it."""
+    """Return the anchor and the text of each section of a page, without the texts of those inside
+    it.
+    """
     texts: dict[str, list[str]] = {}
     for block in doctree.findall(lambda node: isinstance(node, BLOCKS)):
         parent = block.parent
@@ -57,7 +66,9 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
 def keep(app: Any, doctree: nodes.document) -> None:
     """Keep the texts of a page when it is read, so that it need not be read again."""
     app.env.metadata[app.env.docname]["sections"] = sections(doctree)
-    app.env.metadata[app.env.docname]["titles"] = " · ".join(plain(title) for title in doctree.findall(nodes.title))
+    app.env.metadata[app.env.docname]["titles"] = " · ".join(
+        plain(title) for title in doctree.findall(nodes.title)
+    )
 
 
 def numbers_in(text: str) -> set[str]:
@@ -77,7 +88,9 @@ def _stem(term: str) -> str:
 
 
 def write(app: Any, exception: Exception | None) -> None:
-    """Write the texts of all pages into _static/texts, and what is known of all pages into search-data.js."""
+    """Write the texts of all pages into _static/texts, and what is known of all pages into
+    search-data.js.
+    """
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
@@ -90,10 +103,15 @@ def write(app: Any, exception: Exception | None) -> None:
         texts = app.env.metadata[page]["sections"]
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
-        if not page.startswith(("log", "reference", "experiments")):  # their numbers are measurements
+        if not page.startswith(
+            ("log", "reference", "experiments")
+        ):  # their numbers are measurements
             for number in numbers_in(f"{titles[page]} {whole[page]}"):
                 numbers.setdefault(number, []).append(page)
-        path.write_text(f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n", encoding="utf-8")
+        path.write_text(
+            f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n",
+            encoding="utf-8",
+        )
     phrases = [word for family in families() for word in family if " " in word]
     holding = {
         phrase: [page for page, text in whole.items() if phrase in f"{titles[page]} {text}".lower()]
@@ -101,7 +119,14 @@ def write(app: Any, exception: Exception | None) -> None:
     }
     data = {"synonyms": families(), "phrases": holding, "often": often, "numbers": numbers}
     data["terms"] = sorted(
-        {term[language].partition(" (")[0].lower() for term in glossary.TERMS for language in ("en", "ko")}
+        {
+            term[language].partition(" (")[0].lower()
+            for term in glossary.TERMS
+            for language in ("en", "ko")
+        }
     )
-    script = "".join(f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in data.items())
+    script = "".join(
+        f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n"
+        for name, value in data.items()
+    )
     (static / "search-data.js").write_text(script, encoding="utf-8")

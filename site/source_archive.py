@@ -1,4 +1,6 @@
-"""The source of the program, offered for download where pages say how to install it, if git is there to pack it."""
+"""The source of the program, offered for download where pages say how to install it, if git is
+there to pack it.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,54 @@ OFFER = {
 
 
 def commit() -> str:
-    """Return the commit that is checked out, in short; "" outside of a repository of git, or without git."""
+    """Return the commit that is checked out, in short; "" outside of a repository of git, or
+    without git.
+    """
     try:
         command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-        top = subprocess.run([*command[:3], "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        is_own = Path(top.stdout.strip()).resolve() == ROOT.resolve()  # not a repository around an unpacked archive
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() if is_own else ""
+        top = subprocess.run(
+            [*command[:3], "rev-parse", "--show-toplevel"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        is_own = (
+            Path(top.stdout.strip()).resolve() == ROOT.resolve()
+        )  # not a repository around an unpacked archive
+        return (
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            if is_own
+            else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
 
 
 def offer(app: Any, docname: str, source: list[str]) -> None:
-    """Put a link to the archive in place of the sentence that says whom to ask, where there is one."""
+    """Put a link to the archive in place of the sentence that says whom to ask, where there is
+    one.
+    """
     if MARK.search(source[0]) and (name := commit()):
         href = "../" * docname.count("/") + NAME
         link = f'<a href="{href}" download>regard.tar.gz</a> (commit {name})'
-        source[0] = MARK.sub(OFFER["ko" if docname.startswith("ko/") else "en"].format(link=link), source[0])
+        source[0] = MARK.sub(
+            OFFER["ko" if docname.startswith("ko/") else "en"].format(link=link), source[0]
+        )
 
 
 def write(app: Any, exception: Exception | None) -> None:
     """Pack what is committed, without local changes."""
     if exception is None and app.builder.name == "html" and commit():
         path = Path(app.outdir) / NAME
-        command = ["git", "-C", str(ROOT), "archive", "--format=tar.gz", "--prefix=regard/", "-o", str(path), "HEAD"]
+        command = [
+            "git",
+            "-C",
+            str(ROOT),
+            "archive",
+            "--format=tar.gz",
+            "--prefix=regard/",
+            "-o",
+            str(path),
+            "HEAD",
+        ]
         subprocess.run(command, check=True)

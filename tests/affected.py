@@ -2,10 +2,11 @@
 
     python tests/affected.py [--base REV] [--list] [OPTION OF PYTEST …]    # make affected
 
-The change is what differs from REV (by default HEAD, so what is not committed), with files that git does not track yet.
-A room of `regard/` is affected if it changed or imports, by way of other rooms too, one that did; a test file if it or a
-helper that it imports changed, or if it imports an affected room. Tests at the top of tests/ always run, and so does
-everything after a change of tests/conftest.py.
+The change is what differs from REV (by default HEAD, so what is not committed), with files that git
+does not track yet. A room of `regard/` is affected if it changed or imports, by way of other rooms
+too, one that did; a test file if it or a helper that it imports changed, or if it imports an
+affected room. Tests at the top of tests/ always run, and so does everything after a change of
+tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ COMMANDS = ("cli", "demo", "outside")  # folders of tests that run commands
 
 @cache
 def imported(path: Path) -> set[str]:
-    """Return the dotted names that a file imports, of `from a import b` both `a` and `a.b`, and entrances it calls.
+    """Return the dotted names that a file imports, of `from a import b` both `a` and `a.b`, and
+    entrances it calls.
 
     What starts the command `regard`, as all tests of the command line do, uses `regard.cli`.
     """
@@ -39,7 +41,11 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             room = ENTRANCES.get(f"{node.value.id}.{node.attr}")
             names |= {f"regard.{room}"} if room else set()
-        elif isinstance(node, ast.Constant) and node.value == "regard" and path.is_relative_to(ROOT / "tests"):
+        elif (
+            isinstance(node, ast.Constant)
+            and node.value == "regard"
+            and path.is_relative_to(ROOT / "tests")
+        ):
             names.add("regard.cli")
     return names
 
@@ -62,7 +68,9 @@ def affected_rooms(changed: set[str]) -> set[str]:
 
 
 def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the test files that changes can affect, the changed and their own rooms' first, and the others."""
+    """Return the test files that changes can affect, the changed and their own rooms' first, and
+    the others.
+    """
     changed = {path for path in changes if path.suffix != ".md"}
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py"))
     if ROOT / "tests" / "conftest.py" in changed:
@@ -70,20 +78,32 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     touched = {_room(path) for path in changed if path.is_relative_to(ROOT / "regard")}
     rooms = affected_rooms(touched)
     helpers = {
-        path: imported(path) for path in (ROOT / "tests").rglob("*.py") if path != ROOT / "tests" / "conftest.py"
+        path: imported(path)
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != ROOT / "tests" / "conftest.py"
     }
-    names = {path.relative_to(ROOT / "tests").with_suffix("").as_posix().replace("/", "."): path for path in helpers}
+    names = {
+        path.relative_to(ROOT / "tests").with_suffix("").as_posix().replace("/", "."): path
+        for path in helpers
+    }
 
     def reaches(path: Path, seen: set[Path]) -> bool:
-        if path in changed or any(name.split(".")[1] in rooms for name in helpers[path] if name.startswith("regard.")):
+        if path in changed or any(
+            name.split(".")[1] in rooms for name in helpers[path] if name.startswith("regard.")
+        ):
             return True
         seen.add(path)
-        used = {names[name] for name in helpers[path] if name in names} | {path.parent / "conftest.py"} & set(helpers)
+        used = {names[name] for name in helpers[path] if name in names} | {
+            path.parent / "conftest.py"
+        } & set(helpers)
         return any(reaches(helper, seen) for helper in used - seen)
 
     chosen = {path for path in tests if path.parent == ROOT / "tests" or reaches(path, set())}
     folders = {
-        name for path in changed if path.is_relative_to(ROOT / "regard") for name in path.relative_to(ROOT).parts
+        name
+        for path in changed
+        if path.is_relative_to(ROOT / "regard")
+        for name in path.relative_to(ROOT).parts
     }
     near = {path for path in chosen if path in changed or path.parent.name in touched | folders}
     return [*sorted(near), *sorted(chosen - near)], [path for path in tests if path not in chosen]
@@ -92,7 +112,9 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 def main() -> int:
     """Run pytest on the test files that the change can affect."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--base", default="HEAD", help="the commit that the change is measured from")
+    parser.add_argument(
+        "--base", default="HEAD", help="the commit that the change is measured from"
+    )
     parser.add_argument("--list", action="store_true", help="print the files and run nothing")
     options, others = parser.parse_known_args()
     chosen, left = selected(_changes(options.base))
@@ -101,18 +123,27 @@ def main() -> int:
         folder = path.relative_to(ROOT / "tests").parts[0]
         folders[folder] = folders.get(folder, 0) + 1
     print(
-        f"{len(chosen)} test files; left out: " + (", ".join(f"{n} of {name}" for name, n in folders.items()) or "none")
+        f"{len(chosen)} test files; left out: "
+        + (", ".join(f"{n} of {name}" for name, n in folders.items()) or "none")
     )
     files = [str(path.relative_to(ROOT)) for path in chosen]
     if options.list:
         print(*files, sep="\n")
         return 0
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", *others, *files], cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *others, *files], cwd=ROOT, check=False
+    ).returncode
 
 
 def _changes(base: str) -> list[Path]:
-    commands = (["git", "diff", "--name-only", "-z", base], ["git", "ls-files", "--others", "--exclude-standard", "-z"])
-    outputs = [subprocess.run(c, cwd=ROOT, capture_output=True, text=True, check=True).stdout for c in commands]
+    commands = (
+        ["git", "diff", "--name-only", "-z", base],
+        ["git", "ls-files", "--others", "--exclude-standard", "-z"],
+    )
+    outputs = [
+        subprocess.run(c, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for c in commands
+    ]
     return [ROOT / name for name in "".join(outputs).split("\0") if name]
 
 

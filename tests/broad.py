@@ -1,4 +1,6 @@
-"""Mark cases as `broad`: further values of a law or a table, which `make quick` leaves to `make test`."""
+"""Mark cases as `broad`: further values of a law or a table, which `make quick` leaves to `make
+test`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ import pytest
 def broad(values: Iterable[Any], quick: int = 1) -> list[Any]:
     """Return parameters for `pytest.mark.parametrize`, all but the first `quick` marked `broad`."""
     values = [tuple(value) if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*value, marks=() if i < quick else pytest.mark.broad) for i, value in enumerate(values)]
+    return [
+        pytest.param(*value, marks=() if i < quick else pytest.mark.broad)
+        for i, value in enumerate(values)
+    ]
 
 
 def broad_beyond_cover(
@@ -34,9 +39,12 @@ def broad_beyond_cover(
 
 
 def broad_pairs(pairs: Sequence[tuple[str, str]], unpack: bool = True) -> list[Any]:
-    """Return pairs as parameters; those that show each first and each second value once are not marked `broad`.
+    """Return pairs as parameters; those that show each first and each second value once are not
+    marked `broad`.
 
     `unpack` makes each pair two parameters; without it a pair is one, as fixtures need it.
     """
     features = [{(0, first), (1, second)} for first, second in pairs]
-    return broad_beyond_cover([pair if unpack else [*pair] for pair in pairs], features, ["-".join(p) for p in pairs])
+    return broad_beyond_cover(
+        [pair if unpack else [*pair] for pair in pairs], features, ["-".join(p) for p in pairs]
+    )

@@ -1,4 +1,6 @@
-"""A real browser, node, and the library as WebAssembly; tests that need what is missing are skipped."""
+"""A real browser, node, and the library as WebAssembly; tests that need what is missing are
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,20 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 MORE = ["--disable-component-update", "--disable-sync"]
-NODE_MODULES = Path(os.environ.get("NODE_MODULES", Path(__file__).parent / "serving" / "node_modules"))
+NODE_MODULES = Path(
+    os.environ.get("NODE_MODULES", Path(__file__).parent / "serving" / "node_modules")
+)
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +40,9 @@ def axe() -> str:
 @pytest.fixture(scope="session")
 def wasm() -> Path:
     """Return the library for browsers, if it was built from today's sources."""
-    from regard.runtime import native  # late: annotations of what is imported before conftest.py are not checked
+    from regard.runtime import (
+        native,
+    )  # late: annotations of what is imported before conftest.py are not checked
 
     try:
         return native.wasm_file()

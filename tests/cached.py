@@ -1,7 +1,8 @@
-"""Folders that take long to make, made once: shared by the workers of a test run, and by runs until their sources change.
+"""Folders that take long to make, made once: shared by the workers of a test run, and by runs until
+their sources change.
 
-What a folder of the command line depends on is half of the package: the modules that the process which makes it imports.
-Run as a script, this file makes such a folder and notes them.
+What a folder of the command line depends on is half of the package: the modules that the process
+which makes it imports. Run as a script, this file makes such a folder and notes them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class FolderCache:
         self.root = config.cache.mkdir("folders") if has_cache and config.cache else fallback
 
     def __call__(self, name: str, make: Callable[[Path], object], *sources: Path) -> Path:
-        """Return the folder `name`, made by `make(folder)` unless it was made from the same sources before.
+        """Return the folder `name`, made by `make(folder)` unless it was made from the same sources
+        before.
 
         `sources` are files and folders of Python and C. Nobody may write into the folder.
         """
@@ -44,23 +46,34 @@ class FolderCache:
         return self._made(name, lambda made: made == key, lambda folder: (make(folder), key)[1])
 
     def in_process(self, name: str, make: Callable[..., object], *arguments: str) -> Path:
-        """Return the folder `name`, made by `make(folder, *arguments)` in a new process, unless that was done before.
+        """Return the folder `name`, made by `make(folder, *arguments)` in a new process, unless
+        that was done before.
 
-        It is made again if a file that this process had imported has changed, or another folder that the arguments
-        name. `make` is a function of a module. Nobody may write into the folder.
+        It is made again if a file that this process had imported has changed, or another folder
+        that the arguments name. `make` is a function of a module. Nobody may write into the folder.
         """
         notes = sorted(self.root.glob("*.complete"))
-        used = [note.read_text("utf-8") for note in notes if str(self.root / note.stem) in " ".join(arguments)]
-        key = _digest(json.dumps([sys.version, version("torch"), make.__qualname__, arguments, used]))
+        used = [
+            note.read_text("utf-8")
+            for note in notes
+            if str(self.root / note.stem) in " ".join(arguments)
+        ]
+        key = _digest(
+            json.dumps([sys.version, version("torch"), make.__qualname__, arguments, used])
+        )
 
         def is_current(made: Any) -> bool:
-            return made["key"] == key and all(_hash_of([ROOT / file]) == made["files"][file] for file in made["files"])
+            return made["key"] == key and all(
+                _hash_of([ROOT / file]) == made["files"][file] for file in made["files"]
+            )
 
         def start(folder: Path) -> dict[str, Any]:
             module = importlib.import_module(make.__module__)
             assert module.__file__
             call = [module.__name__, module.__file__, make.__qualname__, str(folder), *arguments]
-            done = subprocess.run([sys.executable, __file__, *call], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [sys.executable, __file__, *call], capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stderr
             names = (folder.parent / f"{folder.name}.imports").read_text("utf-8").split()
             return {"key": key, "files": {name: _hash_of([ROOT / name]) for name in names}}
@@ -70,7 +83,9 @@ class FolderCache:
     def _note(self, name: str) -> Path:
         return self.root / f"{name}.complete"
 
-    def _made(self, name: str, is_current: Callable[[Any], bool], make: Callable[[Path], Any]) -> Path:
+    def _made(
+        self, name: str, is_current: Callable[[Any], bool], make: Callable[[Path], Any]
+    ) -> Path:
         folder, note = self.root / name, self._note(name)
         with FileLock(self.root / f"{name}.lock"):
             if not (note.exists() and is_current(json.loads(note.read_text("utf-8")))):
@@ -95,8 +110,12 @@ def _hash_of(sources: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _make_and_note(module: str, file: str, function: str, folder: Path, arguments: list[str]) -> None:
-    """Make a folder, and write beside it which files of this project were imported, in forked processes too."""
+def _make_and_note(
+    module: str, file: str, function: str, folder: Path, arguments: list[str]
+) -> None:
+    """Make a folder, and write beside it which files of this project were imported, in forked
+    processes too.
+    """
     noted = folder.parent / f"{folder.name}.imports"
     names = os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
 

@@ -1,7 +1,8 @@
 """Set-up of all tests.
 
-In tests of attention, layers, models, losses and laws every call of these is checked against its annotated shapes and
-types, which doubles its time; REGARD_SHAPES=all checks the whole package in all tests, and REGARD_SHAPES=0 nothing.
+In tests of attention, layers, models, losses and laws every call of these is checked against its
+annotated shapes and types, which doubles its time; REGARD_SHAPES=all checks the whole package in
+all tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc
@@ -25,18 +26,30 @@ from cached import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
-sys.path.append(str(Path(__file__).parents[1] / "site"))  # the modules of the site, which are no package
+sys.path.append(
+    str(Path(__file__).parents[1] / "site")
+)  # the modules of the site, which are no package
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
 CHECKED = {
     "0": [],
-    "1": ["regard.attention", "regard.layers", "regard.models", "regard.training.loss", "regard.data.batch"],
+    "1": [
+        "regard.attention",
+        "regard.layers",
+        "regard.models",
+        "regard.training.loss",
+        "regard.data.batch",
+    ],
     "all": ["regard"],
 }
-"""The modules whose annotations are checked, by REGARD_SHAPES: by default those in which axes are declared."""
+"""The modules whose annotations are checked, by REGARD_SHAPES: by default those in which axes are
+declared.
+"""
 SHAPES = os.environ.get("REGARD_SHAPES", "1")
 install_import_hook(CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM = {
@@ -58,18 +71,28 @@ SYSTEM = {
         "test_server_security.py",
     },
 }
-"""Folders of system tests, and the files in them that are tests of units: of servers those over a service without model."""
-COSTS: dict[str, float] = json.loads((Path(__file__).parent / "costs.json").read_text(encoding="utf-8"))
+"""Folders of system tests, and the files in them that are tests of units: of servers those over a
+service without model.
+"""
+COSTS: dict[str, float] = json.loads(
+    (Path(__file__).parent / "costs.json").read_text(encoding="utf-8")
+)
 """Seconds of a case of the tests that take longest; `python tests/costs.py` writes the file."""
 QUICK_SECONDS = 0.2
-"""Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes longer."""
+"""Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes
+longer.
+"""
 forked.install()
 if hasattr(os, "register_at_fork"):
     # Garbage of the parent may join threads, as CTranslate2 does: a fork has none of them.
     os.register_at_fork(after_in_child=gc.freeze)
-os.environ["REGARD_EXPORTS"] = "off"  # no test finds what another, or another run, left in the cache
+os.environ["REGARD_EXPORTS"] = (
+    "off"  # no test finds what another, or another run, left in the cache
+)
 torch.set_num_threads(1)
-os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
+os.fsync = lambda _: (
+    None
+)  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
 
 
@@ -84,32 +107,46 @@ HARDWARE = (
     "root",
     "may not be shipped",
 )
-"""Words in the reasons of tests that are skipped for want of hardware, another system, or data that nobody may ship."""
+"""Words in the reasons of tests that are skipped for want of hardware, another system, or data that
+nobody may ship.
+"""
 
 
 def _lacking(terminal: Any) -> list[str]:
     """Return the reasons for which tests were skipped, other than hardware."""
     reports = terminal.stats.get("skipped", ()) if terminal else ()
-    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reports if isinstance(report.longrepr, tuple)}
+    reasons = {
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in reports
+        if isinstance(report.longrepr, tuple)
+    }
     return sorted(reason for reason in reasons if not any(word in reason for word in HARDWARE))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say in one line what the run lacked; each reason says how to get it."""
     if lacking := _lacking(terminalreporter):
-        terminalreporter.line(f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}", yellow=True)
+        terminalreporter.line(
+            f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}", yellow=True
+        )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run of `.ci/run` in which something that can be installed was missing."""
     is_worker = hasattr(session.config, "workerinput")
-    if os.environ.get("CI") and not is_worker and _lacking(session.config.pluginmanager.get_plugin("terminalreporter")):
+    if (
+        os.environ.get("CI")
+        and not is_worker
+        and _lacking(session.config.pluginmanager.get_plugin("terminalreporter"))
+    ):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:
-    """Exempt the thousands of collected tests from garbage collection, which would look through them again and again."""
+    """Exempt the thousands of collected tests from garbage collection, which would look through
+    them again and again.
+    """
     forked.compare_few_sentences()
     gc.collect()
     gc.freeze()
@@ -121,15 +158,19 @@ SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check annotations where models and their parts are tested; of laws the third with every model, others with few.
+    """Check annotations where models and their parts are tested; of laws the third with every
+    model, others with few.
 
-    What the command of an earlier test set for its process, as `--quiet` does, is as at the start again.
+    What the command of an earlier test set for its process, as `--quiet` does, is as at the start
+    again.
     """
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
     is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
     is_broad = item.get_closest_marker("broad") is not None and "law_3" not in item.path.name
-    is_free = item.path.name == "test_wrong_objects.py" or (SHAPES != "all" and (is_broad or not is_shaped))
+    is_free = item.path.name == "test_wrong_objects.py" or (
+        SHAPES != "all" and (is_broad or not is_shaped)
+    )
     jaxtyping_config.update("jaxtyping_disable", is_free)
 
 
@@ -140,7 +181,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    for path in (path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")):
+    for path in (
+        path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")
+    ):
         shutil.copy(path, folder)
     monkeypatch.setenv(private_cache.FOLDER, str(folder))
     return folder
@@ -177,9 +220,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of whole folders, two of three `broad` cases of each test as slow, and what is `long` for quick runs.
+    """Mark the tests of whole folders, two of three `broad` cases of each test as slow, and what is
+    `long` for quick runs.
 
-    Which third is left depends on the name of the test, so laws over the same models have different ones.
+    Which third is left depends on the name of the test, so laws over the same models have different
+    ones.
     """
     numbers, seconds = Counter[str](), Counter[str]()
     for item in items:

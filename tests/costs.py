@@ -1,8 +1,10 @@
-"""Write how long a case of each of the longest tests takes, by which `make quick` chooses its cases.
+"""Write how long a case of each of the longest tests takes, by which `make quick` chooses its
+cases.
 
     pytest -n 2 --junitxml=times.xml && python tests/costs.py times.xml
 
-Run it on a quiet machine when `make quick` has become too long; a test that the table lacks runs whole there.
+Run it on a quiet machine when `make quick` has become too long; a test that the table lacks runs
+whole there.
 """
 
 from __future__ import annotations
@@ -19,16 +21,24 @@ LEAST = 0.2
 
 
 def mean_seconds(report: Path) -> dict[str, float]:
-    """Return the mean seconds of a case of each test in a report of pytest, by the test's name, if they add up."""
+    """Return the mean seconds of a case of each test in a report of pytest, by the test's name, if
+    they add up.
+    """
     seconds = defaultdict[str, list[float]](list)
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("skipped") is None:
             parts = case.attrib["classname"].split(".")
             *folders, file = (part for part in parts if not part.startswith("Test"))
             group = [part for part in parts if part.startswith("Test")]
-            test = "::".join(["/".join([*folders, f"{file}.py"]), *group, case.attrib["name"].partition("[")[0]])
+            test = "::".join(
+                ["/".join([*folders, f"{file}.py"]), *group, case.attrib["name"].partition("[")[0]]
+            )
             seconds[test].append(float(case.attrib["time"]))
-    means = {test: round(sum(times) / len(times), 3) for test, times in seconds.items() if sum(times) > LEAST}
+    means = {
+        test: round(sum(times) / len(times), 3)
+        for test, times in seconds.items()
+        if sum(times) > LEAST
+    }
     return dict(sorted(means.items()))
 
 

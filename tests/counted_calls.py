@@ -1,6 +1,8 @@
-"""Calls of Python functions, counted: what noise cannot hide when a path through the package becomes longer.
+"""Calls of Python functions, counted: what noise cannot hide when a path through the package
+becomes longer.
 
-Run as a script with the arguments of `regard`, this file runs that command and writes its counts to standard error.
+Run as a script with the arguments of `regard`, this file runs that command and writes its counts to
+standard error.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ MODULE = "<module>"
 
 
 class Counts(NamedTuple):
-    """Calls of named functions of the package, those of dataclasses included, and of C functions from its code."""
+    """Calls of named functions of the package, those of dataclasses included, and of C functions
+    from its code.
+    """
 
     python: int
     c: int
 
 
 def count_calls(call: Callable[[], object]) -> Counts:
-    """Count what a call calls, in this thread and in those that it starts; what runs during an import aside."""
+    """Count what a call calls, in this thread and in those that it starts; what runs during an
+    import aside.
+    """
     counted = {"call": 0, "c_call": 0}
     importing = list[CodeType]()
 
@@ -36,7 +42,11 @@ def count_calls(call: Callable[[], object]) -> Counts:
                 importing.append(code)
             elif event == "return":
                 importing.pop()
-        elif event in counted and not importing and frame.f_globals["__name__"].partition(".")[0] == "regard":
+        elif (
+            event in counted
+            and not importing
+            and frame.f_globals["__name__"].partition(".")[0] == "regard"
+        ):
             counted[event] += event == "c_call" or code.co_name not in COMPREHENSIONS
 
     threading.setprofile(profile)

@@ -1,10 +1,12 @@
 """Put one deliberate fault into each of some modules, and count how many of them the tests find.
 
-    python tests/faults.py [--seed 1] [--count 20] [--tests quick|test] [--only N] [--jobs 2] [--list]
+    python tests/faults.py [--seed 1] [--count 20] [--tests quick|test] [--only N] [--jobs 2]
+    [--list]
 
-A fault is an inverted condition or a dropped statement inside a function, in a module and at a line drawn with the seed. Each is
-made in a copy of the repository, on which the tests run until the first failure; the working tree is not touched. The last line
-says how many were found. A fault that the tests miss deserves a test, unless the program with it does the same as before.
+A fault is an inverted condition or a dropped statement inside a function, in a module and at a line
+drawn with the seed. Each is made in a copy of the repository, on which the tests run until the
+first failure; the working tree is not touched. The last line says how many were found. A fault that
+the tests miss deserves a test, unless the program with it does the same as before.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ def faults_of(path: Path) -> list[Fault]:
             condition = ast.get_source_segment(source.decode(), node.test) or ""
             faults.append(fault(node.test, "inverted condition", f"(not ({condition}))"))
         elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
-            isinstance(node, ast.Expr) and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
+            isinstance(node, ast.Expr)
+            and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
         ):
             faults.append(fault(node, "dropped statement", "pass"))
     return faults
@@ -86,28 +89,49 @@ def _inside_functions(tree: ast.Module) -> Iterator[ast.AST]:
 def draw(count: int, seed: int) -> list[Fault]:
     """Draw a fault in each of `count` modules."""
     chance = random.Random(seed)
-    modules = [(path, faults) for path in _tracked("regard") if path.suffix == ".py" and (faults := faults_of(path))]
+    modules = [
+        (path, faults)
+        for path in _tracked("regard")
+        if path.suffix == ".py" and (faults := faults_of(path))
+    ]
     return [chance.choice(faults) for _, faults in chance.sample(modules, count)]
 
 
 def _tracked(*folders: str) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return [Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
-    """Return the first line that pytest prints of a failure with this fault in place, or None if every test passes."""
+    """Return the first line that pytest prints of a failure with this fault in place, or None if
+    every test passes.
+    """
     with tempfile.TemporaryDirectory(prefix="regard-fault-") as folder:
         for path in _tracked():
             (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / path, Path(folder) / path)
         if fault:
             fault.apply(Path(folder))
-        folders = [Path("tests", part) for part in reversed(fault.path.parts[1:-1])] if fault else []
+        folders = (
+            [Path("tests", part) for part in reversed(fault.path.parts[1:-1])] if fault else []
+        )
         rooms = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
         environment = {**os.environ, "PYTHONPATH": folder}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", RUNS[tests]]
-        # The tests of the fault's own room are a part of all: where one of them fails, the others need not run.
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            RUNS[tests],
+        ]
+        # The tests of the fault's own room are a part of all: where one of them fails, the others
+        # need not run.
         for part in (*([room] for room in rooms), [f"-n{jobs}"]):
             if failure := _failure([*command, *part], folder, environment):
                 return failure
@@ -118,13 +142,21 @@ def _failure(command: list[str], folder: str, environment: dict[str, str]) -> st
     """Run pytest; return the first line about a failure, or None if nothing fails."""
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"the tests do not end within {PATIENCE / 60:.0f} minutes"
     if done.returncode in (0, 5):  # 5: no test of that room has these marks
         return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))]
+    lines = [
+        line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))
+    ]
     return (lines or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"])[-1]
 
 
@@ -140,7 +172,11 @@ def main() -> None:
     options = parser.parse_args()
     faults = draw(options.count, options.seed)
     numbers = options.only or range(1, options.count + 1)
-    if not options.list and not options.only and (failure := first_failure(None, options.tests, options.jobs)):
+    if (
+        not options.list
+        and not options.only
+        and (failure := first_failure(None, options.tests, options.jobs))
+    ):
         sys.exit(f"the tests fail without any fault: {failure}")
     results = []
     for number in numbers:
@@ -151,10 +187,15 @@ def main() -> None:
         start = time.monotonic()
         failure = first_failure(fault, options.tests, options.jobs)
         results.append(failure is not None)
-        print(f"{number:3} {'found ' if failure else 'MISSED'} {time.monotonic() - start:5.0f} s  {fault}", flush=True)
+        print(
+            f"{number:3} {'found ' if failure else 'MISSED'} {time.monotonic() - start:5.0f} s  {fault}",
+            flush=True,
+        )
         print(f"    {failure[:160]}" if failure else "    no test fails", flush=True)
     if results:
-        print(f"{sum(results)} of {len(results)} faults found by make {options.tests} (seed {options.seed})")
+        print(
+            f"{sum(results)} of {len(results)} faults found by make {options.tests} (seed {options.seed})"
+        )
 
 
 if __name__ == "__main__":

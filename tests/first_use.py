@@ -1,7 +1,9 @@
-"""Use an installed wheel as its first user does: from the command line, in a folder outside the repository.
+"""Use an installed wheel as its first user does: from the command line, in a folder outside the
+repository.
 
-`python tests/first_use.py DIST` installs the wheel in the folder DIST into an empty environment, with its dependencies
-in the versions of constraints.txt, and uses it. It needs only the standard library.
+`python tests/first_use.py DIST` installs the wheel in the folder DIST into an empty environment,
+with its dependencies in the versions of constraints.txt, and uses it. It needs only the standard
+library.
 """
 
 from __future__ import annotations
@@ -25,9 +27,23 @@ WHERE = "import pathlib, regard; print(pathlib.Path(regard.__file__).resolve())"
 READY_MADE = "from regard.runtime.native import is_ready_made; print(is_ready_made())"
 KERNELS = "from regard.runtime.native import why_unavailable; print(why_unavailable() or '')"
 SETTINGS = [
-    *("tokenizer.size=1200", "batching.tokens=512", "batching.micro_batches=1", "training.precision=float32"),
-    *("training.updates=20", "training.validate_every=20", "training.best_by=loss", "training.validate_with=20"),
-    *(f"model.{side}.{name}" for side in ("encoder", "decoder") for name in ("layers=1", "size=32", "heads=2")),
+    *(
+        "tokenizer.size=1200",
+        "batching.tokens=512",
+        "batching.micro_batches=1",
+        "training.precision=float32",
+    ),
+    *(
+        "training.updates=20",
+        "training.validate_every=20",
+        "training.best_by=loss",
+        "training.validate_with=20",
+    ),
+    *(
+        f"model.{side}.{name}"
+        for side in ("encoder", "decoder")
+        for name in ("layers=1", "size=32", "heads=2")
+    ),
 ]
 
 
@@ -51,7 +67,9 @@ class Environment:
         return self.folder / "cache"
 
     def share(self, folders: Sequence[str]) -> None:
-        """Make the packages in these folders importable, but no editable install: their .pth files are not read."""
+        """Make the packages in these folders importable, but no editable install: their .pth files
+        are not read.
+        """
         own = Path(self.python("-c", PACKAGES).strip())
         (own / "shared.pth").write_text("\n".join(folders), encoding="utf-8")
 
@@ -64,9 +82,15 @@ class Environment:
         return self._run("regard", *arguments, stdin=stdin)
 
     def _run(self, name: str, *arguments: str, stdin: str = "") -> str:
-        command = shutil.which(name, path=str(self.home / ("Scripts" if os.name == "nt" else "bin")))
+        command = shutil.which(
+            name, path=str(self.home / ("Scripts" if os.name == "nt" else "bin"))
+        )
         assert command is not None, f"{self.home} has no {name}"
-        variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "REGARD_"))}
+        variables = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PYTHON", "REGARD_"))
+        }
         variables |= {"PYTHONUTF8": "1", "REGARD_CACHE": str(self.cache)}
         done = subprocess.run(
             [command, *arguments],
@@ -88,15 +112,31 @@ def wheel_in(folder: Path) -> Path:
 
 
 def use(environment: Environment) -> str:
-    """Train a small model for some updates, translate a sentence, draw it; return the translation."""
+    """Train a small model for some updates, translate a sentence, draw it; return the
+    translation.
+    """
     package = Path(environment.python("-c", WHERE).strip())
     assert package.is_relative_to(environment.home), f"{package} is not the installed package"
-    assert environment.regard("--version").split() == ["regard", environment.python("-c", VERSION).strip()]
+    assert environment.regard("--version").split() == [
+        "regard",
+        environment.python("-c", VERSION).strip(),
+    ]
     environment.python("-c", SAMPLE)
-    data = ["--source", "train.ko", "--target", "train.en", "--valid-source", "valid.ko", "--valid-target", "valid.en"]
+    data = [
+        "--source",
+        "train.ko",
+        "--target",
+        "train.en",
+        "--valid-source",
+        "valid.ko",
+        "--valid-target",
+        "valid.en",
+    ]
     settings = [part for setting in SETTINGS for part in ("--set", setting)]
     environment.regard("train", *data, *settings, "--out", "run", "--quiet")
-    (translation,) = environment.regard("translate", "run", "--min-length", "3", stdin=f"{SENTENCE}\n").splitlines()
+    (translation,) = environment.regard(
+        "translate", "run", "--min-length", "3", stdin=f"{SENTENCE}\n"
+    ).splitlines()
     assert translation.strip(), "the translation is empty"
     _check_kernels(environment)
     _check_figures(environment)
@@ -104,18 +144,24 @@ def use(environment: Environment) -> str:
 
 
 def _check_kernels(environment: Environment) -> None:
-    """Check that translation had kernels, ready-made or compiled; elsewhere than on Linux a reason why not is printed."""
+    """Check that translation had kernels, ready-made or compiled; elsewhere than on Linux a reason
+    why not is printed.
+    """
     reason = environment.python("-c", KERNELS).strip()
     if reason and sys.platform != "linux":
         print(f"no native kernels: {reason}")
         return
     assert not reason, reason
     ready_made = environment.python("-c", READY_MADE).strip() == "True"
-    assert ready_made or [*environment.cache.glob("kernels-*.so")], "translation compiled no kernels"
+    assert ready_made or [*environment.cache.glob("kernels-*.so")], (
+        "translation compiled no kernels"
+    )
 
 
 def _check_figures(environment: Environment) -> None:
-    """Check that a page holds its packaged style and script, and that an image can be drawn with the packaged font."""
+    """Check that a page holds its packaged style and script, and that an image can be drawn with
+    the packaged font.
+    """
     for name in ("attention.html", "attention.png"):
         environment.regard("show", "run", SENTENCE, "--out", name)
     page = (environment.folder / "attention.html").read_text(encoding="utf-8")
@@ -129,7 +175,9 @@ def main(dist: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment.create(Path(folder))
         constraints = ["-c", str(ROOT / "constraints.txt")]
-        environment.python("-m", "pip", "install", *constraints, f"{wheel_in(Path(dist).resolve())}[train]")
+        environment.python(
+            "-m", "pip", "install", *constraints, f"{wheel_in(Path(dist).resolve())}[train]"
+        )
         print(environment.regard("doctor"))
         print(f"{SENTENCE} → {use(environment)}   (after 20 updates)")
 

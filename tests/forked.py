@@ -1,10 +1,11 @@
 """Processes of the command that start at once: forked from a process that has PyTorch loaded.
 
-Importing PyTorch takes seconds in each of the hundreds of processes that tests start. On Linux `subprocess.Popen` starts
-those of PREPARED by asking a server, a process that has imported the libraries but nothing of Regard, to fork. What it
-forks has the arguments, environment, folder and files of the call, imports Regard itself, and is a child of the test
-like any other: it is waited for, signalled and killed as usual. Other commands, and calls with what cannot be passed on,
-start as always; with FORKED=0 all do.
+Importing PyTorch takes seconds in each of the hundreds of processes that tests start. On Linux
+`subprocess.Popen` starts those of PREPARED by asking a server, a process that has imported the
+libraries but nothing of Regard, to fork. What it forks has the arguments, environment, folder and
+files of the call, imports Regard itself, and is a child of the test like any other: it is waited
+for, signalled and killed as usual. Other commands, and calls with what cannot be passed on, start
+as always; with FORKED=0 all do.
 
 Run as a script with the number of a socket, this file is the server.
 """
@@ -45,14 +46,38 @@ PREPARED = re.compile(
 """How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""
 STARTERS = ("compare", "lab")
 """Commands that start such processes themselves: these are forked too."""
-LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
-READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
-"""Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
+LIBRARIES = (
+    "torch._dynamo",
+    "torch.distributed.tensor",
+    "numpy",
+    "pydantic",
+    "typer",
+    "PIL.Image",
+    "sacrebleu",
+)
+READ_AT_START = (
+    "PYTHON",
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "LD_",
+    "LC_",
+    "LANG",
+    "CUDA_",
+    "TORCH",
+    "LRU_",
+    "ONEDNN",
+    "OPENBLAS",
+)
+"""Beginnings of the names of variables that Python and libraries read when they are loaded: each
+set has its server.
+"""
 SEARCHED = "PYTHONPATH", "PYTHONSAFEPATH"
 """Those of them that are set anew in each process."""
 LARGEST = 2**17
 """Bytes of a call; larger ones start as always."""
-ADOPT = 36  # PR_SET_CHILD_SUBREAPER of prctl: a process whose parent has ended becomes a child of this one
+# PR_SET_CHILD_SUBREAPER of prctl: a process whose parent has ended becomes a child of this one.
+ADOPT = 36
 
 
 class Server:
@@ -94,20 +119,34 @@ _LOCK = threading.Lock()
 class ForkedPopen(_Popen):  # type: ignore[misc]
     """`subprocess.Popen`, but the commands of PREPARED are forked."""
 
-    def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, *rest: Any) -> None:
+    def _execute_child(
+        self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, *rest: Any
+    ) -> None:
         pass_fds, cwd, env, _, _, shell, *pipes = rest[:12]
         process, session, group = rest[12:17], rest[17], rest[18]
         environment = dict(os.environ if env is None else env)
         call = {"arguments": args, "environment": environment, "session": session}
         has_more = (
-            executable or preexec_fn or pass_fds or shell or process != (True, None, None, None, -1) or group != -1
+            executable
+            or preexec_fn
+            or pass_fds
+            or shell
+            or process != (True, None, None, None, -1)
+            or group != -1
         )
-        message = b"" if has_more or not close_fds or not _is_prepared(args) else json.dumps(call).encode()
+        message = (
+            b""
+            if has_more or not close_fds or not _is_prepared(args)
+            else json.dumps(call).encode()
+        )
         if not 0 < len(message) < LARGEST:
             super()._execute_child(args, executable, preexec_fn, close_fds, *rest)
             return
         sys.audit("subprocess.Popen", args[0], args, cwd, env)
-        files = [standard if pipe == -1 else pipe for standard, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        files = [
+            standard if pipe == -1 else pipe
+            for standard, pipe in enumerate((pipes[0], pipes[3], pipes[5]))
+        ]
         folder = os.open(cwd or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
             with _LOCK:
@@ -121,25 +160,36 @@ class ForkedPopen(_Popen):  # type: ignore[misc]
 def install() -> None:
     """Fork from now on, where that is possible."""
     is_measured = any(name.startswith("COVERAGE_") for name in os.environ)
-    if sys.platform == "linux" and sys.version_info >= (3, 11) and os.environ.get("FORKED") != "0" and not is_measured:
+    if (
+        sys.platform == "linux"
+        and sys.version_info >= (3, 11)
+        and os.environ.get("FORKED") != "0"
+        and not is_measured
+    ):
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
 
 
 def compare_few_sentences() -> None:
-    """Compare what is exported on eight sentences with the model that it is made from, not on sixty-four."""
+    """Compare what is exported on eight sentences with the model that it is made from, not on
+    sixty-four.
+    """
     probe_sentences = importlib.import_module("regard.interchange.probe_sentences")
     probe_sentences.MAX_SENTENCES = 8
 
 
 def _is_prepared(args: Any) -> bool:
-    if isinstance(args, (str, bytes, os.PathLike)) or not all(isinstance(item, str) for item in args):
+    if isinstance(args, (str, bytes, os.PathLike)) or not all(
+        isinstance(item, str) for item in args
+    ):
         return False
     return args[0] == sys.executable and PREPARED.fullmatch(" ".join(args[1:4])) is not None
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     read = {
-        name: value for name, value in environment.items() if name.startswith(READ_AT_START) and name not in SEARCHED
+        name: value
+        for name, value in environment.items()
+        if name.startswith(READ_AT_START) and name not in SEARCHED
     }
     return tuple(sorted(read.items()))
 
@@ -184,7 +234,10 @@ def _become(call: Mapping[str, Any]) -> None:
     os.environ.update(call["environment"])
     sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED[0]))
     for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        kind: dict[str, Any] = {"encoding": getattr(sys, name).encoding, "errors": getattr(sys, name).errors}
+        kind: dict[str, Any] = {
+            "encoding": getattr(sys, name).encoding,
+            "errors": getattr(sys, name).errors,
+        }
         stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
@@ -232,6 +285,8 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.freeze()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # libraries have threads; none of them holds a lock here
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # libraries have threads; none of them holds a lock here
         call = _serve(socket.socket(fileno=int(sys.argv[1])))
     _become(call)

@@ -1,4 +1,6 @@
-"""Runs single programs of the kernels, which the C library otherwise runs by itself: for tests and benchmarks of products."""
+"""Runs single programs of the kernels, which the C library otherwise runs by itself: for tests and
+benchmarks of products.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,21 @@ class Team:
     def __init__(self, threads: int) -> None:
         library = kernels()
         pointer = ctypes.c_void_p
-        library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
+        library.regard_team_open.restype, library.regard_team_open.argtypes = (
+            pointer,
+            [ctypes.c_int],
+        )
         library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
         library.regard_team_run.restype = ctypes.c_int
         library.regard_team_run.argtypes = [pointer, pointer, ctypes.c_int64, pointer]
         self._library, self._handle = library, library.regard_team_open(threads)
 
-    def run(self, program: Program, x: np.ndarray, registers: np.ndarray | None = None) -> tuple[Any, Any]:
-        """Run a program whose register 0 holds the rows x; return the registers, and a function that reads one of them."""
+    def run(
+        self, program: Program, x: np.ndarray, registers: np.ndarray | None = None
+    ) -> tuple[Any, Any]:
+        """Run a program whose register 0 holds the rows x; return the registers, and a function
+        that reads one of them.
+        """
         rows, widths = len(x), program.widths
         offsets = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int64)
         if registers is None:
@@ -46,11 +55,18 @@ class Team:
             return registers[start : start + rows * width].reshape(rows, width)
 
         register(0)[:] = x
-        context = Context(rows=rows, offsets=address(offsets), widths=address(widths), registers=address(registers))
+        context = Context(
+            rows=rows,
+            offsets=address(offsets),
+            widths=address(widths),
+            registers=address(registers),
+        )
         operations = program.operations
         arguments = (ctypes.addressof(operations), len(operations), ctypes.addressof(context))
         if self._library.regard_team_run(self._handle, *arguments):
-            raise MemoryError(f"no memory for the kernels to compute {rows} rows; take smaller batches")
+            raise MemoryError(
+                f"no memory for the kernels to compute {rows} rows; take smaller batches"
+            )
         return registers, register
 
     def __del__(self) -> None:

@@ -1,7 +1,9 @@
-"""Limits that only a fault exceeds, however busy the machine: of processor time, and of waiting for something.
+"""Limits that only a fault exceeds, however busy the machine: of processor time, and of waiting for
+something.
 
-They are the only clocks of tests (`test_no_chance.py` sees to that), and a minute is the least of them. A test of
-linear time takes an input so large that linear time is a second and quadratic time many minutes.
+They are the only clocks of tests (`test_no_chance.py` sees to that), and a minute is the least of
+them. A test of linear time takes an input so large that linear time is a second and quadratic time
+many minutes.
 """
 
 from __future__ import annotations
@@ -23,17 +25,23 @@ T = TypeVar("T")
 
 def _check(seconds: float) -> None:
     if seconds < LEAST:
-        raise ValueError(f"a limit of {seconds} seconds: wanted at least {LEAST}, as machines may be busy")
+        raise ValueError(
+            f"a limit of {seconds} seconds: wanted at least {LEAST}, as machines may be busy"
+        )
 
 
 @contextmanager
 def time_limit(seconds: float = LEAST) -> Iterator[None]:
-    """Fail a test that takes more than so much time of the processor; only where there is a timer of it.
+    """Fail a test that takes more than so much time of the processor; only where there is a timer
+    of it.
 
     Code that runs in C until its end, such as a call of the runtime, fails after it.
     """
     _check(seconds)
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
     sentence, is_over = f"it took more than {seconds} seconds of processor time", list[bool]()
@@ -54,7 +62,9 @@ def time_limit(seconds: float = LEAST) -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], T], what: str, seconds: float = LEAST) -> T:
-    """Wait until a condition holds; return its value, or fail if `what` should come to pass has not within a limit."""
+    """Wait until a condition holds; return its value, or fail if `what` should come to pass has not
+    within a limit.
+    """
     _check(seconds)
     limit = time.monotonic() + seconds
     while not (value := condition()):
@@ -76,9 +86,11 @@ async def wait_until_async(condition: Callable[[], T], what: str, seconds: float
 
 
 def seeds(holds: Callable[[], bool], what: str, least: int = 1, most: int = 20) -> Iterator[int]:
-    """Yield one seed after the other, `least` of them or more, until a premise holds of what was drawn with them.
+    """Yield one seed after the other, `least` of them or more, until a premise holds of what was
+    drawn with them.
 
-    A law whose premise fails for a draw takes the next seed; it fails, and names their number, if none is enough.
+    A law whose premise fails for a draw takes the next seed; it fails, and names their number, if
+    none is enough.
     """
     for seed in range(most):
         yield seed

@@ -1,4 +1,6 @@
-"""Payloads: contents of files that create a folder, their marker, when they are executed; harmless otherwise."""
+"""Payloads: contents of files that create a folder, their marker, when they are executed; harmless
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -66,4 +68,6 @@ ALL_FORMS = [
     pytest.param([*FORMS], id="in turn"),
     *(pytest.param([form], id=form, marks=pytest.mark.slow) for form in FORMS),
 ]
-"""Parameters of a test of many files: each holds one of the forms in turn, or all hold the same form."""
+"""Parameters of a test of many files: each holds one of the forms in turn, or all hold the same
+form.
+"""

@@ -1,4 +1,6 @@
-"""A model with random weights that reads every script, as if trained on one clause a line; and its runtime file."""
+"""A model with random weights that reads every script, as if trained on one clause a line; and its
+runtime file.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,24 @@ from regard.runtime.engine.runtime_file import runtime_file
 from tests.data.script_lines import TWO_CLAUSES, TWO_SENTENCES
 
 LINES = ["".join(parts) for parts in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())]
-SENTENCES = [[first, second] for first, _, second in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())]
+SENTENCES = [
+    [first, second] for first, _, second in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())
+]
 
 
 def write_model(path: Path) -> tuple[Path, Path]:
-    """Write the model folder RUN and the runtime file src-tgt.regard into a folder, and return both."""
-    run = folder(path / "run", end=3.0, longest_source=400, line_clauses=1, max_ratio=0.05, max_extra=4, beam=1)
+    """Write the model folder RUN and the runtime file src-tgt.regard into a folder, and return
+    both.
+    """
+    run = folder(
+        path / "run",
+        end=3.0,
+        longest_source=400,
+        line_clauses=1,
+        max_ratio=0.05,
+        max_extra=4,
+        beam=1,
+    )
     model = load_folder(run)
     values = {
         "precision": "float32",

@@ -27,22 +27,40 @@ SENTENCES = [
     "you read a book",
 ]
 TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
-PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
+PAIRS = [
+    (e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS
+]
 SIDES: dict[str, dict[str, Any]] = {
-    "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
+    "transformer": {
+        "kind": "transformer",
+        "layers": 2,
+        "size": 16,
+        "heads": 2,
+        "feedforward": 16,
+        "dropout": 0.0,
+    },
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
     "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
-    "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
+    "convolutional": {
+        "kind": "convolutional",
+        "layers": 2,
+        "size": 16,
+        "embedding": 16,
+        "dropout": 0.0,
+    },
 }
 
 
 def pairs(unpack: bool = True) -> list[Any]:
-    """Return the pairs as parameters, all but a few that show each encoder and decoder once in the slow tests.
+    """Return the pairs as parameters, all but a few that show each encoder and decoder once in the
+    slow tests.
 
     Without `unpack` a pair is one parameter, as fixtures need it.
     """
     quick = broad_pairs(PAIRS, unpack)
-    return [pytest.param(*p.values, id=p.id, marks=pytest.mark.slow if p.marks else ()) for p in quick]
+    return [
+        pytest.param(*p.values, id=p.id, marks=pytest.mark.slow if p.marks else ()) for p in quick
+    ]
 
 
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
@@ -58,11 +76,15 @@ def folder(
     copy_tokens: int = 0,
     **search: Any,
 ) -> Path:
-    """Write a model folder with random weights; `end` is the output bias of end of sentence; `search` are settings."""
+    """Write a model folder with random weights; `end` is the output bias of end of sentence;
+    `search` are settings.
+    """
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings(copy_tokens=copy_tokens)
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
-    model_settings = ModelSettings.parse({"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test")
+    model_settings = ModelSettings.parse(
+        {"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test"
+    )
     model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -71,7 +93,13 @@ def folder(
         if decoder == "convolutional":  # it prefers single bytes, which may be control characters
             bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
-    own = {"beam": 3, "max_ratio": 1.0, "max_extra": 8, "longest_source": 40, "score_threshold": score_threshold}
+    own = {
+        "beam": 3,
+        "max_ratio": 1.0,
+        "max_extra": 8,
+        "longest_source": 40,
+        "score_threshold": score_threshold,
+    }
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,
@@ -96,7 +124,9 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
             parameter.mul_(2.0)
         model.decoder.output.bias[EOS] = -1.0
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
-    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME)
+    settings = FolderSettings(
+        model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME
+    )
     save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
     save_weights(path, named_weights(model))
     return path

@@ -25,8 +25,12 @@ def test_a_change_of_the_server_leaves_the_laws_out() -> None:
 
 def test_a_change_of_attention_runs_what_is_built_on_it() -> None:
     chosen, left = affected.selected([affected.ROOT / "regard" / "attention" / "scores.py"])
-    assert {"laws/test_law_4_search.py", "search/test_limits.py", "test_pipeline.py"} <= set(names(chosen))
-    assert "cli/test_cli_translate.py" in names(chosen), "what is built on it can be seen from outside"
+    assert {"laws/test_law_4_search.py", "search/test_limits.py", "test_pipeline.py"} <= set(
+        names(chosen)
+    )
+    assert "cli/test_cli_translate.py" in names(chosen), (
+        "what is built on it can be seen from outside"
+    )
     assert "data/test_marian_vocab.py" in names(left)
 
 

@@ -1,4 +1,6 @@
-"""Atomic writes: a file or folder is replaced completely or not at all, and nothing temporary is left."""
+"""Atomic writes: a file or folder is replaced completely or not at all, and nothing temporary is
+left.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ import pytest
 from systems import linux, posix
 
 from regard.common import atomic
-from regard.common.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
+from regard.common.atomic import (
+    atomic_file,
+    atomic_folder,
+    file_sha256,
+    replaceable,
+    write_bytes,
+    write_text,
+)
 from regard.common.errors import DataError
 from regard.data.text import write_lines
 
@@ -24,8 +33,12 @@ def _write_and_fail(path: Path) -> None:
     raise FileExistsError
 
 
-@pytest.mark.parametrize("options", [{}, {"durable": True}, {"unnamed": True}, {"unnamed": True, "durable": True}])
-def test_a_file_is_replaced_completely_or_not_at_all(tmp_path: Path, options: dict[str, bool]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"durable": True}, {"unnamed": True}, {"unnamed": True, "durable": True}]
+)
+def test_a_file_is_replaced_completely_or_not_at_all(
+    tmp_path: Path, options: dict[str, bool]
+) -> None:
     path = tmp_path / "file"
     write_text(path, "before")
     with pytest.raises(FileExistsError), atomic_file(path, **options) as temporary:
@@ -50,7 +63,11 @@ def test_a_folder_is_replaced_completely_or_not_at_all(tmp_path: Path) -> None:
 
 
 def _contents(folder: Path) -> list[str] | None:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) if folder.is_dir() else None
+    return (
+        sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        if folder.is_dir()
+        else None
+    )
 
 
 def _replace(folder: Path, name: str) -> None:
@@ -60,13 +77,23 @@ def _replace(folder: Path, name: str) -> None:
 
 
 def _killed_at(step: int, folder: Path) -> bool:
-    """Replace a folder in a forked process that dies at a step; return whether it did. Every file operation is one."""
+    """Replace a folder in a forked process that dies at a step; return whether it did. Every file
+    operation is one.
+    """
     child = os.fork()
     if child == 0:
         steps = [0]
 
         def die(event: str, _: object) -> None:
-            if event in ("open", "os.rename", "os.rmdir", "os.remove", "os.mkdir", "os.scandir", "os.listdir"):
+            if event in (
+                "open",
+                "os.rename",
+                "os.rmdir",
+                "os.remove",
+                "os.mkdir",
+                "os.scandir",
+                "os.listdir",
+            ):
                 steps[0] += 1
                 if steps[0] == step:
                     os._exit(9)
@@ -85,9 +112,13 @@ def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
         _replace(folder, "old")
         if not _killed_at(step, folder):
             break
-        aside = next(map(_contents, tmp_path.glob(".folder.regard-*.partial/folder.replaced")), None)
+        aside = next(
+            map(_contents, tmp_path.glob(".folder.regard-*.partial/folder.replaced")), None
+        )
         assert (_contents(folder) in (old, new)) or (_contents(folder), aside) == (None, old), step
-        seen.add("old" if _contents(folder) == old else "new" if _contents(folder) == new else "aside")
+        seen.add(
+            "old" if _contents(folder) == old else "new" if _contents(folder) == new else "aside"
+        )
         with pytest.raises(FileExistsError), atomic_folder(folder) as temporary:
             _write_and_fail(temporary / "half")  # the old folder has its name back before that
         assert (_contents(folder) in (old, new), os.listdir(tmp_path)) == (True, ["folder"])
@@ -98,7 +129,9 @@ def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_folder_that_cannot_get_its_name_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_get_its_name_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, rename = tmp_path / "folder", Path.rename
     _replace(folder, "old")
 
@@ -127,7 +160,14 @@ def test_a_link_to_a_folder_stays_and_a_file_is_not_replaced(tmp_path: Path) -> 
     (tmp_path / "victim" / "none.replaced").mkdir(parents=True)
     (tmp_path / ".none.regard-0.partial").symlink_to("victim")
     _replace(tmp_path / "none", "new")
-    assert sorted(os.listdir(tmp_path)) == [".none.regard-0.partial", "file", "link", "none", "real", "victim"]
+    assert sorted(os.listdir(tmp_path)) == [
+        ".none.regard-0.partial",
+        "file",
+        "link",
+        "none",
+        "real",
+        "victim",
+    ]
     assert os.listdir(tmp_path / "victim") == ["none.replaced"]
 
 
@@ -152,7 +192,10 @@ def test_a_kill_leaves_nothing_of_an_unnamed_file(tmp_path: Path, before: str | 
     path = tmp_path / "file"
     if before is not None:
         path.write_text(before)
-    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode
+        == -signal.SIGKILL
+    )
     assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == (
         {"file": before} if before else {}
     )
@@ -171,13 +214,17 @@ def test_an_unnamed_file_has_the_rights_and_the_link_of_a_named_one(tmp_path: Pa
 
 
 @posix
-def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living_ones(tmp_path: Path) -> None:
+def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living_ones(
+    tmp_path: Path,
+) -> None:
     """As on file systems without unnamed files; whatever the target of either is called."""
     script = KILLED.replace(", unnamed=True", "")
     for name in ("file", "other"):
         done = subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], check=False)
         assert done.returncode == -signal.SIGKILL
-    assert len(list(tmp_path.glob(".*.partial"))) == 1, "the second write has removed that of the first"
+    assert len(list(tmp_path.glob(".*.partial"))) == 1, (
+        "the second write has removed that of the first"
+    )
     with atomic_file(tmp_path / "living") as living:
         living.write_text("living")
         write_text(tmp_path / "file", "after")
@@ -200,7 +247,9 @@ def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
         write_bytes(tmp_path / "missing" / "file", b"x")
 
 
-@pytest.mark.parametrize("write", [lambda path: write_text(path, "after"), lambda path: write_lines(path, ["after"])])
+@pytest.mark.parametrize(
+    "write", [lambda path: write_text(path, "after"), lambda path: write_lines(path, ["after"])]
+)
 def test_files_are_synced_before_they_get_their_name(
     write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,7 +266,9 @@ def test_files_are_synced_before_they_get_their_name(
     assert calls == [("sync", "file"), ("replace", "file"), ("sync", tmp_path.name)]
 
 
-def test_folders_are_synced_before_they_get_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_synced_before_they_get_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[Path] = []
     monkeypatch.setattr(atomic, "sync", synced.append)
     with atomic_folder(tmp_path / "folder") as temporary:
@@ -272,7 +323,12 @@ def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:
 def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("before")
     (tmp_path / "link").symlink_to("file")
-    assert all(map(replaceable, (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none"))))
+    assert all(
+        map(
+            replaceable,
+            (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none")),
+        )
+    )
     with (tmp_path / "file").open() as file:
         opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
         assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))

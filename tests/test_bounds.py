@@ -1,4 +1,6 @@
-"""Every number that a user can set has bounds: what lies beyond them is refused in one sentence, at once."""
+"""Every number that a user can set has bounds: what lies beyond them is refused in one sentence, at
+once.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,19 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "CorpusSettings": {"source": "a", "target": "b"},
     "ImageSettings": {"folder": "a", "captions": "b"},
 }
-NUMBERS = ["0", "-1", "nan", "inf", "-inf", "1e308", "1e-320", "1" + "0" * 20, "9" * 400, "9" * 5000, "0x" + "f" * 5000]
+NUMBERS = [
+    "0",
+    "-1",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-320",
+    "1" + "0" * 20,
+    "9" * 400,
+    "9" * 5000,
+    "0x" + "f" * 5000,
+]
 WHOLE, REAL = 2**63 - 1, 1e9
 
 
@@ -66,7 +80,10 @@ def test_the_walk_meets_every_room_of_settings() -> None:
 def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """Return the numbers that a class of settings makes of a value, and why it refuses it."""
     try:
-        accepted = getattr(cls.parse({**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}, "here"), name)
+        accepted = getattr(
+            cls.parse({**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}, "here"),
+            name,
+        )
     except ConfigurationError as problem:
         return (), problem.causes
     return accepted if isinstance(accepted, tuple) else (accepted,), ()
@@ -75,14 +92,21 @@ def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...
 @pytest.mark.parametrize(("cls", "name"), FIELDS)
 def test_a_number_beyond_its_bounds_is_refused(cls: type[Settings], name: str) -> None:
     for text in NUMBERS:
-        numbers, causes = parsed(cls, name, f"{name}=[{text}]" if name == "depths" else f"{name}={text}")
+        numbers, causes = parsed(
+            cls, name, f"{name}=[{text}]" if name == "depths" else f"{name}={text}"
+        )
         assert numbers or causes
-        assert all(cause.startswith("here: ") and "\n" not in cause and len(cause) < 300 for cause in causes)
+        assert all(
+            cause.startswith("here: ") and "\n" not in cause and len(cause) < 300
+            for cause in causes
+        )
         for number in numbers:
             assert math.isfinite(number), f"{text[:40]} was accepted"
-            assert (-REAL if name == "score_threshold" else 0) <= number <= (WHOLE if "seed" in name else REAL), (
-                f"{text[:40]} was accepted"
-            )
+            assert (
+                (-REAL if name == "score_threshold" else 0)
+                <= number
+                <= (WHOLE if "seed" in name else REAL)
+            ), f"{text[:40]} was accepted"
 
 
 @pytest.mark.parametrize("text", [text for text in NUMBERS if text != "1e-320"])
@@ -94,7 +118,10 @@ def test_weights_of_a_mix_have_bounds(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e308", "9" * 400])
 def test_numbers_are_refused_from_python_too(text: str) -> None:
-    for number in (float(text[:308]), int(text) if text[-1].isdigit() and "e" not in text else math.nan):
+    for number in (
+        float(text[:308]),
+        int(text) if text[-1].isdigit() and "e" not in text else math.nan,
+    ):
         with pytest.raises(ConfigurationError, match="beam: input should be"):
             SearchSettings().with_values(beam=number)
         with pytest.raises(ConfigurationError, match="length_penalty: input should be"):

@@ -1,4 +1,6 @@
-"""Captioner: image inputs, n-best, ensembles, regions; readings equal teacher forcing the output."""
+"""Captioner: image inputs, n-best, ensembles, regions; readings equal teacher forcing the
+output.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def ids_of(captioner: Captioner, caption: Caption) -> list[int]:
 
 
 @pytest.fixture(scope="module", params=["recurrent", "transformer"])
-def captioner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captioner:
+def captioner(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Captioner:
     return load_captioner(captioner_folder(tmp_path_factory.mktemp("captioner"), request.param))
 
 
@@ -54,9 +58,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(images.iterdir())
 
 
-def test_captions_keep_the_order_and_do_not_depend_on_the_batch(captioner: Captioner, files: list[Path]) -> None:
+def test_captions_keep_the_order_and_do_not_depend_on_the_batch(
+    captioner: Captioner, files: list[Path]
+) -> None:
     together = captioner.caption(files)
-    assert [caption.text for caption in together] == [captioner.caption(path)[0].text for path in files]
+    assert [caption.text for caption in together] == [
+        captioner.caption(path)[0].text for path in files
+    ]
     assert len({caption.text for caption in together}) > 1
     assert all(caption.readings is None and caption.regions == () for caption in together)
 
@@ -65,7 +73,15 @@ def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list
     pixels = source_pixels(load_pixels(files[0], FRAME), FRAME)
     array = np.asarray(Image.open(files[0]))
     tensor = torch.from_numpy(array.copy()).permute(2, 0, 1)
-    inputs = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), array, tensor, pixels]
+    inputs = [
+        files[0],
+        str(files[0]),
+        files[0].read_bytes(),
+        Image.open(files[0]),
+        array,
+        tensor,
+        pixels,
+    ]
     assert len({caption.text for caption in captioner.caption(inputs)}) == 1
     for image in (array, tensor):
         (caption,) = captioner.caption(image)
@@ -78,10 +94,16 @@ def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_readings_equal_teacher_forcing_the_output_alone(captioner: Captioner, files: list[Path], beam: int) -> None:
-    for path, caption in zip(files, captioner.caption(files, beam=beam, readings=True), strict=True):
+def test_readings_equal_teacher_forcing_the_output_alone(
+    captioner: Captioner, files: list[Path], beam: int
+) -> None:
+    for path, caption in zip(
+        files, captioner.caption(files, beam=beam, readings=True), strict=True
+    ):
         ids = ids_of(captioner, caption)
-        pixels = torch.from_numpy(captioner.model_view(path).astype(np.float32) / 255).permute(2, 0, 1)[None]
+        pixels = torch.from_numpy(captioner.model_view(path).astype(np.float32) / 255).permute(
+            2, 0, 1
+        )[None]
         with torch.inference_mode(), watch(captioner.model) as watched:
             captioner.model(Batch(pixels), torch.tensor([[BOS, *ids]]))
         readings = caption.readings
@@ -89,61 +111,91 @@ def test_readings_equal_teacher_forcing_the_output_alone(captioner: Captioner, f
         assert readings.grid == (3, 5)
         assert readings.source[6] == "2·2"
         for layer in readings.layers("cross"):
-            np.testing.assert_allclose(readings.weights[layer], watched[layer][0].numpy(), atol=1e-5)
-            maps = np.stack([readings.image_map(word, layer) for word in range(len(caption.text.split()))])
-            np.testing.assert_allclose(maps.reshape(len(maps), -1), readings.words(layer).weights, atol=1e-6)
+            np.testing.assert_allclose(
+                readings.weights[layer], watched[layer][0].numpy(), atol=1e-5
+            )
+            maps = np.stack(
+                [readings.image_map(word, layer) for word in range(len(caption.text.split()))]
+            )
+            np.testing.assert_allclose(
+                maps.reshape(len(maps), -1), readings.words(layer).weights, atol=1e-6
+            )
             np.testing.assert_allclose(maps.sum((1, 2)), 1, atol=1e-5)
         assert len(caption.regions) == len(caption.text.split())
 
 
 def test_scores_equal_teacher_forcing(captioner: Captioner, files: list[Path]) -> None:
     best = captioner.caption(files[0], beam=2, nbest=2)[0]
-    assert [caption.score for caption in best.nbest] == sorted((caption.score for caption in best.nbest), reverse=True)
+    assert [caption.score for caption in best.nbest] == sorted(
+        (caption.score for caption in best.nbest), reverse=True
+    )
     assert best.text == best.nbest[0].text
     captions = captioner.caption(files, length_penalty=0.0)
     ids = [ids_of(captioner, caption) for caption in captions]
-    forced = [float(caption.log_probs.sum()) for caption in force_decode(captioner.model, loaded(files), ids)]
+    forced = [
+        float(caption.log_probs.sum())
+        for caption in force_decode(captioner.model, loaded(files), ids)
+    ]
     np.testing.assert_allclose([caption.score for caption in captions], forced, atol=1e-3)
     assert captioner.score(files[0], "I go home") < 0
 
 
-def test_a_trace_is_that_of_the_captions_own_search(captioner: Captioner, files: list[Path]) -> None:
+def test_a_trace_is_that_of_the_captions_own_search(
+    captioner: Captioner, files: list[Path]
+) -> None:
     caption, steps = captioner.trace(files[0], beam=2)
     assert len(steps) > len(caption.tokens)
-    (plain,) = captioner.caption(files[0], beam=2)  # by the C library, which may round the last bits otherwise
+    (plain,) = captioner.caption(
+        files[0], beam=2
+    )  # by the C library, which may round the last bits otherwise
     assert (caption.text, caption.tokens) == (plain.text, plain.tokens)
     assert caption.score == pytest.approx(plain.score, abs=1e-5)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"beam": 1}, {"beam": 4, "nbest": 3, "length_penalty": 0.6}, {"constraints": Constraints(prefix="I go")}],
+    [
+        {"beam": 1},
+        {"beam": 4, "nbest": 3, "length_penalty": 0.6},
+        {"constraints": Constraints(prefix="I go")},
+    ],
 )
 def test_captions_are_those_of_the_search_over_pytorch(
-    captioner: Captioner, files: list[Path], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+    captioner: Captioner,
+    files: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
 ) -> None:
     captions = captioner.caption(files, **options)
     assert captioner.engine.describe().startswith("C library")
     monkeypatch.setattr(captioner, "engine", Engine(captioner.model, choice="pytorch"))
     for caption, expected in zip(captions, captioner.caption(files, **options), strict=True):
-        assert [h.tokens for h in (caption, *caption.nbest)] == [h.tokens for h in (expected, *expected.nbest)]
+        assert [h.tokens for h in (caption, *caption.nbest)] == [
+            h.tokens for h in (expected, *expected.nbest)
+        ]
         scores = [[h.score for h in (result, *result.nbest)] for result in (caption, expected)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_lower_precisions_score_much_as_the_model_does(tmp_path: Path, files: list[Path], precision: Any) -> None:
+def test_lower_precisions_score_much_as_the_model_does(
+    tmp_path: Path, files: list[Path], precision: Any
+) -> None:
     captioner = load_captioner(captioner_folder(tmp_path / "run"), precision=precision)
     captions = captioner.caption(files, length_penalty=0.0)
     scores = [caption.score for caption in captions]
-    forced = force_decode(captioner.model, loaded(files), [ids_of(captioner, caption) for caption in captions])
+    forced = force_decode(
+        captioner.model, loaded(files), [ids_of(captioner, caption) for caption in captions]
+    )
     assert scores == pytest.approx([float(item.log_probs.sum()) for item in forced], rel=0.03)
 
 
 def test_constraints_hold(captioner: Captioner, files: list[Path]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert captioner.caption(files[0], constraints=Constraints(prefix="I go"))[0].text.startswith("I go")
+        assert captioner.caption(files[0], constraints=Constraints(prefix="I go"))[
+            0
+        ].text.startswith("I go")
     with pytest.raises(UsageError, match="got 2 for 1 image; give one for each image"):
         captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
@@ -152,7 +204,9 @@ def test_unusable_images_are_refused_with_all_causes(captioner: Captioner, tmp_p
     (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
     (tmp_path / "empty.png").write_bytes(b"")
     with pytest.raises(DataError) as refused:
-        captioner.caption([tmp_path / "text.jpg", noise(0), tmp_path / "empty.png", tmp_path / "none.png"])
+        captioner.caption(
+            [tmp_path / "text.jpg", noise(0), tmp_path / "empty.png", tmp_path / "none.png"]
+        )
     assert len(refused.value.causes) == 3
     with pytest.raises(DataError, match="image 2"):
         captioner.caption([noise(0), b"no picture"])
@@ -172,7 +226,9 @@ def test_the_folder_decides_between_translator_and_captioner(tmp_path: Path) -> 
         load([tmp_path / "captions", tmp_path / "text"])
 
 
-def test_an_ensemble_of_captioners_averages_probabilities(tmp_path: Path, files: list[Path]) -> None:
+def test_an_ensemble_of_captioners_averages_probabilities(
+    tmp_path: Path, files: list[Path]
+) -> None:
     captioner_folder(tmp_path / "one")
     both = load([tmp_path / "one", tmp_path / "one"])
     alone = load_captioner(tmp_path / "one").caption(files[0], beam=1)[0]
@@ -188,13 +244,28 @@ def test_an_ensemble_of_captioners_averages_probabilities(tmp_path: Path, files:
 
 def test_a_region_bounds_the_connected_strong_cells() -> None:
     weights = np.zeros((1, 2, 12), np.float32)
-    weights[0, 0, [1, 2, 6, 11]] = 0.4, 0.3, 0.05, 0.25  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
+    weights[0, 0, [1, 2, 6, 11]] = (
+        0.4,
+        0.3,
+        0.05,
+        0.25,
+    )  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
     weights[0, 1, 0] = 1
     cells, roles = tuple(str(n) for n in range(12)), {"read": "cross"}
     readings = Readings(
-        cells, ("▁a", "</s>"), tuple(range(12)), (0, -1), {"read": weights}, roles, cells, ("a",), (3, 4)
+        cells,
+        ("▁a", "</s>"),
+        tuple(range(12)),
+        (0, -1),
+        {"read": weights},
+        roles,
+        cells,
+        ("a",),
+        (3, 4),
     )
-    assert Caption("a", ("▁a",), -1.0, readings).regions == ((0.25, 0.0, 0.75, pytest.approx(1 / 3)),)
+    assert Caption("a", ("▁a",), -1.0, readings).regions == (
+        (0.25, 0.0, 0.75, pytest.approx(1 / 3)),
+    )
     with pytest.raises(UsageError, match="of a sentence"):
         Readings(cells, ("▁a",), tuple(range(12)), (0,), {}, {}).image_map(0)
 

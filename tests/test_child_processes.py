@@ -35,18 +35,35 @@ PLANTED = (
         "PIL",
         "sacrebleu",
     ),
-    *("json", "typing", "functools", "types", "argparse", "pickle", "multiprocessing", "subprocess", "socket", "yaml"),
+    *(
+        "json",
+        "typing",
+        "functools",
+        "types",
+        "argparse",
+        "pickle",
+        "multiprocessing",
+        "subprocess",
+        "socket",
+        "yaml",
+    ),
 )
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with modules that tell when they are imported, and let every process start anew."""
+    """Change to a folder with modules that tell when they are imported, and let every process start
+    anew.
+    """
     for name in PLANTED:
-        (tmp_path / f"{name}.py").write_text("open(__file__ + '.imported', 'w')\nraise SystemExit(77)\n")
+        (tmp_path / f"{name}.py").write_text(
+            "open(__file__ + '.imported', 'w')\nraise SystemExit(77)\n"
+        )
     monkeypatch.chdir(tmp_path)
     real: Any = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
-    monkeypatch.setattr(subprocess, "Popen", real)  # not forked from a process that has imported all
+    monkeypatch.setattr(
+        subprocess, "Popen", real
+    )  # not forked from a process that has imported all
     return tmp_path
 
 
@@ -69,7 +86,11 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
 def test_modules_that_tests_fork_exist_and_are_started_by_that_name(module: str) -> None:
     """Else their processes start cold, and nobody is told."""
     assert importlib.util.find_spec(module) is not None
-    started = {name for path in ROOT.rglob("*.py") for name in re.findall(r'module_command\("(.+?)"', path.read_text())}
+    started = {
+        name
+        for path in ROOT.rglob("*.py")
+        for name in re.findall(r'module_command\("(.+?)"', path.read_text())
+    }
     assert module in started
 
 
@@ -93,15 +114,33 @@ def test_workers_of_the_lab_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:
-    for name in ("regard", "json", "typing", "functools", "types", "argparse", "pickle", "subprocess", "socket"):
-        (here / f"{name}.py").unlink(missing_ok=True)  # Python itself imports some before Regard begins
+    for name in (
+        "regard",
+        "json",
+        "typing",
+        "functools",
+        "types",
+        "argparse",
+        "pickle",
+        "subprocess",
+        "socket",
+    ):
+        (here / f"{name}.py").unlink(
+            missing_ok=True
+        )  # Python itself imports some before Regard begins
     command = [sys.executable, "-m", "regard", "doctor", "absent"]
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert list(here.glob("*.imported")) == []
 
 
 def test_one_function_makes_all_commands_of_python() -> None:
-    assert (Path(processes._ROOT) / "regard" / "__init__.py").is_file(), "what the processes that are started import"
+    assert (Path(processes._ROOT) / "regard" / "__init__.py").is_file(), (
+        "what the processes that are started import"
+    )
     starting = re.compile(r"sys\.executable|get_context\(\"spawn|set_start_method")
-    starters = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if starting.search(path.read_text("utf-8"))}
+    starters = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if starting.search(path.read_text("utf-8"))
+    }
     assert starters == {"common/processes.py"}

@@ -23,7 +23,9 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_doctests_of_a_page_pass(page: Path) -> None:
-    blocks = re.findall(r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
     script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
     output = list[str]()
@@ -31,7 +33,9 @@ def test_the_doctests_of_a_page_pass(page: Path) -> None:
     assert result.failed == 0, "".join(output)
 
 
-def test_the_page_of_markup_translates_its_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_markup_translates_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A block that is no doctest, since it needs a model, after the doctest before it."""
     folder(tmp_path / "runs" / "first", end=2.0)
     monkeypatch.chdir(tmp_path)
@@ -74,13 +78,19 @@ def _prose(page: Path) -> str:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return the anchors that GitHub gives to the headings of a page, and the targets that the site adds."""
+    """Return the anchors that GitHub gives to the headings of a page, and the targets that the site
+    adds.
+    """
     titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
     targets = re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}.union(targets)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}.union(
+        targets
+    )
 
 
-@pytest.mark.parametrize("page", [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.name
+)
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     for path, anchor in LINK.findall(_prose(page)):
         target = page.parent / path if path else page

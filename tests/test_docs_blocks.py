@@ -2,9 +2,11 @@
 
 A line of a block is accounted for in one of three ways.
 
-- By its kind (`KINDS`, `known`): a doctest, a recipe, a command of `regard`. Options of all commands are checked; commands
-  outside the tutorials are not run as they stand, because most train for minutes or need a model of the reader's.
-- By a mark in the page before the block, `<!-- run: tests/file.py -->`, where that file reads the page.
+- By its kind (`KINDS`, `known`): a doctest, a recipe, a command of `regard`. Options of all
+  commands are checked; commands outside the tutorials are not run as they stand, because most train
+  for minutes or need a model of the reader's.
+- By a mark in the page before the block, `<!-- run: tests/file.py -->`, where that file reads the
+  page.
 - By a mark `<!-- not run: reason -->` with one of `REASONS`.
 
 Korean pages have the code of the English ones, which have the marks.
@@ -19,7 +21,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ENGLISH = sorted({*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/reference/*.md")})
+ENGLISH = sorted(
+    {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/reference/*.md")}
+)
 ENGLISH = [ROOT / "README.md", *ENGLISH]
 KOREAN = [ROOT / "README.ko.md", *sorted(ROOT.glob("docs/ko/**/*.md"))]
 REASONS = {
@@ -43,7 +47,9 @@ RUN_AS_A_WHOLE = {
     "tutorials/": "tests/cli/test_tutorials.py",
     "visualisation.md": "tests/test_docs_visualisation.py",
 }
-"""Pages whose blocks are all run by one test; commands that it leaves out have their reasons there."""
+"""Pages whose blocks are all run by one test; commands that it leaves out have their reasons
+there.
+"""
 TOKENS = re.compile(
     r"<!-- (?P<mark>(?:not )?run: .*?) -->"
     r"|^```(?P<language>\S+)\n(?P<fence>.*?)^```"
@@ -53,7 +59,9 @@ TOKENS = re.compile(
 
 
 def blocks(page: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield language, code and mark of each block of a page; the language of an indented one is `shell`."""
+    """Yield language, code and mark of each block of a page; the language of an indented one is
+    `shell`.
+    """
     mark, end = "", 0
     text = page.read_text(encoding="utf-8")
     for token in TOKENS.finditer(text):
@@ -70,7 +78,11 @@ def blocks(page: Path) -> Iterator[tuple[str, str, str]]:
 def curls() -> set[str]:
     """Return the lines that tests/serving/test_server_docs.py asks a server."""
     pages = (ROOT / "docs" / "server.md", ROOT / "docs" / "tutorials" / "serve.md")
-    return {line for page in pages for line in re.findall(r"^    (curl .*)$", page.read_text("utf-8"), re.MULTILINE)}
+    return {
+        line
+        for page in pages
+        for line in re.findall(r"^    (curl .*)$", page.read_text("utf-8"), re.MULTILINE)
+    }
 
 
 def known(language: str, code: str) -> bool:
@@ -80,7 +92,9 @@ def known(language: str, code: str) -> bool:
     ):  # doctests: tests/test_docs.py; recipes: tests/test_docs_commands.py; directives of the site
         return code.startswith(">>> ") or language == "toml" or language.startswith("{")
     lines = re.sub(r" \\\n *", " ", code).splitlines()
-    return all(line[4:] in curls() or re.match(f"    (?:{'|'.join(KINDS)})", line) for line in lines)
+    return all(
+        line[4:] in curls() or re.match(f"    (?:{'|'.join(KINDS)})", line) for line in lines
+    )
 
 
 def problem(page: Path, language: str, code: str, mark: str) -> str:
@@ -93,7 +107,8 @@ def problem(page: Path, language: str, code: str, mark: str) -> str:
     test = ROOT / (value or whole)
     if value or whole:
         reads = test.is_file() and (
-            page.name in test.read_text("utf-8") or f'"{page.parent.name}"' in test.read_text("utf-8")
+            page.name in test.read_text("utf-8")
+            or f'"{page.parent.name}"' in test.read_text("utf-8")
         )
         return "" if reads else f"{test} does not read {name}"
     return "" if known(language, code) else "neither run by a test nor marked"
@@ -112,16 +127,27 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
 @pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
 def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
     """Comments are translated; commands and code are those of the page in English."""
-    english = ROOT / "README.md" if page.parent == ROOT else ROOT / "docs" / page.relative_to(ROOT / "docs" / "ko")
+    english = (
+        ROOT / "README.md"
+        if page.parent == ROOT
+        else ROOT / "docs" / page.relative_to(ROOT / "docs" / "ko")
+    )
     original = {line for language, code, _ in blocks(english) for line in bare(language, code)}
-    own = [line for language, code, _ in blocks(page) if not language.startswith("{") for line in bare(language, code)]
+    own = [
+        line
+        for language, code, _ in blocks(page)
+        if not language.startswith("{")
+        for line in bare(language, code)
+    ]
     assert [line for line in own if line not in original] == []
 
 
 def bare(language: str, code: str) -> list[str]:
     """Return the lines of a block without comments."""
     comment = r"/\*.*?\*/" if language == "c" else r"\s//.*" if language == "js" else r"(^|\s)#\s.*"
-    return [stripped for line in code.splitlines() if (stripped := re.sub(comment, "", line).rstrip())]
+    return [
+        stripped for line in code.splitlines() if (stripped := re.sub(comment, "", line).rstrip())
+    ]
 
 
 def test_a_block_without_a_mark_is_noticed(tmp_path: Path) -> None:
@@ -130,8 +156,13 @@ def test_a_block_without_a_mark_is_noticed(tmp_path: Path) -> None:
     assert problem(page, "python", "import regard\n", "") == "neither run by a test nor marked"
     assert problem(page, "shell", "    regard doctor\n    rm -r runs\n", "") != ""
     assert problem(page, "shell", "    regard doctor\n", "") == ""
-    assert problem(page, "shell", "    rm -r runs\n", "not run: nobody tried").startswith("no reason of the list")
+    assert problem(page, "shell", "    rm -r runs\n", "not run: nobody tried").startswith(
+        "no reason of the list"
+    )
     assert "does not read page.md" in problem(page, "js", "load()\n", "run: tests/test_size.py")
     text = "<!-- run: tests/a.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
     (tmp_path / "page.md").write_text(text, encoding="utf-8")
-    assert list(blocks(tmp_path / "page.md")) == [("js", "a\n", "run: tests/a.py"), ("shell", "    cp a b\n", "")]
+    assert list(blocks(tmp_path / "page.md")) == [
+        ("js", "a\n", "run: tests/a.py"),
+        ("shell", "    cp a b\n", ""),
+    ]

@@ -1,7 +1,8 @@
-"""Every command, Python block, TOML and JSON in the documentation is well formed: its options and names exist.
+"""Every command, Python block, TOML and JSON in the documentation is well formed: its options and
+names exist.
 
-What commands do is tried elsewhere: those of the tutorials in tests/cli/test_tutorials.py, of other pages in the tests of
-their rooms. A line with … stands for more than it says, and is not parsed.
+What commands do is tried elsewhere: those of the tutorials in tests/cli/test_tutorials.py, of other
+pages in the tests of their rooms. A line with … stands for more than it says, and is not parsed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted({*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/log/*.md")})
+PAGES = sorted(
+    {*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/log/*.md")}
+)
 COMMANDS = dict(reference.command_tree())
 OPENED = ("No such file", "does not exist", "is a directory")  # files that a reader has
 
@@ -39,7 +42,9 @@ def _lines(page: Path) -> Iterator[str]:
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def _with(pages: list[Path], language: str) -> list[Path]:
@@ -61,7 +66,9 @@ def _problem(line: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if [*_lines(page)]], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if [*_lines(page)]], ids=lambda page: page.name
+)
 def test_the_options_of_every_command_exist(page: Path) -> None:
     problems = [f"{line}: {problem}" for line in _lines(page) if (problem := _problem(line))]
     assert not problems
@@ -83,7 +90,9 @@ def test_python_is_python(page: Path) -> None:
 
 @pytest.mark.parametrize("page", _with(PAGES, "toml"), ids=lambda page: page.name)
 def test_toml_is_a_recipe(page: Path) -> None:
-    """All settings exist and have values that training accepts, over the preset that the block names."""
+    """All settings exist and have values that training accepts, over the preset that the block
+    names.
+    """
     for block in _blocks(page, "toml"):
         values = tomllib.loads(block)
         assert values

@@ -26,7 +26,9 @@ def test_the_python_of_the_page_runs(
     assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out
     answered = json.loads(json.dumps(names["answer"]("나는 집에 간다")))
-    assert answered["source"] == ["나는", "집에", "간다"], "what the served page asks for is there, and is JSON"
+    assert answered["source"] == ["나는", "집에", "간다"], (
+        "what the served page asks for is there, and is JSON"
+    )
 
 
 def test_the_page_names_every_field_of_the_data() -> None:

@@ -12,13 +12,19 @@ from regard.common.errors import LineError, MissingExtra, RegardError
 KINDS = [
     kind
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, RegardError) and kind not in (LineError, MissingExtra)
+    if isinstance(kind, type)
+    and issubclass(kind, RegardError)
+    and kind not in (LineError, MissingExtra)
 ]
 
 
 @pytest.mark.parametrize(
     "error",
-    [*(kind("one", "two") for kind in KINDS), LineError((0, "one"), (2, "two")), MissingExtra("ray", "scale", "this")],
+    [
+        *(kind("one", "two") for kind in KINDS),
+        LineError((0, "one"), (2, "two")),
+        MissingExtra("ray", "scale", "this"),
+    ],
     ids=repr,
 )
 def test_an_unpickled_error_is_the_same(error: RegardError) -> None:
@@ -29,5 +35,8 @@ def test_an_unpickled_error_is_the_same(error: RegardError) -> None:
 def test_the_lines_of_an_error_are_named_in_their_file() -> None:
     error = LineError((0, "has one"), *((n, "has two") for n in range(2, 40)))
     assert error.causes[:2] == ("line 1 has one", "line 3 has two")
-    assert error.in_file("text.ko", 11).causes[:2] == ("text.ko: line 11 has one", "text.ko: line 13 has two")
+    assert error.in_file("text.ko", 11).causes[:2] == (
+        "text.ko: line 11 has one",
+        "text.ko: line 13 has two",
+    )
     assert len(error.in_file("text.ko").causes) == 20

@@ -1,4 +1,6 @@
-"""Explanations of one output: the states that a recurrent model is explained by, and models without attention."""
+"""Explanations of one output: the states that a recurrent model is explained by, and models without
+attention.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,9 @@ TEXT = "나는 빵을 먹고 있었다"
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path: Path) -> None:
-    """Animated in SVG, whose frames are those of GIF without the seconds that its compression takes."""
+    """Animated in SVG, whose frames are those of GIF without the seconds that its compression
+    takes.
+    """
     translator = load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0))
     data = explain(translator, TEXT, beam=2).data
     assert data.has_cross_attention == (decoder != "no_attention")
@@ -35,7 +39,9 @@ def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path
 
 
 @pytest.mark.parametrize("decoder", ["recurrent", "transformer", "convolutional"])
-def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(decoder: str, tmp_path: Path) -> None:
+def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(
+    decoder: str, tmp_path: Path
+) -> None:
     translator = load_translator(folder(tmp_path / "run", "transformer", decoder, end=-2.0))
     explanation = explain(translator, TEXT, beam=2, attributions=False)
     readings = explanation.translation.readings
@@ -55,13 +61,19 @@ def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(decoder: str,
 def test_states_are_those_of_the_model(
     encoder: dict[str, Any], decoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After k tokens the forward state is what an encoder of the first k hands over, the backward state of the last."""
+    """After k tokens the forward state is what an encoder of the first k hands over, the backward
+    state of the last.
+    """
     monkeypatch.setitem(SIDES, "variant", {**SIDES["recurrent"], **encoder})
     translator = load_translator(folder(tmp_path / "run", "variant", decoder, end=-2.0))
     model: Any = translator.model
     assert isinstance(model.encoder, RecurrentEncoder)
     explanation = explain(translator, TEXT, beam=2)
-    states, ids, top = explanation.data.states, translator.encode(TEXT), len(model.encoder.layers) - 1
+    states, ids, top = (
+        explanation.data.states,
+        translator.encode(TEXT),
+        len(model.encoder.layers) - 1,
+    )
     assert states is not None
     assert states.tokens == tuple(translator.tokenizer.source.tokens(ids))
     assert states.is_all == (decoder == "no_attention")
@@ -76,14 +88,20 @@ def test_states_are_those_of_the_model(
         np.testing.assert_allclose(states.encoder[0, 1], last(ids)[1], atol=1e-5)
     if top == 0:  # the upper of two layers with both directions also knows the tokens that follow
         for count in range(1, len(ids) + 1):
-            np.testing.assert_allclose(states.encoder[count - 1, 0], last(ids[:count])[0], atol=1e-5)
+            np.testing.assert_allclose(
+                states.encoder[count - 1, 0], last(ids[:count])[0], atol=1e-5
+            )
             if states.directions == 2:
-                np.testing.assert_allclose(states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5)
+                np.testing.assert_allclose(
+                    states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5
+                )
     assert len(states.decoder) == len(explanation.data.tokens)
     assert (states.initial is None) == (decoder == "transformer")
     if states.initial is not None:  # of which, and of the start of the target, the next is made
         with torch.inference_mode():
-            begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][0, len(model.decoder.cells) - 1]
+            begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][
+                0, len(model.decoder.cells) - 1
+            ]
         np.testing.assert_allclose(states.initial, begun.numpy(), atol=1e-5)
 
 
@@ -103,7 +121,9 @@ def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path
 def test_residual_connections_are_measured_where_they_are(
     norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What passes by first is the input of the first layer, whatever the norm; what is added is what attention gives."""
+    """What passes by first is the input of the first layer, whatever the norm; what is added is
+    what attention gives.
+    """
     monkeypatch.setitem(SIDES, "variant", {**SIDES["transformer"], "norm": norm})
     translator = load_translator(folder(tmp_path / "run", "variant", "variant", end=-2.0))
     chart = draw_residuals(translator, TEXT, explain(translator, TEXT, beam=2, attributions=False))
@@ -119,13 +139,19 @@ def test_residual_connections_are_measured_where_they_are(
     assert adding == pytest.approx(float(recorded["added"].norm(dim=-1).mean()), rel=1e-4)
     layers = len(encoder.layers)
     assert [len(panel.categories) for panel in chart.panels] == [2 * layers, 3 * layers]
-    assert all(y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points)
+    assert all(
+        y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points
+    )
     save(chart, tmp_path / "residual.svg")
 
 
-def test_the_map_of_a_score_has_every_word_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_map_of_a_score_has_every_word_of_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for order in ("luong", "bahdanau"):
-        monkeypatch.setitem(SIDES, "variant", {**SIDES["recurrent"], "order": order, "score": "general"})
+        monkeypatch.setitem(
+            SIDES, "variant", {**SIDES["recurrent"], "order": order, "score": "general"}
+        )
         translator = load_translator(folder(tmp_path / order, "recurrent", "variant", end=-2.0))
         explanation = explain(translator, TEXT, beam=2, attributions=False)
         figure = draw_map(translator, TEXT, explanation)

@@ -1,4 +1,6 @@
-"""Floors: a module imports only from floors below its own, and rooms of one floor do not import each other."""
+"""Floors: a module imports only from floors below its own, and rooms of one floor do not import
+each other.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ WINGS: dict[str, set[str]] = {
     "serving": {"supervise"},
     "learn": set(),
 }
-"""Rooms that could be packages of their own, and what else may import them, beside the command line."""
+"""Rooms that could be packages of their own, and what else may import them, beside the command
+line.
+"""
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 
@@ -51,26 +55,37 @@ def _room(dotted: str) -> str | None:
 
 
 def _imports(path: Path, modules: Collection[str] = ()) -> set[str]:
-    """Return the modules that a module imports; `from package import name` is package.name if that is in `modules`."""
+    """Return the modules that a module imports; `from package import name` is package.name if that
+    is in `modules`.
+    """
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            imported.update(name if node.module == "regard" or name in modules else node.module for name in names)
+            imported.update(
+                name if node.module == "regard" or name in modules else node.module
+                for name in names
+            )
         elif isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
-        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative imports hide the floors"
+        assert not (isinstance(node, ast.ImportFrom) and node.level), (
+            f"{path}: relative imports hide the floors"
+        )
     return imported
 
 
 def _arrows() -> list[tuple[str, str, str]]:
-    """Return each import of a room by a module of another: file, room of the file, room that it imports."""
+    """Return each import of a room by a module of another: file, room of the file, room that it
+    imports.
+    """
     arrows = []
     for path in MODULES:
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
         assert room in FLOORS, f"{room} stands on no floor: give it one here and in the map"
         targets = {_room(name) for name in _imports(path)} & FLOORS.keys() - {room}
-        arrows += [(str(path.relative_to(ROOT)), room, target) for target in sorted(filter(None, targets))]
+        arrows += [
+            (str(path.relative_to(ROOT)), room, target) for target in sorted(filter(None, targets))
+        ]
     return arrows
 
 
@@ -102,7 +117,9 @@ def _module(path: Path) -> str:
 
 
 def _circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return modules that import each other in a circle, the first one repeated at the end; empty if there are none."""
+    """Return modules that import each other in a circle, the first one repeated at the end; empty
+    if there are none.
+    """
     done = set[str]()
 
     def visit(module: str, trail: list[str]) -> list[str]:
@@ -110,7 +127,10 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
             return [*trail[trail.index(module) :], module]
         if module in done:
             return []
-        circles = (visit(dependency, [*trail, module]) for dependency in sorted(imports[module] & imports.keys()))
+        circles = (
+            visit(dependency, [*trail, module])
+            for dependency in sorted(imports[module] & imports.keys())
+        )
         circle = next(filter(None, circles), [])
         done.add(module)
         return circle
@@ -118,13 +138,19 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
     return next(filter(None, (visit(module, []) for module in sorted(imports))), [])
 
 
-@pytest.mark.parametrize("room", sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS))
+@pytest.mark.parametrize(
+    "room", sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS)
+)
 def test_no_circle_inside_a_room(room: str) -> None:
-    """Imports for type checking and inside functions count; a submodule counts, not the package it is named with."""
+    """Imports for type checking and inside functions count; a submodule counts, not the package it
+    is named with.
+    """
     paths = {_module(path): path for path in sorted((ROOT / room).rglob("*.py"))}
     imports = {name: _imports(path, set(paths)) for name, path in paths.items()}
     circle = _circle(imports)
-    assert bool(circle) == (room in KNOWN_CIRCLES), " -> ".join(circle) or f"{room} has no circle: remove it here"
+    assert bool(circle) == (room in KNOWN_CIRCLES), (
+        " -> ".join(circle) or f"{room} has no circle: remove it here"
+    )
 
 
 def test_circles_are_found() -> None:

@@ -21,7 +21,9 @@ PENDING = {
     "regard/learn/lab/experiments/dictionary.toml": "그래디언트",
     "regard/visualisation/assets/live.js": "매개변수",
 }
-"""Rejected words that are left, by file; each is to be replaced with the next change of its file."""
+"""Rejected words that are left, by file; each is to be replaced with the next change of its
+file.
+"""
 
 
 @pytest.mark.parametrize("path", [*PAGES, *PROGRAM], ids=lambda path: str(path.relative_to(ROOT)))

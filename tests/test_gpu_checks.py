@@ -1,4 +1,6 @@
-"""`make gpu` on a machine without a GPU: it is skipped with a sentence, and its checks run, and can fail, on the CPU."""
+"""`make gpu` on a machine without a GPU: it is skipped with a sentence, and its checks run, and can
+fail, on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,12 @@ def test_every_check_runs_on_the_cpu() -> None:
     process = _run("--device", "cpu", "--quick")
     assert process.returncode == 0, process.stdout + process.stderr
     laws, train = process.stdout.splitlines()[-2:]
-    assert re.fullmatch(r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run", laws)
-    assert re.fullmatch(r"gpu train tiny [\d,]+ target tokens/s, [\d.]+% of the matrix rate, [\d,]+ MB", train)
+    assert re.fullmatch(
+        r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run", laws
+    )
+    assert re.fullmatch(
+        r"gpu train tiny [\d,]+ target tokens/s, [\d.]+% of the matrix rate, [\d,]+ MB", train
+    )
 
 
 @pytest.fixture
@@ -61,5 +67,9 @@ def test_a_failure_and_an_exception_are_one_line_each(checks: ModuleType) -> Non
     def broken() -> str:
         raise RuntimeError("CUDA error: misaligned address\nmore lines")
 
-    lines = [line for check in (lambda: "", lambda: "wrong", broken) for line in checks.failures_of("law", check)]
+    lines = [
+        line
+        for check in (lambda: "", lambda: "wrong", broken)
+        for line in checks.failures_of("law", check)
+    ]
     assert lines == ["", "law: wrong", "law: RuntimeError: CUDA error: misaligned address"]

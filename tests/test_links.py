@@ -1,4 +1,6 @@
-"""Links in model folders: none leads out of them, in reading or in writing, but those of Hugging Face's cache."""
+"""Links in model folders: none leads out of them, in reading or in writing, but those of Hugging
+Face's cache.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,26 @@ from regard.cli.run_views import draw_run
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import MAGIC, check_links, is_file_name
 from regard.common.seal import fingerprints
-from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, save_alignment, seal_folder
+from regard.model_folder import (
+    ALIGNMENT,
+    CONFIG,
+    WEIGHTS,
+    check_folder,
+    save_alignment,
+    seal_folder,
+)
 from regard.pipeline import export_cache, load
 from regard.serving.prepare import prepare
 from regard.serving.pytorch_models import open_folder
 from regard.training.recipe import Recipe, preset
 
 pytestmark = posix
-CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
+CHOICE: dict[str, Any] = {
+    "layer": "decoder.layers.0.cross_attention",
+    "head": 1,
+    "shifted": False,
+    "symmetry": None,
+}
 FILES = [CONFIG, WEIGHTS, ALIGNMENT, "joint.model"]
 
 
@@ -38,8 +52,12 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
-def read_nothing_and_write_nothing(run: Path, secret: str, outside: Path, action: Callable[[Path], object]) -> str:
-    """Call something with a model folder; return what it is refused with. What lies outside stays as it is, and unread."""
+def read_nothing_and_write_nothing(
+    run: Path, secret: str, outside: Path, action: Callable[[Path], object]
+) -> str:
+    """Call something with a model folder; return what it is refused with. What lies outside stays
+    as it is, and unread.
+    """
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
     problem, result = "", None
     try:
@@ -49,7 +67,9 @@ def read_nothing_and_write_nothing(run: Path, secret: str, outside: Path, action
     except RegardError as refused:
         problem = str(refused)
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
-    inside = [path for path in run.rglob("*") if path.is_file() and outside not in path.resolve().parents]
+    inside = [
+        path for path in run.rglob("*") if path.is_file() and outside not in path.resolve().parents
+    ]
     assert not [path for path in inside if secret.encode() in path.read_bytes()]
     assert secret not in f"{problem}{result}"
     return problem
@@ -63,7 +83,12 @@ def move_out(path: Path, outside: Path) -> None:
 
 
 SECRET = "known to nobody"
-EXPORTS = ["runtime-int8.regard", "runtime-int8.regard.part", "runtime-int8.regard.partial", "ctranslate2-int8"]
+EXPORTS = [
+    "runtime-int8.regard",
+    "runtime-int8.regard.part",
+    "runtime-int8.regard.partial",
+    "ctranslate2-int8",
+]
 ACTIONS: dict[str, Callable[[Path], object]] = {
     "serve": lambda run: prepare(run, "int8"),
     "serve with PyTorch": lambda run: open_folder(run, "int8", 1, 10**7).about(),
@@ -88,9 +113,13 @@ CHANGED = {
 def test_no_link_leads_out_of_a_folder(
     tmp_path: Path, run: Path, action: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file and folder in turn is a link to one outside: neither is that read into anything, nor changed."""
+    """Each file and folder in turn is a link to one outside: neither is that read into anything,
+    nor changed.
+    """
     monkeypatch.setenv(export_cache.SWITCH, "on")
-    Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(run / "train.toml")
+    Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(
+        run / "train.toml"
+    )
     for name in ("README.md", "journal.jsonl", "data.json", "sentences.txt"):
         (run / name).write_text("\n".join(SENTENCES), encoding="utf-8")
     for name in ("checkpoints/update-1", "exports/ctranslate2-int8"):
@@ -104,7 +133,10 @@ def test_no_link_leads_out_of_a_folder(
         shutil.copytree(run, copy)
         move_out(copy / name, outside)
         kept = outside / name.name
-        for file in (outside / "more", *(path for path in (kept, *kept.rglob("*")) if path.is_file())):
+        for file in (
+            outside / "more",
+            *(path for path in (kept, *kept.rglob("*")) if path.is_file()),
+        ):
             file.write_bytes((file.read_bytes() if file.exists() else b"") + SECRET.encode())
         problem = read_nothing_and_write_nothing(copy, SECRET, outside, ACTIONS[action])
         if f"{copy / name}: a link that leads out of the folder" in problem:
@@ -114,17 +146,24 @@ def test_no_link_leads_out_of_a_folder(
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("read", [load, check_folder, seal_folder, fingerprints], ids=lambda read: read.__name__)
+@pytest.mark.parametrize(
+    "read", [load, check_folder, seal_folder, fingerprints], ids=lambda read: read.__name__
+)
 def test_a_file_that_is_a_link_elsewhere_is_refused(
     run: Path, tmp_path: Path, name: str, read: Callable[[Path], object]
 ) -> None:
     """Even if it is the very file: whoever made the folder could have named any other."""
     move_out(run / name, tmp_path / "outside")
-    with pytest.raises(ModelFolderError, match=rf"{name}: a link that leads out of the folder, to .*; nothing outside"):
+    with pytest.raises(
+        ModelFolderError,
+        match=rf"{name}: a link that leads out of the folder, to .*; nothing outside",
+    ):
         read(run)
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "/nowhere", "../../other", "/proc/self/environ"])
+@pytest.mark.parametrize(
+    "target", ["/etc/passwd", "/dev/zero", "/nowhere", "../../other", "/proc/self/environ"]
+)
 def test_nothing_of_the_target_is_said(run: Path, target: str) -> None:
     (run / CONFIG).unlink()
     (run / CONFIG).symlink_to(target)
@@ -145,7 +184,9 @@ def test_links_within_the_folder_and_to_the_folder_are_followed(run: Path, tmp_p
 
 
 def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Path) -> None:
-    """Its files are links to blobs, which lie beside the snapshots of the same model; other links are refused."""
+    """Its files are links to blobs, which lie beside the snapshots of the same model; other links
+    are refused.
+    """
     repository = tmp_path / "hub" / "models--me--run"
     snapshot, blobs = repository / "snapshots" / "0a1b", repository / "blobs"
     snapshot.mkdir(parents=True)
@@ -153,7 +194,10 @@ def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Pa
     for number, path in enumerate(sorted(run.iterdir())):
         shutil.copy(path, blobs / str(number))
         (snapshot / path.name).symlink_to(f"../../blobs/{number}")
-    assert load(snapshot).translate(SENTENCES[:1])[0].text == load(run).translate(SENTENCES[:1])[0].text
+    assert (
+        load(snapshot).translate(SENTENCES[:1])[0].text
+        == load(run).translate(SENTENCES[:1])[0].text
+    )
     (snapshot / WEIGHTS).unlink()
     (snapshot / WEIGHTS).symlink_to(run / WEIGHTS)
     with pytest.raises(ModelFolderError, match="leads out of the folder"):
@@ -172,16 +216,18 @@ def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Pat
     assert names == {"shards/a", "shards/deep/b", "checkpoints"}
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "README.md", "model.safetensors", "checkpoints", "joint.model"])
+@pytest.mark.parametrize(
+    "name", ["journal.jsonl", "README.md", "model.safetensors", "checkpoints", "joint.model"]
+)
 @pytest.mark.parametrize("resume", [True, False])
 def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool) -> None:
     victim, out = tmp_path / "victim", tmp_path / "out"
     out.mkdir()
     (out / name).symlink_to(victim)
     if resume:
-        Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(
-            out / "train.toml"
-        )
+        Recipe.parse(
+            {**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, ""
+        ).write(out / "train.toml")
     with pytest.raises(ModelFolderError, match=f"{name}: a link that leads out of the folder"):
         regard.train(out=out, resume=resume, source="a", target="b", device="cpu")
     assert not victim.exists()

@@ -1,4 +1,6 @@
-"""The languages of a model: from recipe and file names into folder, card and exports, and what recognises them."""
+"""The languages of a model: from recipe and file names into folder, card and exports, and what
+recognises them.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ ENGLISH = [line for line in SENTENCES if line.isascii()]
 
 
 def _write(path: Path, lines: list[str], times: int = 15) -> Path:
-    path.write_text("".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8")
+    path.write_text(
+        "".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8"
+    )
     return path
 
 
@@ -66,7 +70,10 @@ def test_the_example_of_the_training_page_runs(
 
 @pytest.fixture
 def data(tmp_path: Path) -> dict[str, Path]:
-    return {"source": _write(tmp_path / "train.ko", KOREAN), "target": _write(tmp_path / "train.en", ENGLISH)}
+    return {
+        "source": _write(tmp_path / "train.ko", KOREAN),
+        "target": _write(tmp_path / "train.en", ENGLISH),
+    }
 
 
 def _train(out: Path, **arguments: Any) -> regard.Run:
@@ -76,7 +83,9 @@ def _train(out: Path, **arguments: Any) -> regard.Run:
 
 def test_a_run_knows_the_languages_of_its_files(data: dict[str, Path], tmp_path: Path) -> None:
     messages: list[str] = []
-    run = _train(tmp_path / "run", **data, report=lambda _, values: messages.append(str(values.get("text"))))
+    run = _train(
+        tmp_path / "run", **data, report=lambda _, values: messages.append(str(values.get("text")))
+    )
     assert folder_languages(run.folder).pair == ("ko", "en")
     assert [message for message in messages if message.startswith("languages: ko → en")]
     recipe = read_run_recipe(run.folder / "train.toml")["data"]
@@ -85,7 +94,10 @@ def test_a_run_knows_the_languages_of_its_files(data: dict[str, Path], tmp_path:
     language_id = load_language_id(run.folder)
     assert language_id is not None
     assert sorted(language_id.profiles) == ["en", "ko"]
-    assert (language_id.detect("나는 집에 간다")[0][0], language_id.detect("I go home")[0][0]) == ("ko", "en")
+    assert (language_id.detect("나는 집에 간다")[0][0], language_id.detect("I go home")[0][0]) == (
+        "ko",
+        "en",
+    )
     assert set(check_folder(run.folder).values()) == {""}
     assert LANGUAGES in check_folder(run.folder)
     assert LANGUAGES not in fingerprints(run.folder), "it changes no translation"
@@ -102,11 +114,21 @@ def test_unknown_languages_are_said(data: dict[str, Path], tmp_path: Path) -> No
     unnamed = {name: path.with_suffix(f".{name}") for name, path in data.items()}
     for name, path in data.items():
         unnamed[name].write_bytes(path.read_bytes())
-    _train(tmp_path / "run", **unnamed, report=lambda _, values: messages.append(str(values.get("text"))))
-    assert [message for message in messages if message.startswith("languages unknown (? → ?): name them with")]
+    _train(
+        tmp_path / "run",
+        **unnamed,
+        report=lambda _, values: messages.append(str(values.get("text"))),
+    )
+    assert [
+        message
+        for message in messages
+        if message.startswith("languages unknown (? → ?): name them with")
+    ]
 
 
-def test_codes_that_are_kept_in_another_form_are_said(data: dict[str, Path], tmp_path: Path) -> None:
+def test_codes_that_are_kept_in_another_form_are_said(
+    data: dict[str, Path], tmp_path: Path
+) -> None:
     messages: list[str] = []
     listen = {"report": lambda _, values: messages.append(str(values.get("text")))}
     run = _train(tmp_path / "run", **data, languages="kor_Hang,pb", **listen)
@@ -115,7 +137,9 @@ def test_codes_that_are_kept_in_another_form_are_said(data: dict[str, Path], tmp
         "language kor_Hang: kept as ko (Korean)",
         "language pb: kept as pt-BR (Portuguese (Brazilian))",
     ]
-    with pytest.raises(UsageError, match=r"`languages=`: jp is not a code of ISO 639; did you mean ja \(Japanese\)"):
+    with pytest.raises(
+        UsageError, match=r"`languages=`: jp is not a code of ISO 639; did you mean ja \(Japanese\)"
+    ):
         _train(tmp_path / "refused", **data, languages="ko,jp")
     assert not (tmp_path / "refused").exists()
 
@@ -125,14 +149,23 @@ def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) ->
     assert folder_languages(run.folder).pair == ("ko", "en-GB")
     before = (run.folder / LANGUAGES).read_bytes(), _config_without_threshold(run.folder)
     messages: list[str] = []
-    longer, listen = {"training.updates": 3}, lambda _, values: messages.append(str(values.get("text")))
+    longer, listen = (
+        {"training.updates": 3},
+        lambda _, values: messages.append(str(values.get("text"))),
+    )
     regard.train(out=run.folder, resume=True, settings=longer, threads=1, report=listen)
     assert not [message for message in messages if "_language was" in message]
     regard.train(out=run.folder, resume=True, languages="de,en-GB", threads=1, report=listen)
-    assert [message for message in messages if "data.source_language was 'ko' and is 'de' now: 'ko' holds" in message]
+    assert [
+        message
+        for message in messages
+        if "data.source_language was 'ko' and is 'de' now: 'ko' holds" in message
+    ]
     assert ((run.folder / LANGUAGES).read_bytes(), _config_without_threshold(run.folder)) == before
     child = _train(tmp_path / "child", parent=run.folder, pairs=_pairs(tmp_path))
-    assert folder_languages(child.folder).pair == ("ko", "en-GB"), "those of the parent, for want of better names"
+    assert folder_languages(child.folder).pair == ("ko", "en-GB"), (
+        "those of the parent, for want of better names"
+    )
 
 
 def _pairs(folder: Path) -> Path:
@@ -237,7 +270,9 @@ def test_a_link_that_leads_out_is_refused(known: Path, tmp_path: Path) -> None:
 
 def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
     before, values = model_fingerprint(known), json.loads((known / CONFIG).read_text("utf-8"))
-    (known / CONFIG).write_text(json.dumps({**values, "languages": {"source": "ko", "target": "fr"}}))
+    (known / CONFIG).write_text(
+        json.dumps({**values, "languages": {"source": "ko", "target": "fr"}})
+    )
     seal_folder(known)
     assert folder_languages(known).pair == ("ko", "fr")
     assert model_fingerprint(known) == before
@@ -262,7 +297,9 @@ def test_a_runtime_file_without_them(tmp_path: Path) -> None:
     assert (translator.languages, translator.language_id) == (Languages(), None)
 
 
-def test_the_command_line_gives_them(known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_gives_them(
+    known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "model.regard"
     with pytest.raises(SystemExit) as ended:
         main(["export", str(known), str(out), "--languages", "ja,fr", "--threads", "1"])
@@ -272,9 +309,15 @@ def test_the_command_line_gives_them(known: Path, tmp_path: Path, capsys: pytest
     assert translator.language_id is not None
     assert sorted(translator.language_id.profiles) == ["fr", "ja"]
     for arguments, message in (
-        (["--languages", "ja"], "--languages: wanted codes of source and target, such as ko,en; got 'ja'"),
+        (
+            ["--languages", "ja"],
+            "--languages: wanted codes of source and target, such as ko,en; got 'ja'",
+        ),
         (["--languages", "ja,x"], "wanted a language code"),
-        (["--languages", "ja,fr", "--to", "huggingface"], "only a runtime file and a page hold languages"),
+        (
+            ["--languages", "ja,fr", "--to", "huggingface"],
+            "only a runtime file and a page hold languages",
+        ),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["export", str(known), str(tmp_path / "other"), *arguments])
@@ -283,7 +326,9 @@ def test_the_command_line_gives_them(known: Path, tmp_path: Path, capsys: pytest
     assert not (tmp_path / "other").exists()
 
 
-def test_damage_in_a_runtime_file_is_reported(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_in_a_runtime_file_is_reported(
+    known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LanguageId, "to_json", lambda *_: "{}")
     export(known, tmp_path / "model.regard")
     monkeypatch.undo()

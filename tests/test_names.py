@@ -1,4 +1,6 @@
-"""Names and docstrings of the package: terms of the field occur, and docstrings begin with a verb or a noun."""
+"""Names and docstrings of the package: terms of the field occur, and docstrings begin with a verb
+or a noun.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,31 @@ import regard
 ROOT = Path(regard.__file__).parent
 NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 TERMS = (
-    *("attention", "multi-head", "KV cache", "prefetch", "rendezvous", "continuous batching", "micro-batch"),
-    *("gradient accumulation", "moving average", "augmentation", "weight norm", "nucleus", "rerank"),
+    *(
+        "attention",
+        "multi-head",
+        "KV cache",
+        "prefetch",
+        "rendezvous",
+        "continuous batching",
+        "micro-batch",
+    ),
+    *(
+        "gradient accumulation",
+        "moving average",
+        "augmentation",
+        "weight norm",
+        "nucleus",
+        "rerank",
+    ),
     *("logits processor", "saliency", "faithfulness", "deduplicate"),
 )
 RIDDLE = re.compile(r"(What|Which|Where|Whether|How|As|That) ")
 VAGUE = {"found", "some", "told", "said", "heard"}
 ONE_CLASS = ("Bucket", "Candidate", "Hypothesis", "Layer", "Line", "Model", "Score", "Step")
-"""Words that the field uses of many things: each is the name of one class or alias of the package at most."""
+"""Words that the field uses of many things: each is the name of one class or alias of the package
+at most.
+"""
 
 
 def nodes(path: Path) -> Iterator[tuple[str, str]]:
@@ -49,7 +68,11 @@ def test_a_term_of_the_field_is_found(term: str) -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    odd = [f"{path.relative_to(ROOT)}, {name}: {line}" for path, name, line in named() if RIDDLE.match(line)]
+    odd = [
+        f"{path.relative_to(ROOT)}, {name}: {line}"
+        for path, name, line in named()
+        if RIDDLE.match(line)
+    ]
     assert not odd, "begin with a verb in the imperative or a technical noun"
 
 
@@ -57,7 +80,13 @@ def definitions(node: ast.AST) -> set[str]:
     """Return the names that a statement gives to classes, aliases and constants."""
     if isinstance(node, ast.ClassDef):
         return {node.name}
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
@@ -67,7 +96,9 @@ def test_a_common_word_names_one_class() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             for name in definitions(node) & owners.keys():
                 owners[name].append(str(path.relative_to(ROOT)))
-    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}, "say which of them each is"
+    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}, (
+        "say which of them each is"
+    )
 
 
 def test_no_variable_has_a_vague_name() -> None:

@@ -1,4 +1,6 @@
-"""No test of the default run depends on the clock or on a draw: there is no chance that a busy machine fails it."""
+"""No test of the default run depends on the clock or on a draw: there is no chance that a busy
+machine fails it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from pathlib import Path
 from limits import LEAST
 
 TESTS = Path(__file__).parent
-CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time"}
+CLOCKS = {
+    "time",
+    "time_ns",
+    "monotonic",
+    "monotonic_ns",
+    "perf_counter",
+    "perf_counter_ns",
+    "process_time",
+}
 LONGEST_SLEEP = 0.2
 SEEDED = {"Random", "default_rng", "Generator", "fork_rng", "get_rng_state", "set_rng_state"}
 TOOLS = {"limits.py", "faults.py"}
@@ -18,7 +28,9 @@ TOOLS = {"limits.py", "faults.py"}
 
 def _files() -> Iterator[Path]:
     for path in sorted(TESTS.rglob("*.py")):
-        is_tool = path.name in TOOLS or (path.parent.name == "fuzz" and not path.name.startswith("test_"))
+        is_tool = path.name in TOOLS or (
+            path.parent.name == "fuzz" and not path.name.startswith("test_")
+        )
         if not is_tool and "node_modules" not in path.parts:
             yield path
 
@@ -30,7 +42,9 @@ def _is_slow(node: ast.AST) -> bool:
 def _unmarked(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield all nodes outside functions that are marked slow; none if the whole file is."""
     marks = (
-        node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
     )
     rest: list[ast.AST] = [] if any(map(_is_slow, marks)) else [tree]
     while rest:
@@ -46,20 +60,34 @@ def _problem(node: ast.AST) -> str:
     """Return what is wrong with a node, and what to do about it."""
     if isinstance(node, ast.ImportFrom) and node.module in ("time", "random"):
         return f"import {node.module} as a whole, so that its use is seen"
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "time" and node.attr in CLOCKS:
+    if (
+        isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) == "time"
+        and node.attr in CLOCKS
+    ):
         return f"{ast.unparse(node)}: use time_limit or wait_until of tests/limits.py, or count"
-    if isinstance(node, ast.keyword) and node.arg == "timeout" and isinstance(node.value, ast.Constant):
+    if (
+        isinstance(node, ast.keyword)
+        and node.arg == "timeout"
+        and isinstance(node.value, ast.Constant)
+    ):
         seconds = node.value.value
         if seconds is not None and seconds < LEAST:
             return f"timeout={seconds}: wanted at least {LEAST} seconds, as machines may be busy"
     if isinstance(node, ast.Call):
         name, first = ast.unparse(node.func), node.args[0] if node.args else None
-        if name in ("time.sleep", "asyncio.sleep") and isinstance(first, ast.Constant) and first.value > LONGEST_SLEEP:
+        if (
+            name in ("time.sleep", "asyncio.sleep")
+            and isinstance(first, ast.Constant)
+            and first.value > LONGEST_SLEEP
+        ):
             return f"{name}({first.value}): wait for an event, or use wait_until of tests/limits.py"
         module, _, function = name.rpartition(".")
         if function == "wait_for_timeout":
             return f"{name}: wait for what the page shows, or use wait_until of tests/limits.py"
-        if module in ("random", "np.random", "numpy.random") and (function not in SEEDED or not node.args):
+        if module in ("random", "np.random", "numpy.random") and (
+            function not in SEEDED or not node.args
+        ):
             return f"{name}: draw from a generator with a seed, such as random.Random(1)"
         if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
             return f"{name}: use a number that is the same in each run"
@@ -68,7 +96,9 @@ def _problem(node: ast.AST) -> str:
 
 def _problems(source: str) -> list[tuple[int, str]]:
     nodes = _unmarked(ast.parse(source))
-    return sorted((getattr(node, "lineno", 0), problem) for node in nodes if (problem := _problem(node)))
+    return sorted(
+        (getattr(node, "lineno", 0), problem) for node in nodes if (problem := _problem(node))
+    )
 
 
 def test_no_test_depends_on_chance() -> None:

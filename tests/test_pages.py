@@ -1,4 +1,6 @@
-"""Pages as they are written: both languages have the same commands and figures, and what they name exists."""
+"""Pages as they are written: both languages have the same commands and figures, and what they name
+exists.
+"""
 
 from __future__ import annotations
 
@@ -65,17 +67,23 @@ def test_settings_and_commands_beside_those_of_other_toolkits_exist(page: str) -
     assert len(keys) > 9
     assert keys <= settings, keys - settings
     commands = {
-        command.name or (command.callback.__name__ if command.callback else "") for command in app.registered_commands
+        command.name or (command.callback.__name__ if command.callback else "")
+        for command in app.registered_commands
     }
     used = set(re.findall(r"(?<![\w./-])regard ([a-z]+)\b", text))
     assert used <= commands | {"export", "import"}, used - commands
-    named = set(re.findall(r"--preset ([a-z-]+)", text)) | set(re.findall(r"`((?:rnn|transformer)-\w+)`", text))
+    named = set(re.findall(r"--preset ([a-z-]+)", text)) | set(
+        re.findall(r"`((?:rnn|transformer)-\w+)`", text)
+    )
     assert named <= set(presets()), named - set(presets())
 
 
 def test_the_two_lists_of_other_toolkits_have_the_same_rows() -> None:
     pages = [_read(DOCS / page) for page in ("coming-from.md", "ko/coming-from.md")]
-    code = [[re.findall(r"`[^`]*`", row) for row in re.findall(r"^\| ([^|]*)\|", page, re.MULTILINE)] for page in pages]
+    code = [
+        [re.findall(r"`[^`]*`", row) for row in re.findall(r"^\| ([^|]*)\|", page, re.MULTILINE)]
+        for page in pages
+    ]
     assert code[0] == code[1]
 
 
@@ -90,7 +98,11 @@ def test_korean_figures_are_those_of_the_english_ones() -> None:
             f"{name}: run python docs/make_korean_figures.py"
         )
         labels = {text for _, text in script["TEXT"].findall(shown)}
-        assert not [text for text in labels if re.search(r"layer|source|target|weight|attention|\bfrom\b", text)]
+        assert not [
+            text
+            for text in labels
+            if re.search(r"layer|source|target|weight|attention|\bfrom\b", text)
+        ]
 
 
 def test_own_scripts_are_short() -> None:

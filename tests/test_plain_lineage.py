@@ -30,8 +30,13 @@ def plain_models() -> ModuleType:
 
 
 def both(name: str) -> tuple[ModuleType, Model, torch.nn.Module]:
-    """Return a preset with random weights, all of which vary, and the plain model with the same weights."""
-    plain, ours = plain_models(), build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True)
+    """Return a preset with random weights, all of which vary, and the plain model with the same
+    weights.
+    """
+    plain, ours = (
+        plain_models(),
+        build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True),
+    )
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -51,7 +56,9 @@ def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
     batch, target = sentences(7, 1, 4), targets(3, 6)
     logits = ours.project(ours(batch, target))
-    torch.testing.assert_close(theirs(batch.data, keep_mask(batch), target), logits, rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        theirs(batch.data, keep_mask(batch), target), logits, rtol=0, atol=1e-4
+    )
     for outputs in (logits, theirs(batch.data, keep_mask(batch), target)):
         outputs.log_softmax(-1)[..., 5].sum().backward()
     expected = ours.decoder.embedding.weight.grad
@@ -62,7 +69,9 @@ def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
 def test_greedy_tokens_equal_those_of_regard(name: str) -> None:
     plain, ours, theirs = both(name)
     batch = sentences(7, 1, 4)
-    written = plain.write(plain.for_decoding(theirs, "float32"), batch.data, keep_mask(batch), STEPS)
+    written = plain.write(
+        plain.for_decoding(theirs, "float32"), batch.data, keep_mask(batch), STEPS
+    )
     tasks = [Task(row, STEPS) for row in range(3)]
     with torch.inference_mode():
         expected = decode(

@@ -12,7 +12,16 @@ import pytest
 import regard
 
 NAMES = {
-    *("Caption", "Captioner", "Comparison", "compare", "RegardError", "Run", "Translation", "Translator"),
+    *(
+        "Caption",
+        "Captioner",
+        "Comparison",
+        "compare",
+        "RegardError",
+        "Run",
+        "Translation",
+        "Translator",
+    ),
     *("load", "presets", "train", "watch", "__version__"),
 }
 
@@ -20,7 +29,9 @@ NAMES = {
 def test_the_public_names_are_these_and_exist() -> None:
     assert set(regard.__all__) == set(dir(regard)) == NAMES
     assert all(hasattr(regard, name) for name in NAMES)
-    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'trian'; it has Caption"):
+    with pytest.raises(
+        AttributeError, match="module 'regard' has no attribute 'trian'; it has Caption"
+    ):
         _ = regard.trian
 
 

@@ -1,4 +1,6 @@
-"""Files from outside: whatever is in them, an error is one sentence with the path, and nothing is executed."""
+"""Files from outside: whatever is in them, an error is one sentence with the path, and nothing is
+executed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ LONG = "9" * 5000
 
 
 @pytest.mark.parametrize(
-    "text", [DEEP, LONG, '{"a": ' * 3000, "{", "", "\udc80", f'{{"a": {LONG}}}', "[" * 60 + "]" * 60]
+    "text",
+    [DEEP, LONG, '{"a": ' * 3000, "{", "", "\udc80", f'{{"a": {LONG}}}', "[" * 60 + "]" * 60],
 )
 def test_bad_json_is_a_value_error_with_a_reason(text: str) -> None:
     for content in (text, text.encode("utf-8", "surrogatepass")):
@@ -54,7 +57,9 @@ def test_json_is_read_as_it_is_written() -> None:
     assert parse_json("[" * DEPTH + "]" * DEPTH)
 
 
-@pytest.mark.parametrize("text", [f"a = {DEEP}", f"a = {LONG}", ".".join("a" * 3000) + " = 1", "a = {", "a = [" * 60])
+@pytest.mark.parametrize(
+    "text", [f"a = {DEEP}", f"a = {LONG}", ".".join("a" * 3000) + " = 1", "a = {", "a = [" * 60]
+)
 def test_bad_toml_is_refused_with_the_path(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse_toml(text)
@@ -66,7 +71,9 @@ def test_bad_toml_is_refused_with_the_path(tmp_path: Path, text: str) -> None:
 def test_a_setting_is_never_nested_too_deeply() -> None:
     with pytest.raises(ConfigurationError, match="a key of 3,000 parts"):
         parse_assignments([".".join("a" * 3000) + "=1"])
-    assert parse_assignments([f"a={DEEP}"]) == {"a": DEEP}, "what is no TOML is text, which no setting takes"
+    assert parse_assignments([f"a={DEEP}"]) == {"a": DEEP}, (
+        "what is no TOML is text, which no setting takes"
+    )
 
 
 def test_a_device_is_not_read_to_its_end() -> None:
@@ -93,7 +100,9 @@ def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path)
     for reader_of_bytes in (file_bytes, file_sha256):
         with pytest.raises(OSError, match="a pipe or a device, not a file"):
             reader_of_bytes(pipe)
-    with pytest.raises(DataError, match=r"pipe: cannot be read \(it is a pipe or a device, not a file\)"):
+    with pytest.raises(
+        DataError, match=r"pipe: cannot be read \(it is a pipe or a device, not a file\)"
+    ):
         read_lines(pipe)
     with pytest.raises(DataError, match=r"pipe: cannot be read .* make it with `regard keys add`"):
         list_keys(pipe)
@@ -103,7 +112,9 @@ def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path)
     (run / "model.safetensors").unlink()
     os.link(pipe, run / "model.safetensors")
     assert weights_id(run) == ""
-    with pytest.raises(ModelFolderError, match=r"model\.safetensors: is a pipe or a device; put a file there"):
+    with pytest.raises(
+        ModelFolderError, match=r"model\.safetensors: is a pipe or a device; put a file there"
+    ):
         load_folder(run)
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as file:
@@ -113,9 +124,15 @@ def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path)
 
 
 def damaged(content: bytes, chance: random.Random) -> bytes:
-    """Return the bytes with a flip, a cut or a block of noise, seven times of ten where the structure is."""
+    """Return the bytes with a flip, a cut or a block of noise, seven times of ten where the
+    structure is.
+    """
     data = bytearray(content)
-    place = chance.randrange(len(data)) if chance.random() < 0.3 else chance.randrange(min(600, len(data)))
+    place = (
+        chance.randrange(len(data))
+        if chance.random() < 0.3
+        else chance.randrange(min(600, len(data)))
+    )
     match chance.randrange(4):
         case 0:
             del data[place:]
@@ -145,12 +162,19 @@ def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) ->
             read_tensors(path, DataError, "fetch it")
         except DataError as problem:
             (cause,) = problem.causes
-            refused += cause.startswith(str(path)) and cause.endswith("fetch it") and "\n" not in cause
+            refused += (
+                cause.startswith(str(path)) and cause.endswith("fetch it") and "\n" not in cause
+            )
     assert refused > 40
 
 
 def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
-    for content in ([1, 2], {"a": 1}, {"a": torch.zeros(2, device="meta")}, {"a": torch.eye(2).to_sparse()}):
+    for content in (
+        [1, 2],
+        {"a": 1},
+        {"a": torch.zeros(2, device="meta")},
+        {"a": torch.eye(2).to_sparse()},
+    ):
         torch.save(content, tmp_path / "w.pth")
         with pytest.raises(DataError, match=r"w\.pth: .*; fetch it"):
             read_tensors(tmp_path / "w.pth", DataError, "fetch it")
@@ -174,8 +198,20 @@ def test_bytes_that_are_no_vocabulary_are_refused(model: bytes) -> None:
 
 def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
     good = ['{"event": "train", "update": 1, "loss": 2.5}', '{"event": "end"}']
-    bad = ["[]", "text", "\xff", LONG, DEEP, '{"event": 5}', '{"event": "train"}', '{"event": "valid", "update": "x"}']
-    bad += ['{"event": "valid", "update": 1, "chrf": []}', f'{{"event": "train", "update": {"9" * 40}}}']
+    bad = [
+        "[]",
+        "text",
+        "\xff",
+        LONG,
+        DEEP,
+        '{"event": 5}',
+        '{"event": "train"}',
+        '{"event": "valid", "update": "x"}',
+    ]
+    bad += [
+        '{"event": "valid", "update": 1, "chrf": []}',
+        f'{{"event": "train", "update": {"9" * 40}}}',
+    ]
     path = tmp_path / "journal.jsonl"
     path.write_bytes("\n".join([good[0], *bad, good[1], "cut of"]).encode("latin-1"))
     assert [event["event"] for event in read(path)] == ["train", "end"]

@@ -19,7 +19,9 @@ READMES = [ROOT / "README.md", ROOT / "README.ko.md"]
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)
-def test_the_python_example_runs(readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_example_runs(
+    readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder(tmp_path / "runs" / "first")
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
@@ -36,7 +38,9 @@ def test_the_parameter_counts_of_the_presets_hold() -> None:
         assert f"{count_parameters(model) / 1e6:.2g}" == millions, name
 
 
-@pytest.mark.parametrize(("page", "lines"), [*((page, 130) for page in READMES), (ROOT / "CHANGELOG.md", 60)])
+@pytest.mark.parametrize(
+    ("page", "lines"), [*((page, 130) for page in READMES), (ROOT / "CHANGELOG.md", 60)]
+)
 def test_the_front_door_stays_short(page: Path, lines: int) -> None:
     """A further fact replaces another there, or goes to its page in docs."""
     assert len(page.read_text(encoding="utf-8").splitlines()) <= lines
@@ -52,7 +56,11 @@ def test_links_exist(readme: Path) -> None:
 def test_the_commands_exist(readme: Path) -> None:
     from regard.cli import app
 
-    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    names = {
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    }
     mentioned = set(re.findall(r"regard (\w+) ", readme.read_text(encoding="utf-8")))
     assert mentioned <= names | {"demo", "doctor"}
 
@@ -71,6 +79,8 @@ def test_the_page_of_experiments_is_not_replaced_without_their_results(
     script, page = ROOT / "docs" / "make_experiments.py", ROOT / "docs" / "experiments.md"
     before = page.read_bytes()
     monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
-    with pytest.raises(SystemExit, match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`"):
+    with pytest.raises(
+        SystemExit, match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`"
+    ):
         runpy.run_path(str(script), run_name="__main__")
     assert page.read_bytes() == before

@@ -1,4 +1,6 @@
-"""Nothing public lacks a description: commands, options, settings, names of Python, endpoints, C functions, JavaScript."""
+"""Nothing public lacks a description: commands, options, settings, names of Python, endpoints, C
+functions, JavaScript.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ import pytest
 import reference
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")}
+PAGES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "docs" / "reference").glob("*.md")
+}
 COMMANDS = dict(reference.command_tree())
 NAMES = {f"{room}.{name}": value for room, name, value in reference.public_names()}
 INNER = {"regard.cli", "regard.common.shapes"}
-"""Packages and modules with `__all__` that are not for users: the command line itself, annotations."""
+"""Packages and modules with `__all__` that are not for users: the command line itself,
+annotations.
+"""
 
 
 @cache
@@ -46,7 +53,9 @@ def test_every_public_name_has_a_text_of_its_own(name: str) -> None:
         assert text.strip(), name
         assert not text.startswith(f"{value.__name__}("), f"{name}: only the signature is known"
     else:
-        assert reference.data_docs(*name.rpartition(".")[::2]), f"{name}: write a text below its assignment"
+        assert reference.data_docs(*name.rpartition(".")[::2]), (
+            f"{name}: write a text below its assignment"
+        )
 
 
 def test_every_package_with_public_names_is_in_the_reference() -> None:
@@ -72,10 +81,19 @@ def test_every_score_has_its_formula_which_the_settings_link() -> None:
     from regard.attention import SCORES
 
     docs = ROOT / "docs"
-    table = (docs / "models.md").read_text(encoding="utf-8").split("## Attention and its scores")[1].split("\n## ")[0]
+    table = (
+        (docs / "models.md")
+        .read_text(encoding="utf-8")
+        .split("## Attention and its scores")[1]
+        .split("\n## ")[0]
+    )
     names = re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE)
     assert sorted(names[1:]) == sorted(SCORES), "below the head of the table"
-    rows = re.findall(r"^\| `model\.\w+\.score` .*$", (docs / "settings.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `model\.\w+\.score` .*$",
+        (docs / "settings.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert rows
     assert all("(models.md#attention-and-its-scores)" in row for row in rows)
 
@@ -89,7 +107,9 @@ def test_every_endpoint_is_described() -> None:
 
 def test_every_function_of_the_header_has_a_comment() -> None:
     assert "regard/runtime/c/regard.h" in PAGES["c.md"]
-    blocks = (ROOT / "regard" / "runtime" / "c" / "regard.h").read_text(encoding="utf-8").split("\n\n")
+    blocks = (
+        (ROOT / "regard" / "runtime" / "c" / "regard.h").read_text(encoding="utf-8").split("\n\n")
+    )
     for block in blocks:
         if "REGARD_API " in block and "#define" not in block:
             assert "/*" in block, block
@@ -99,12 +119,20 @@ def test_every_export_of_the_module_is_described() -> None:
     assert "js/regard.d.ts" in PAGES["javascript.md"]
     types = (ROOT / "js" / "regard.d.ts").read_text(encoding="utf-8")
     module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text(encoding="utf-8")
-    for name in re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE):
+    for name in re.findall(
+        r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE
+    ):
         assert re.search(rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE), name
 
 
 def test_signs_in_docstrings_are_themselves() -> None:
-    lines = ["Return a | b, the **search of x_ and 2 * 3.", "", "    regard train", "", "Then `a*b`."]
+    lines = [
+        "Return a | b, the **search of x_ and 2 * 3.",
+        "",
+        "    regard train",
+        "",
+        "Then `a*b`.",
+    ]
     reference.clean_docstring(None, "function", "f", None, None, lines)
     text = "\n".join(lines)
     for part in (r"a \| b", r"x\_ and", r"\*\*search", "`a*b`"):

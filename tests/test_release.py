@@ -1,4 +1,6 @@
-"""Files about the package agree: versions, pinned dependencies, and the commands of Makefile, hooks and workflow."""
+"""Files about the package agree: versions, pinned dependencies, and the commands of Makefile, hooks
+and workflow.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def _holds(marker: Marker | None, environment: dict[str, str]) -> bool:
 
 
 def _pins(environment: dict[str, str]) -> dict[str, str]:
-    """Return the version of each pinned package; a package with two pins in one environment fails."""
+    """Return the version of each pinned package; a package with two pins in one environment
+    fails.
+    """
     pins = dict[str, str]()
     for line in _read("constraints.txt").splitlines():
         if line.strip() and not line.startswith("#"):
@@ -67,19 +71,26 @@ def test_every_dependency_has_a_pin_in_its_range(python: str, system: str) -> No
     environment = _environment(python, system)
     pins = _pins(environment)
     for requirement in map(Requirement, REQUIREMENTS):
-        if requirement.name != "regard" and _holds(requirement.marker, environment):  # an extra may hold another
+        if requirement.name != "regard" and _holds(
+            requirement.marker, environment
+        ):  # an extra may hold another
             pin = pins.get(canonicalize_name(requirement.name))
             assert pin is not None, f"{requirement.name} has no pin: run make constraints"
-            assert requirement.specifier.contains(pin), f"{requirement} excludes {pin}: run make constraints"
+            assert requirement.specifier.contains(pin), (
+                f"{requirement} excludes {pin}: run make constraints"
+            )
 
 
 def test_the_head_of_the_constraints_is_the_command_that_makes_them() -> None:
-    command = re.sub(r"\\\n\s+", "", _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]).split(" $(OPTIONS)")[0]
+    command = re.sub(r"\\\n\s+", "", _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]).split(
+        " $(OPTIONS)"
+    )[0]
     assert _read("constraints.txt").splitlines()[1] == f"#    uv pip compile {command}"
 
 
 @pytest.mark.parametrize(
-    "name", ["Makefile", "README.md", "README.ko.md", "pyproject.toml", ".github/workflows/tests.yml"]
+    "name",
+    ["Makefile", "README.md", "README.ko.md", "pyproject.toml", ".github/workflows/tests.yml"],
 )
 def test_one_version_of_pytorch_is_installed(name: str) -> None:
     assert {*TORCH.findall(_read(name))} == {*TORCH.findall(_read("constraints.txt"))}
@@ -108,4 +119,6 @@ def test_the_hosted_workflow_runs_what_make_runs() -> None:
 
 def test_the_hooks_run_the_tools_of_make_check() -> None:
     entries = re.findall(r"entry: (.*)", _read(".pre-commit-config.yaml"))
-    assert entries == [command.replace(" --check", "").removesuffix(" .") for command in _recipe("check")]
+    assert entries == [
+        command.replace(" --check", "").removesuffix(" .") for command in _recipe("check")
+    ]

@@ -16,7 +16,13 @@ import pytest
 import torch
 
 import regard
-from regard.common.errors import ConfigurationError, DataError, LineWarning, ModelFolderError, UsageError
+from regard.common.errors import (
+    ConfigurationError,
+    DataError,
+    LineWarning,
+    ModelFolderError,
+    UsageError,
+)
 from regard.common.settings import read_toml
 from regard.evaluation.metrics import scores
 from regard.learn.samples import korean_english
@@ -30,7 +36,11 @@ pytestmark = pytest.mark.system
 
 SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
 SETTINGS: dict[str, object] = {
-    **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDE.items()},
+    **{
+        f"model.{side}.{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in SIDE.items()
+    },
     "tokenizer.size": 600,
     "batching.tokens": 256,
     "training.updates": 4,
@@ -58,7 +68,9 @@ def files(data: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
-    return regard.train(**files(data), out=tmp_path_factory.mktemp("runs") / "run", settings=SETTINGS, threads=1)
+    return regard.train(
+        **files(data), out=tmp_path_factory.mktemp("runs") / "run", settings=SETTINGS, threads=1
+    )
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -78,13 +90,17 @@ def test_a_run_holds_its_recipe_outcome_and_model(run: regard.Run) -> None:
     assert run.outcome.progress.update == 4
     assert run.recipe == Recipe.parse(read_toml(run.folder / "train.toml"), "the run")
     assert set(run.best) == {"loss", "chrf", "bleu"}
-    assert run.best["chrf"] == pytest.approx(run.outcome.progress.best, abs=1e-6), "rounded in the journal"
+    assert run.best["chrf"] == pytest.approx(run.outcome.progress.best, abs=1e-6), (
+        "rounded in the journal"
+    )
     assert [event["event"] for event in run.journal].count("valid") == 2
     (translation,) = run.load().translate("나는 집에 간다", no_repeat_ngram=1)
     assert isinstance(translation, regard.Translation)
 
 
-def test_python_and_the_command_line_train_the_same_weights(run: regard.Run, data: Path, tmp_path: Path) -> None:
+def test_python_and_the_command_line_train_the_same_weights(
+    run: regard.Run, data: Path, tmp_path: Path
+) -> None:
     from regard.cli import main
 
     options = [f"--{name.replace('_', '-')}={file}" for name, file in files(data).items()]
@@ -100,7 +116,9 @@ def test_nothing_is_printed_and_threads_are_as_before(
     data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     threads = torch.get_num_threads()
-    regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 1}, threads=1)
+    regard.train(
+        **files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 1}, threads=1
+    )
     printed = capfd.readouterr()
     assert (printed.out, printed.err) == ("", "")
     assert torch.get_num_threads() == threads
@@ -109,7 +127,12 @@ def test_nothing_is_printed_and_threads_are_as_before(
 def test_events_are_reported(data: Path, tmp_path: Path) -> None:
     events: list[tuple[str, dict[str, Any]]] = []
     settings = {**SETTINGS, "training.log_every": 2}
-    regard.train(**files(data), out=tmp_path / "run", settings=settings, report=lambda *event: events.append(event))
+    regard.train(
+        **files(data),
+        out=tmp_path / "run",
+        settings=settings,
+        report=lambda *event: events.append(event),
+    )
     assert [name for name, _ in events if name not in ("message", "progress")] == [
         "train",
         "valid",
@@ -118,7 +141,11 @@ def test_events_are_reported(data: Path, tmp_path: Path) -> None:
         "end",
     ]
     first = next(values for name, values in events if name == "progress")
-    assert (first["update"], first["updates"], first["epoch"]) == (1, SETTINGS["training.updates"], 0)
+    assert (first["update"], first["updates"], first["epoch"]) == (
+        1,
+        SETTINGS["training.updates"],
+        0,
+    )
     assert first["seconds_left"] > 0
     messages = [values["text"] for name, values in events if name == "message"]
     assert any(message.startswith("vocabulary: 624 tokens") for message in messages)
@@ -136,35 +163,53 @@ def test_a_recipe_a_file_and_arguments_are_one(run: regard.Run, tmp_path: Path) 
 def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_path: Path) -> None:
     settings = {**SETTINGS, "training.updates": 2}
     first = regard.train(**files(data), out=tmp_path / "run", settings=settings, threads=1)
-    with pytest.raises(UsageError, match=r"there is a run already; add `resume=True` to continue it"):
+    with pytest.raises(
+        UsageError, match=r"there is a run already; add `resume=True` to continue it"
+    ):
         regard.train(**files(data), out=first.folder, settings=settings)
-    resumed = regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
+    resumed = regard.train(
+        out=first.folder, resume=True, settings={"training.updates": 4}, threads=1
+    )
     assert equal(run.folder, resumed.folder)
 
 
-def test_a_run_is_not_resumed_with_changed_data(run: regard.Run, data: Path, tmp_path: Path) -> None:
-    """Nothing is trained or written; the same content goes on to the same weights, wherever it is now."""
+def test_a_run_is_not_resumed_with_changed_data(
+    run: regard.Run, data: Path, tmp_path: Path
+) -> None:
+    """Nothing is trained or written; the same content goes on to the same weights, wherever it is
+    now.
+    """
     own = Path(shutil.copytree(data, tmp_path / "data"))
     settings = {**SETTINGS, "training.updates": 2}
     first = regard.train(**files(own), out=tmp_path / "run", settings=settings, threads=1)
     whole = {path: path.read_bytes() for path in sorted(first.folder.rglob("*")) if path.is_file()}
     content = (own / "train.en").read_text(encoding="utf-8")
     (own / "train.en").write_text(content.replace(" ", "  ", 1), encoding="utf-8")
-    with pytest.raises(DataError, match=r"train.target: .*train.en has changed .*another `out=`.*\(`parent=`\)"):
+    with pytest.raises(
+        DataError, match=r"train.target: .*train.en has changed .*another `out=`.*\(`parent=`\)"
+    ):
         regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
-    assert {path: path.read_bytes() for path in sorted(first.folder.rglob("*")) if path.is_file()} == whole
+    assert {
+        path: path.read_bytes() for path in sorted(first.folder.rglob("*")) if path.is_file()
+    } == whole
     (own / "train.en").write_text(content, encoding="utf-8")
     own.rename(tmp_path / "moved")
     more = {"training.updates": 4}
-    resumed = regard.train(**files(tmp_path / "moved"), out=first.folder, resume=True, settings=more, threads=1)
+    resumed = regard.train(
+        **files(tmp_path / "moved"), out=first.folder, resume=True, settings=more, threads=1
+    )
     assert equal(run.folder, resumed.folder)
-    child = regard.train(**files(data), out=tmp_path / "child", parent=first.folder, settings=more, threads=1)
+    child = regard.train(
+        **files(data), out=tmp_path / "child", parent=first.folder, settings=more, threads=1
+    )
     assert child.outcome.progress.update == 4, "as the message proposes"
 
 
 def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: Path) -> None:
     more = {"training.updates": None, "training.minutes": 1e-6, "training.validate_every": 100}
-    run = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, **more}, threads=1)
+    run = regard.train(
+        **files(data), out=tmp_path / "run", settings={**SETTINGS, **more}, threads=1
+    )
     assert (run.outcome.progress.update, run.outcome.reason) == (
         1,
         "the rest of 1e-06 minutes is for the end of the run",
@@ -172,7 +217,9 @@ def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: 
     assert (run.recipe.training.updates, run.recipe.training.minutes) == (1, None)
 
 
-def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Run, data: Path, tmp_path: Path) -> None:
+def test_a_run_learns_below_which_score_a_translation_is_doubtful(
+    run: regard.Run, data: Path, tmp_path: Path
+) -> None:
     warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
     lines = (data / "valid.ko").read_text(encoding="utf-8").splitlines()
     lowest = sorted(min(part.score for part in line.parts) for line in run.load().translate(lines))
@@ -186,28 +233,48 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
     session._learn_threshold(load(folder).translate(["---", "12:30"]))
     assert load_settings(folder).search.score_threshold is None
     own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
-    child = regard.train(**files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1)
+    child = regard.train(
+        **files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1
+    )
     assert load_settings(child.folder).search.score_threshold == -3.0
     source = run.load().tokenizer.source
     familiar = load_settings(run.folder).familiar
     assert familiar is not None
     assert not any(familiar.unseen(source.encode(line)) for line in more), "what training has seen"
-    assert sum(familiar.unseen(source.encode(line)) > familiar.most for line in lines) <= 0.03 * len(lines)
-    assert familiar.unseen(source.encode(" ".join(reversed(" ".join(more).split())))) > familiar.most
-    request = TrainRequest(parent=run.folder, data={name: str(path) for name, path in files(data).items()})
+    assert sum(
+        familiar.unseen(source.encode(line)) > familiar.most for line in lines
+    ) <= 0.03 * len(lines)
+    assert (
+        familiar.unseen(source.encode(" ".join(reversed(" ".join(more).split())))) > familiar.most
+    )
+    request = TrainRequest(
+        parent=run.folder, data={name: str(path) for name, path in files(data).items()}
+    )
     assert request.compose().search.score_threshold is None, "that of the parent is not inherited"
 
 
 @pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
 @pytest.mark.filterwarnings("ignore:the translation has")
-@pytest.mark.parametrize(("subject", "clauses", "parts"), [("ฉัน", 1, 2), ("ฉัน ", 2, 1), ("ຂ້ອຍ", 1, 2)])
-def test_a_run_learns_whether_spaces_part_sentences(tmp_path: Path, subject: str, clauses: int, parts: int) -> None:
-    """In Thai and Lao, by lines of the training data: if they have no spaces, those of a line part its sentences."""
+@pytest.mark.parametrize(
+    ("subject", "clauses", "parts"), [("ฉัน", 1, 2), ("ฉัน ", 2, 1), ("ຂ້ອຍ", 1, 2)]
+)
+def test_a_run_learns_whether_spaces_part_sentences(
+    tmp_path: Path, subject: str, clauses: int, parts: int
+) -> None:
+    """In Thai and Lao, by lines of the training data: if they have no spaces, those of a line part
+    its sentences.
+    """
     verbs = ["กลับบ้าน", "กินข้าว", "ทำงาน", "อ่านหนังสือ", "กำลังนอนหลับ"]
-    rows = [f"{subject}{verb}{more}\tI {number} {more}" for number, verb in enumerate(verbs) for more in verbs]
+    rows = [
+        f"{subject}{verb}{more}\tI {number} {more}"
+        for number, verb in enumerate(verbs)
+        for more in verbs
+    ]
     (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     settings = {**SETTINGS, "tokenizer.size": 350, "search.longest_source": 100}
-    run = regard.train(pairs=tmp_path / "pairs.tsv", out=tmp_path / "run", settings=settings, threads=1)
+    run = regard.train(
+        pairs=tmp_path / "pairs.tsv", out=tmp_path / "run", settings=settings, threads=1
+    )
     assert load_settings(run.folder).search.line_clauses == clauses
     (translation,) = run.load().translate("ฉันกลับบ้าน เขากินข้าว", max_length=3)
     assert len(translation.parts) == parts
@@ -217,8 +284,12 @@ def test_a_run_of_scripts_with_spaces_knows_no_clauses(run: regard.Run) -> None:
     assert load_settings(run.folder).search.line_clauses is None
 
 
-def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Path, tmp_path: Path) -> None:
-    started = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1)
+def test_settings_of_another_run_are_not_resumed_with(
+    run: regard.Run, data: Path, tmp_path: Path
+) -> None:
+    started = regard.train(
+        **files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1
+    )
     for updates, why in (
         ({"model.encoder.dropout": 0.3}, "not as in train.toml: model"),
         ({}, "of another run"),
@@ -229,14 +300,21 @@ def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Pat
         shutil.copyfile(tmp_path / name / "config.json", started.folder / "config.json")
         weights_before = (started.folder / "model.safetensors").read_bytes()
         with pytest.raises(ModelFolderError, match=rf"config\.json: .*{why}.*or delete it"):
-            regard.train(out=started.folder, resume=True, settings={"training.updates": 4}, threads=1)
+            regard.train(
+                out=started.folder, resume=True, settings={"training.updates": 4}, threads=1
+            )
         assert (started.folder / "model.safetensors").read_bytes() == weights_before
     (started.folder / "config.json").unlink()
-    more = {"training.updates": 4, "training.log_every": 1}  # another recipe, and the same run all the same
+    more = {
+        "training.updates": 4,
+        "training.log_every": 1,
+    }  # another recipe, and the same run all the same
     resumed = regard.train(out=started.folder, resume=True, settings=more, threads=1)
     assert resumed.load().translate("나는 집에 간다", no_repeat_ngram=1)
     assert equal(run.folder, resumed.folder)
-    assert (started.folder / "config.json").read_bytes() == (run.folder / "config.json").read_bytes()
+    assert (started.folder / "config.json").read_bytes() == (
+        run.folder / "config.json"
+    ).read_bytes()
 
 
 def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: Path) -> None:
@@ -250,7 +328,9 @@ def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: P
 
 def test_a_parent_gives_weights_and_vocabulary(run: regard.Run, data: Path, tmp_path: Path) -> None:
     settings = {"training.updates": 1, "training.validate_with": 1}
-    tuned = regard.train(**files(data), out=tmp_path / "tuned", parent=run.folder, settings=settings)
+    tuned = regard.train(
+        **files(data), out=tmp_path / "tuned", parent=run.folder, settings=settings
+    )
     assert tuned.recipe.model == run.recipe.model
     assert tuned.recipe.training.parent == str(run.folder)
 
@@ -261,7 +341,9 @@ def _tsv(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("shards", [False, True])
-def test_held_out_pairs_are_scored_once_at_the_end(data: Path, tmp_path: Path, shards: bool) -> None:
+def test_held_out_pairs_are_scored_once_at_the_end(
+    data: Path, tmp_path: Path, shards: bool
+) -> None:
     texts = {"source": data / "train.ko", "target": data / "train.en"}
     settings = {**SETTINGS, "data.shards": shards, "training.updates": 2}
     run = regard.train(**texts, out=tmp_path / "run", settings=settings, test=10, threads=1)
@@ -273,17 +355,25 @@ def test_held_out_pairs_are_scored_once_at_the_end(data: Path, tmp_path: Path, s
     assert [score["name"] for score in event["scores"]] == ["BLEU", "chrF"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
-        outputs = [translation.text for translation in run.load().translate([source for source, _ in test])]
-    expected = {score.name: score.value for score in scores(outputs, [[target for _, target in test]])}
+        outputs = [
+            translation.text for translation in run.load().translate([source for source, _ in test])
+        ]
+    expected = {
+        score.name: score.value for score in scores(outputs, [[target for _, target in test]])
+    }
     for score in event["scores"]:
         assert score["value"] == pytest.approx(expected[score["name"]])
         assert score["low"] <= score["high"]
-    sentence = f"On 10 test pairs, which the training never saw: BLEU {event['scores'][0]['value']:.1f} ("
+    sentence = (
+        f"On 10 test pairs, which the training never saw: BLEU {event['scores'][0]['value']:.1f} ("
+    )
     assert sentence in (run.folder / "report.html").read_text(encoding="utf-8")
     assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(encoding="utf-8")
     longer = regard.train(out=run.folder, resume=True, settings={"training.updates": 3}, threads=1)
     assert (_tsv(run.folder / "test.tsv"), longer.recipe.data.test_count) == (test, 10)
-    train = {line for path in texts.values() for line in path.read_text(encoding="utf-8").splitlines()}
+    train = {
+        line for path in texts.values() for line in path.read_text(encoding="utf-8").splitlines()
+    }
     assert {text for pair in (*test, *valid) for text in pair} <= train
 
 
@@ -294,7 +384,9 @@ def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) 
     assert [event["pairs"] for event in run.journal if event["event"] == "test"] == [2]
     assert not (run.folder / "test.tsv").exists()
     assert not (run.folder / "valid.tsv").exists()
-    with pytest.raises(ConfigurationError, match=r"test_count \(3\) and test files exclude each other"):
+    with pytest.raises(
+        ConfigurationError, match=r"test_count \(3\) and test files exclude each other"
+    ):
         regard.train(**files(data), out=tmp_path / "no", settings={"data.test_count": 3}, test=test)
 
 
@@ -317,7 +409,10 @@ def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         regard.train(out=tmp_path, resume=True, preset="rnn", budget="30m")
     assert [cause.split(":")[0] for cause in raised.value.causes] == ["`preset=`", "`budget=`"]
-    with pytest.raises(ConfigurationError, match=r"unknown setting 'training.update'; did you mean 'training.updates'"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"unknown setting 'training.update'; did you mean 'training.updates'",
+    ):
         regard.train(**files(data), out=tmp_path / "run", settings={"training.update": 1})
     with pytest.raises(ConfigurationError, match="no training pairs"):
         regard.train(out=tmp_path / "run")
@@ -325,7 +420,9 @@ def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("minutes", [30, 2, 90])
-def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.MonkeyPatch, minutes: int) -> None:
+def test_a_dry_run_takes_the_time_of_its_budget(
+    data: Path, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
     """Two trials differ by what else the machine does: the second one here is 1.6 times as slow."""
     from regard.run import dry_run
     from regard.training.budget import Trial
@@ -337,7 +434,9 @@ def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.
         trials.append(Trial(1.6 ** len(trials), 256.0, 10_000, 3))
         return trials[-1]
 
-    monkeypatch.setattr("regard.run.time", Mock(monotonic=lambda: 0.0))  # reading the data takes part of the time
+    monkeypatch.setattr(
+        "regard.run.time", Mock(monotonic=lambda: 0.0)
+    )  # reading the data takes part of the time
     for module in ("budget", "run_report"):
         monkeypatch.setattr(f"regard.training.{module}.trial", slower_each_time)
     settings = {name: value for name, value in SETTINGS.items() if name != "training.updates"}
@@ -345,7 +444,9 @@ def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.
     lines = dry_run(request, "cpu")
     (time,) = (line for line in lines if line.startswith("time: "))
     assert re.search(rf"about {minutes}(\.0)? minutes", time), time
-    assert any(f"time: {int(minutes * 60 / trial.seconds):,} updates" in time for trial in trials[:3]), "of a size"
+    assert any(
+        f"time: {int(minutes * 60 / trial.seconds):,} updates" in time for trial in trials[:3]
+    ), "of a size"
 
 
 def test_a_gpu_sums_in_one_order_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""Damage to a model folder is refused or changes nothing; a folder that is read while written is never damaged."""
+"""Damage to a model folder is refused or changes nothing; a folder that is read while written is
+never damaged.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ from regard.model_folder import (
 )
 from regard.pipeline import load
 
-CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
+CHOICE: dict[str, Any] = {
+    "layer": "decoder.layers.0.cross_attention",
+    "head": 1,
+    "shifted": False,
+    "symmetry": None,
+}
 CASES = 40
 VOCABULARY = "joint.model"
 
@@ -54,7 +61,10 @@ def run(tmp_path: Path) -> Path:
 def output(path: Path) -> list[object]:
     """Return what a folder computes: texts, scores, alignments."""
     translations = load(path).translate(SENTENCES[:2], alignments=True, beam=1)
-    return [(translation.text, translation.score, translation.alignments) for translation in translations]
+    return [
+        (translation.text, translation.score, translation.alignments)
+        for translation in translations
+    ]
 
 
 def flip(content: bytes, chance: random.Random) -> bytes:
@@ -73,7 +83,12 @@ def cut(content: bytes, chance: random.Random) -> bytes:
 def test_damage_is_refused_or_reported_or_changes_nothing(
     run: Path, name: str, damage: Callable[[bytes, random.Random], bytes], cases: int
 ) -> None:
-    content, expected, chance, noticed = (run / name).read_bytes(), output(run), random.Random(20), 0
+    content, expected, chance, noticed = (
+        (run / name).read_bytes(),
+        output(run),
+        random.Random(20),
+        0,
+    )
     for _ in range(cases):
         (run / name).write_bytes(damage(content, chance))
         with warnings.catch_warnings(record=True) as warned:
@@ -92,7 +107,9 @@ def test_damage_is_refused_or_reported_or_changes_nothing(
 def test_a_missing_file_is_named(run: Path, name: str) -> None:
     (run / name).unlink()
     if name == ALIGNMENT:
-        with pytest.warns(UserWarning, match=r"alignment\.json: missing, although a head was chosen"):
+        with pytest.warns(
+            UserWarning, match=r"alignment\.json: missing, although a head was chosen"
+        ):
             load(run)
     else:
         with pytest.raises(ModelFolderError, match=name):
@@ -105,13 +122,16 @@ def test_weights_that_training_has_not_written_yet_are_not_called_lost(run: Path
         load(run)
     (run / "train.toml").touch()
     with pytest.raises(
-        ModelFolderError, match=r"missing; if training was stopped, `regard train --out .* --resume` writes it"
+        ModelFolderError,
+        match=r"missing; if training was stopped, `regard train --out .* --resume` writes it",
     ):
         load(run)
 
 
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, ALIGNMENT])
-def test_a_file_of_another_model_of_the_same_shape_is_not_used(run: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_of_another_model_of_the_same_shape_is_not_used(
+    run: Path, tmp_path: Path, name: str
+) -> None:
     other = folder(tmp_path / "other", end=-0.5)
     save_alignment(other, {**CHOICE, "head": 0})
     shutil.copy(other / name, run / name)
@@ -119,7 +139,9 @@ def test_a_file_of_another_model_of_the_same_shape_is_not_used(run: Path, tmp_pa
         with pytest.warns(UserWarning, match="chosen for another model"):
             load(run)
     else:
-        with pytest.raises(ModelFolderError, match=r"the weights are of another model than config\.json"):
+        with pytest.raises(
+            ModelFolderError, match=r"the weights are of another model than config\.json"
+        ):
             load(run)
 
 
@@ -128,7 +150,9 @@ def test_weights_without_a_digest_are_refused_and_foreign_ones_read(run: Path) -
 
     tensors = load_tensors(run / WEIGHTS)
     save_file(tensors, run / WEIGHTS)
-    with pytest.raises(ModelFolderError, match=r"model\.safetensors: not sealed .*`regard doctor .* --seal`"):
+    with pytest.raises(
+        ModelFolderError, match=r"model\.safetensors: not sealed .*`regard doctor .* --seal`"
+    ):
         load_folder(run)
     assert load_tensors(run / WEIGHTS, foreign=True).keys() == tensors.keys()
 
@@ -148,13 +172,19 @@ def test_fingerprints_are_those_of_files_and_of_tensors_the_one_they_carry(run: 
     assert all(before[name] == file_sha256(run / name) for name in (CONFIG, VOCABULARY, ALIGNMENT))
     assert before[WEIGHTS] == tensor_metadata(run / WEIGHTS)["sha256"] != file_sha256(run / WEIGHTS)
     (run / CONFIG).write_bytes((run / CONFIG).read_bytes() + b"\n")
-    assert {name for name, digest in fingerprints(run).items() if digest != before[name]} == {CONFIG}
+    assert {name for name, digest in fingerprints(run).items() if digest != before[name]} == {
+        CONFIG
+    }
 
 
 def test_metadata_are_written_in_one_order(tmp_path: Path) -> None:
     contents = set()
     for _ in range(12):
-        save_tensors(tmp_path / "t", {"a": torch.arange(3), "b": torch.tensor(2.0)}, {"update": "1", "é": "ü", "c": ""})
+        save_tensors(
+            tmp_path / "t",
+            {"a": torch.arange(3), "b": torch.tensor(2.0)},
+            {"update": "1", "é": "ü", "c": ""},
+        )
         contents.add((tmp_path / "t").read_bytes())
     assert len(contents) == 1
     assert load_tensors(tmp_path / "t")["a"].tolist() == [0, 1, 2]
@@ -164,14 +194,18 @@ def test_a_change_on_purpose_is_sealed(run: Path) -> None:
     values = json.loads((run / CONFIG).read_text(encoding="utf-8"))
     values["search"]["beam"] = 2
     (run / CONFIG).write_text(json.dumps(values, indent=4), encoding="utf-8")
-    with pytest.raises(ModelFolderError, match=rf"config\.json: damaged or changed .*`regard doctor {run} --seal`"):
+    with pytest.raises(
+        ModelFolderError, match=rf"config\.json: damaged or changed .*`regard doctor {run} --seal`"
+    ):
         load(run)
     assert "config.json" in check_folder(run)[CONFIG]
     seal_folder(run)
     assert not any(check_folder(run).values())
     assert load_settings(run).search.beam == 2
     tensors = load_tensors(run / WEIGHTS)
-    save_tensors(run / WEIGHTS, {name: tensor * 1.01 for name, tensor in tensors.items()}, {"update": "3"})
+    save_tensors(
+        run / WEIGHTS, {name: tensor * 1.01 for name, tensor in tensors.items()}, {"update": "3"}
+    )
     (run / ALIGNMENT).unlink()
     problems = check_folder(run)
     assert [name for name in problems if problems[name]] == [WEIGHTS, ALIGNMENT]
@@ -230,7 +264,9 @@ def die_after(renames: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("renames", range(4))
-def test_a_kill_between_renames_leaves_no_damage(run: Path, monkeypatch: pytest.MonkeyPatch, renames: int) -> None:
+def test_a_kill_between_renames_leaves_no_damage(
+    run: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
     """Weights and head are chosen anew, `config.json` not having named a head yet: four renames."""
     (run / ALIGNMENT).unlink()
     seal_folder(run)
@@ -256,7 +292,9 @@ def test_a_kill_while_a_folder_is_written_over_another_leaves_no_model_folder(
     with pytest.raises(Killed):
         save_folder(run, loaded.settings, loaded.tokenizer, origin="other")
     monkeypatch.undo()
-    with pytest.raises(ModelFolderError, match=r"config\.json: missing, so .* is not a model folder"):
+    with pytest.raises(
+        ModelFolderError, match=r"config\.json: missing, so .* is not a model folder"
+    ):
         load(run)
     assert folder_id(run) == ""
 
@@ -264,7 +302,12 @@ def test_a_kill_while_a_folder_is_written_over_another_leaves_no_model_folder(
 def test_hashing_leaves_the_storage_resizable() -> None:
     """Sharded training frees and resizes the storage of weights that have just been saved."""
     weight = torch.arange(6.0).reshape(2, 3)
-    tensors = {"weight": weight, "turned": weight.T, "empty": torch.zeros(0, 4), "one": torch.tensor(1)}
+    tensors = {
+        "weight": weight,
+        "turned": weight.T,
+        "empty": torch.zeros(0, 4),
+        "one": torch.tensor(1),
+    }
     digest = tensor_digest(tensors, {})
     assert digest == tensor_digest({name: tensor.clone() for name, tensor in tensors.items()}, {})
     assert digest != tensor_digest({**tensors, "one": torch.tensor(2)}, {})

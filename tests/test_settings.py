@@ -73,7 +73,12 @@ def test_a_setting_of_another_kind_is_not_called_misspelled() -> None:
 
 def test_all_causes_come_at_once() -> None:
     causes = _causes(
-        override(BASE, parse_assignments(["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]))
+        override(
+            BASE,
+            parse_assignments(
+                ["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]
+            ),
+        )
     )
     assert len(causes) == 3
     assert any("training.seed" in cause and "-1" in cause for cause in causes)
@@ -81,7 +86,9 @@ def test_all_causes_come_at_once() -> None:
 
 
 def test_override_values_are_toml_or_plain_text() -> None:
-    values = override({}, parse_assignments(["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"]))
+    values = override(
+        {}, parse_assignments(["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"])
+    )
     assert values == {"a": {"b": 3, "c": 0.5, "d": True}, "e": "some words", "f": "3", "g": [1, 2]}
     with pytest.raises(ConfigurationError, match="wanted key=value"):
         parse_assignments(["a.b"])
@@ -89,7 +96,10 @@ def test_override_values_are_toml_or_plain_text() -> None:
 
 def test_another_kind_replaces_the_whole_table() -> None:
     recipe = Recipe.parse(
-        override(BASE, parse_assignments(["model.decoder.kind=recurrent", "model.decoder.size=64"])), "x"
+        override(
+            BASE, parse_assignments(["model.decoder.kind=recurrent", "model.decoder.size=64"])
+        ),
+        "x",
     )
     assert (recipe.model.decoder.kind, recipe.model.decoder.size) == ("recurrent", 64)
     assert recipe.model.encoder.kind == "transformer"
@@ -108,8 +118,12 @@ def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None
     before = preset(name)["schedule"]
     same = override(values, parse_assignments([f"schedule.kind={before['kind']}"]))["schedule"]
     assert same == before
-    noam = ScheduleSettings.parse(override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x")
-    assert noam == ScheduleSettings(kind="noam", peak=1.0, warmup=4000), "another kind's peak does not carry over"
+    noam = ScheduleSettings.parse(
+        override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x"
+    )
+    assert noam == ScheduleSettings(kind="noam", peak=1.0, warmup=4000), (
+        "another kind's peak does not carry over"
+    )
 
 
 def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ LONGEST_FUNCTION = 60
 def test_the_package_is_a_table_of_contents() -> None:
     entries = {path.name.removesuffix(".py") for path in ROOT.iterdir()} - {"__pycache__"}
     packages = entries - {"__init__", "__main__", "py.typed"}
-    described = re.findall(r"^\| \d+ \| `(\w+)/?` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE)
+    described = re.findall(
+        r"^\| \d+ \| `(\w+)/?` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert sorted(packages) == sorted(described), "CONTRIBUTING.md describes every package once"
 
 

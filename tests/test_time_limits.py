@@ -25,7 +25,10 @@ def test_no_limit_is_short() -> None:
 def test_more_processor_time_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LEAST", 0)
     before = signal.getsignal(signal.SIGPROF)
-    with pytest.raises(pytest.fail.Exception, match=r"more than 0\.05 seconds of processor time"), time_limit(0.05):
+    with (
+        pytest.raises(pytest.fail.Exception, match=r"more than 0\.05 seconds of processor time"),
+        time_limit(0.05),
+    ):
         _work()
     assert signal.getsignal(signal.SIGPROF) == before
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
@@ -64,5 +67,7 @@ def test_seeds_are_taken_until_the_premise_holds() -> None:
         drawn.append(seed)
     assert drawn == [0, 1, 2, 3]
     assert list(seeds(lambda: True, "nothing", least=3)) == [0, 1, 2]
-    with pytest.raises(pytest.fail.Exception, match="20 seeds are not enough: a sum of more than a thousand"):
+    with pytest.raises(
+        pytest.fail.Exception, match="20 seeds are not enough: a sum of more than a thousand"
+    ):
         drawn.extend(seeds(lambda: sum(drawn) > 1000, "a sum of more than a thousand"))

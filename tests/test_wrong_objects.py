@@ -1,4 +1,6 @@
-"""Public Python functions given other people's objects: each is used, or refused in a sentence, never from within."""
+"""Public Python functions given other people's objects: each is used, or refused in a sentence,
+never from within.
+"""
 
 from __future__ import annotations
 
@@ -110,35 +112,81 @@ def _watch(model: Any, role: Any = None) -> None:
 
 
 def _text_calls(kind: str) -> dict[str, tuple[str, Call]]:
-    """Return the calls of a translator by a name for messages, with the object that each is made on."""
+    """Return the calls of a translator by a name for messages, with the object that each is made
+    on.
+    """
     calls: dict[str, Call] = {
         "translate": lambda used, value: used.translate(value),
         "stream": lambda used, value: list(used.stream(value)),
         "trace": lambda used, value: used.trace(value),
         "encode": lambda used, value: used.encode(value),
     }
-    for name in ("nbest", "alignments", "readings", "constraints", "keep", "beam", "length_penalty", "min_length"):
-        calls[f"translate, {name}"] = _with(name, lambda used, **given: used.translate(["a b", "c"], **given))
+    for name in (
+        "nbest",
+        "alignments",
+        "readings",
+        "constraints",
+        "keep",
+        "beam",
+        "length_penalty",
+        "min_length",
+    ):
+        calls[f"translate, {name}"] = _with(
+            name, lambda used, **given: used.translate(["a b", "c"], **given)
+        )
     for name in ("sample", "seed", "score_threshold", "groups", "mbr", "beams"):
-        calls[f"translate, {name}"] = _with(name, lambda used, **given: used.translate(["a b", "c"], **given))
+        calls[f"translate, {name}"] = _with(
+            name, lambda used, **given: used.translate(["a b", "c"], **given)
+        )
     for part in ("prefix", "terms", "forbid"):
         calls[f"translate, constraints of {part}"] = lambda used, value, part=part: used.translate(
             "a", constraints=Constraints(**{part: value})
         )
     for name in ("constraints", "beam"):
-        calls[f"stream, {name}"] = _with(name, lambda used, **given: list(used.stream("a", **given)))
+        calls[f"stream, {name}"] = _with(
+            name, lambda used, **given: list(used.stream("a", **given))
+        )
         calls[f"trace, {name}"] = _with(name, lambda used, **given: used.trace("a", **given))
     return {f"{kind}.{name}": (kind, call) for name, call in calls.items()}
 
 
 def _folder_calls() -> dict[str, tuple[str, Call]]:
     """Return the calls that read model folders and files of data."""
-    openers: list[Any] = [regard.load, load_translator, load_captioner, open_runtime, RuntimeTranslator]
-    calls: dict[str, Call] = {opener.__name__: lambda _, value, opener=opener: opener(value) for opener in openers}
+    openers: list[Any] = [
+        regard.load,
+        load_translator,
+        load_captioner,
+        open_runtime,
+        RuntimeTranslator,
+    ]
+    calls: dict[str, Call] = {
+        opener.__name__: lambda _, value, opener=opener: opener(value) for opener in openers
+    }
     for name in ("device", "precision"):
         calls[f"load, {name}"] = _with(name, lambda used, **given: regard.load(used, **given))
-    files = ("source", "target", "valid_source", "pairs", "valid_pairs", "alignments", "images", "captions", "test")
-    others = ("languages", "preset", "parent", "settings", "seed", "budget", "device", "threads", "report", "recipe")
+    files = (
+        "source",
+        "target",
+        "valid_source",
+        "pairs",
+        "valid_pairs",
+        "alignments",
+        "images",
+        "captions",
+        "test",
+    )
+    others = (
+        "languages",
+        "preset",
+        "parent",
+        "settings",
+        "seed",
+        "budget",
+        "device",
+        "threads",
+        "report",
+        "recipe",
+    )
     absent = {"source": "absent.ko", "target": "absent.en"}
     for name in (*files, *others):
         calls[f"train, {name}"] = _with(
@@ -146,15 +194,34 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
         )
     calls["train, out"] = lambda _, value: regard.train(out=value, **absent)
     given_files = ("source", "target", "test_source", "test_target", "test_pairs")
-    options = ("settings", "minutes", "updates", "tokens", "seeds", "seed", "baseline", "beam", "device", "threads")
+    options = (
+        "settings",
+        "minutes",
+        "updates",
+        "tokens",
+        "seeds",
+        "seed",
+        "baseline",
+        "beam",
+        "device",
+        "threads",
+    )
     for name in ("runs", "hypotheses", "presets", "report", *options, *given_files, "other"):
         calls[f"compare, {name}"] = _with(
             name,
             lambda used, **given: regard.compare(
-                **{"runs": [used], "out": used / "report", "test_source": "absent", "test_target": "absent", **given}
+                **{
+                    "runs": [used],
+                    "out": used / "report",
+                    "test_source": "absent",
+                    "test_target": "absent",
+                    **given,
+                }
             ),
         )
-    calls["compare, out"] = lambda used, value: regard.compare([used], out=value, test_source="absent")
+    calls["compare, out"] = lambda used, value: regard.compare(
+        [used], out=value, test_source="absent"
+    )
     return {name: ("folder", call) for name, call in calls.items()}
 
 
@@ -169,7 +236,10 @@ CALLS: dict[str, tuple[str, Call]] = {
     "align": ("translator", lambda used, value: used.align(value)),
     "last_layer": ("translator", lambda _, value: last_layer(value)),
     "watch": ("translator", lambda _, value: _watch(value)),
-    "watch, role": ("translator", _with("role", lambda used, role: regard.watch(used.model, role=role).__enter__())),
+    "watch, role": (
+        "translator",
+        _with("role", lambda used, role: regard.watch(used.model, role=role).__enter__()),
+    ),
     "caption": ("captioner", lambda used, value: used.caption(value)),
     "caption, second": ("captioner", lambda used, value: used.caption([PIXELS, value])),
     "caption, trace": ("captioner", lambda used, value: used.trace(value)),
@@ -177,7 +247,10 @@ CALLS: dict[str, tuple[str, Call]] = {
     "caption, score of image": ("captioner", lambda used, value: used.score(value, "a")),
     "caption, score of target": ("captioner", lambda used, value: used.score(PIXELS, value)),
     **{
-        f"caption, {name}": ("captioner", _with(name, lambda used, **given: used.caption(PIXELS, **given)))
+        f"caption, {name}": (
+            "captioner",
+            _with(name, lambda used, **given: used.caption(PIXELS, **given)),
+        )
         for name in ("nbest", "readings", "constraints", "beam", "beams")
     },
     **_folder_calls(),
@@ -218,9 +291,14 @@ def test_no_object_fails_from_within(
 
 
 def test_watch_names_the_model_of_a_pipeline(used: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"watch: wanted a module of PyTorch, got <.*Translator.*; give its `\.model`"):
+    with pytest.raises(
+        UsageError,
+        match=r"watch: wanted a module of PyTorch, got <.*Translator.*; give its `\.model`",
+    ):
         _watch(used["translator"])
-    with pytest.raises(UsageError, match=r"watch: wanted a module of PyTorch, got 'runs/first' \(str\)$"):
+    with pytest.raises(
+        UsageError, match=r"watch: wanted a module of PyTorch, got 'runs/first' \(str\)$"
+    ):
         _watch("runs/first")
 
 
@@ -231,4 +309,9 @@ def test_all_causes_are_named_at_once(used: dict[str, Any]) -> None:
     assert numbers == ["image 2", "image 3", "absent.png", "image 5"]
     with pytest.raises(RegardError) as refused:
         used["translator"].translate(["a", None, b"c", 4.0, ["e"]])
-    assert [cause.split(" is ")[0] for cause in refused.value.causes] == ["text 2", "text 3", "text 4", "text 5"]
+    assert [cause.split(" is ")[0] for cause in refused.value.causes] == [
+        "text 2",
+        "text 3",
+        "text 4",
+        "text 5",
+    ]

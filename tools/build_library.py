@@ -1,11 +1,13 @@
-"""Build the C library ahead of time, each level of processors into one file: by zig for other systems, or by `cc` here.
+"""Build the C library ahead of time, each level of processors into one file: by zig for other
+systems, or by `cc` here.
 
     pip install ziglang==0.17.1
     python tools/build_library.py                 # every system, into regard/runtime/lib/
     python tools/build_library.py linux-x86_64    # one of them
     python tools/build_library.py wasm            # the one for browsers, one of them too
 
-zig builds its own C library once for each system, which takes a minute each; they are cached in ~/.cache/zig.
+zig builds its own C library once for each system, which takes a minute each; they are cached in
+~/.cache/zig.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ ZIG = "0.17.1"
 """Version of the package `ziglang`: another compiler makes other, untested code."""
 WIDE = ("-mprefer-vector-width=512",)
 V4 = ("-march=x86-64-v4", *WIDE)
-LEVELS: dict[str, dict[str, tuple[str, ...]]] = {  # from the lowest to the best: flags of gcc and clang
+LEVELS: dict[
+    str, dict[str, tuple[str, ...]]
+] = {  # from the lowest to the best: flags of gcc and clang
     "x86_64": {
         "baseline": ("-march=x86-64-v2",),
         "avx2": ("-march=x86-64-v3",),
@@ -86,17 +90,27 @@ FUNCTION = re.compile(r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", r
 
 
 def exported(sources: Path = native.FOLDER_OF_SOURCES) -> list[str]:
-    """Return the functions that a page calls: those of the sources that begin with `regard_`, and memory.
+    """Return the functions that a page calls: those of the sources that begin with `regard_`, and
+    memory.
 
     There are no threads in WebAssembly, so it has no queue.
     """
-    texts = [path.read_text(encoding="utf-8") for path in sorted(sources.glob("*.c")) if path.name != "queue.c"]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in sorted(sources.glob("*.c"))
+        if path.name != "queue.c"
+    ]
     return ["malloc", "free", *sorted({name for text in texts for name in FUNCTION.findall(text)})]
 
 
 WASM = Target(
     "wasm32-wasi-musl",
-    link=("-mexec-model=reactor", "-Wl,--no-entry", *(f"-Wl,--export={name}" for name in exported()), "-s"),
+    link=(
+        "-mexec-model=reactor",
+        "-Wl,--no-entry",
+        *(f"-Wl,--export={name}" for name in exported()),
+        "-s",
+    ),
     libraries=(),
     file="regard.wasm",
     flags=native.OPTIMISATION,
@@ -116,18 +130,35 @@ def compile_library(
 ) -> None:
     """Compile the kernels once for each level, the other sources for the lowest, and link them.
 
-    `levels` are the flags of each, from the lowest to the best. Raises RuntimeError with the compiler's words.
+    `levels` are the flags of each, from the lowest to the best. Raises RuntimeError with the
+    compiler's words.
     """
     lowest = next(iter(levels.values()))
     listed = " ".join(f"X({level})" for level in levels)
-    defines = (f"-DLEVELS={listed}", f'-DSOURCES="{native.hash_of_sources(sources)}"', f"-I{sources}")
-    kernels, others = sources / "kernels.c", sorted(path for path in sources.glob("*.c") if path.name != "kernels.c")
+    defines = (
+        f"-DLEVELS={listed}",
+        f'-DSOURCES="{native.hash_of_sources(sources)}"',
+        f"-I{sources}",
+    )
+    kernels, others = (
+        sources / "kernels.c",
+        sorted(path for path in sources.glob("*.c") if path.name != "kernels.c"),
+    )
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="regard-build-") as folder:
         objects = []
         for level, features in levels.items():
             objects.append(f"{folder}/kernels-{level}.o")
-            _run(*compiler, *flags, *features, f"-DLEVEL={level}", "-c", str(kernels), "-o", objects[-1])
+            _run(
+                *compiler,
+                *flags,
+                *features,
+                f"-DLEVEL={level}",
+                "-c",
+                str(kernels),
+                "-o",
+                objects[-1],
+            )
         for path in (*others, *more):
             objects.append(f"{folder}/{path.stem}.o")
             _run(*compiler, *flags, *lowest, *defines, "-c", str(path), "-o", objects[-1])
@@ -143,23 +174,31 @@ def build(name: str, folder: Path) -> Path:
     output = folder / name / target.file
     compiler = [*zig(), "-target", target.triple]
     levels = {level: (f"-mcpu={CPUS[level]}",) for level in LEVELS[target.machine]}
-    compile_library(compiler, levels, output, flags=target.flags, link=target.link, libraries=target.libraries)
+    compile_library(
+        compiler, levels, output, flags=target.flags, link=target.link, libraries=target.libraries
+    )
     return output
 
 
 def host_levels() -> dict[str, tuple[str, ...]]:
-    """Return the levels of this kind of processor, with their flags for this machine's own compiler."""
+    """Return the levels of this kind of processor, with their flags for this machine's own
+    compiler.
+    """
     return LEVELS.get(native.machine(), {"native": ("-march=native",)})
 
 
 def zig() -> list[str]:
-    """Return the command of zig's C compiler. Raises RuntimeError if the tested version is not installed."""
+    """Return the command of zig's C compiler. Raises RuntimeError if the tested version is not
+    installed.
+    """
     try:
         version = importlib.metadata.version("ziglang")
     except importlib.metadata.PackageNotFoundError:
         version = "none"
     if version.split(".dev")[0] != ZIG:
-        raise RuntimeError(f"ziglang {ZIG} is needed and {version} is installed: pip install ziglang=={ZIG}")
+        raise RuntimeError(
+            f"ziglang {ZIG} is needed and {version} is installed: pip install ziglang=={ZIG}"
+        )
     return [sys.executable, "-m", "ziglang", "cc"]
 
 
@@ -171,9 +210,15 @@ def _run(*command: str) -> None:
 
 def main() -> None:
     """Build the targets that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all if none is named")
-    parser.add_argument("--output", type=Path, default=native.FOLDER_OF_LIBRARIES, help="folder of the libraries")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all if none is named"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=native.FOLDER_OF_LIBRARIES, help="folder of the libraries"
+    )
     arguments = parser.parse_args()
     for name in arguments.targets or (*TARGETS, "wasm"):
         path = build(name, arguments.output)

@@ -2,7 +2,8 @@
 
     pip install babel==2.19.0 && python tools/make_language_names.py
 
-The names are CLDR's, under the Unicode License v3 (https://www.unicode.org/license.txt), which lets them be passed on.
+The names are CLDR's, under the Unicode License v3 (https://www.unicode.org/license.txt), which lets
+them be passed on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import re
 from pathlib import Path
 
 OUT = Path(__file__).resolve().parents[1] / "regard" / "data" / "languages.tsv"
-HEADER = "# Code, name in English, in Korean and in itself: Unicode CLDR, (c) Unicode, Inc., Unicode License v3 (https://www.unicode.org/license.txt)\n"
+HEADER = (
+    "# Code, name in English, in Korean and in itself: Unicode CLDR, (c) Unicode, Inc., Unicode "
+    "License v3 (https://www.unicode.org/license.txt)\n"
+)
 
 
 def main() -> None:
@@ -25,7 +29,9 @@ def main() -> None:
     for code in sorted(english):
         if not re.fullmatch("[a-z]{2,3}", code) or code in ("und", "mul", "mis", "zxx", "root"):
             continue
-        if len(code) == 3 and canonical_code(code) != code:  # two letters may be an older code with a name, such as tl
+        if (
+            len(code) == 3 and canonical_code(code) != code
+        ):  # two letters may be an older code with a name, such as tl
             continue
         try:
             own = Locale(code).languages.get(code, "")

@@ -1,7 +1,9 @@
-"""Write the tables by which JavaScript treats texts as Python does: `regard/runtime/js/text_tables.js`.
+"""Write the tables by which JavaScript treats texts as Python does:
+`regard/runtime/js/text_tables.js`.
 
-Patterns, kinds of spans, rules of letters and lists of words stand in the modules of Python alone. A pattern is written
-as JavaScript reads it with the flag u, where `\\w`, `\\d` and `\\s` are those of Python. A test tells when it is old.
+Patterns, kinds of spans, rules of letters and lists of words stand in the modules of Python alone.
+A pattern is written as JavaScript reads it with the flag u, where `\\w`, `\\d` and `\\s` are those
+of Python. A test tells when it is old.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ LETTERS = r"\p{L}\p{No}\p{Nl}"
 CLASSES = {"w": rf"{LETTERS}\p{{Nd}}_", "d": r"\p{Nd}", "s": UNICODE_SPACES}
 """The inner parts of classes; an ASCII pattern has JavaScript's own, but for white space."""
 TURNED = {r"[^\W\d_": f"[{LETTERS}]", r"[^\W_": rf"[{LETTERS}\p{{Nd}}]", r"[\W\d_": f"[^{LETTERS}]"}
-"""Classes, by their beginning, with one inside that leaves characters out; what follows in them is no letter anyway."""
+"""Classes, by their beginning, with one inside that leaves characters out; what follows in them is
+no letter anyway.
+"""
 TOKEN = r"\[\^?\\W(?:\\d)?_[^]\\]*\]|\\U[0-9a-f]{8}|\\.|\(\?P<|\(\?i\)|\[\^?|."
 
 
 def javascript(pattern: str | re.Pattern[str], is_anchored: bool = False) -> str:
-    """Return a pattern of Python as a regular expression of JavaScript: anchored at the start, or for all matches."""
+    """Return a pattern of Python as a regular expression of JavaScript: anchored at the start, or
+    for all matches.
+    """
     compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
     classes = {"s": ASCII_SPACES} if compiled.flags & re.ASCII else CLASSES
     parts, inside = list[str](), False
@@ -45,17 +51,22 @@ def _translated(part: str, classes: dict[str, str], inside: bool) -> str:
         return rf"\u{{{part[2:].lstrip('0')}}}"
     if part[0] == "\\" and part[1].lower() in classes:
         own = classes[part[1].lower()]
-        assert not (inside and part[1].isupper()), "a class inside of another that leaves characters out"
+        assert not (inside and part[1].isupper()), (
+            "a class inside of another that leaves characters out"
+        )
         return own if inside else f"[{'^' * part[1].isupper()}{own}]"
     others = {"(?P<": "(?<", "(?i)": "", r"\#": "#", r"\"": '"', r"\A": "^", r"\Z": "$", "/": r"\/"}
     return _escaped(others.get(part, part))
 
 
 def _escaped(text: str) -> str:
-    """Return a text whose characters beyond ASCII are escapes, as combining ones cannot be read in a source."""
+    """Return a text whose characters beyond ASCII are escapes, as combining ones cannot be read in
+    a source.
+    """
     codes = ((character, ord(character)) for character in text)
     return "".join(
-        c if 32 <= code < 127 else f"\\u{code:04x}" if code < 1 << 16 else f"\\u{{{code:x}}}" for c, code in codes
+        c if 32 <= code < 127 else f"\\u{code:04x}" if code < 1 << 16 else f"\\u{{{code:x}}}"
+        for c, code in codes
     )
 
 
@@ -65,7 +76,15 @@ ANCHORED = ("languageCode", "initial", "clitic", "digraph")
 
 def patterns() -> dict[str, str | re.Pattern[str]]:
     """Return the patterns that JavaScript has, too, by name."""
-    from regard.data import copy_tokens, given_words, letter_case, sentence_marks, sentences, spans, text
+    from regard.data import (
+        copy_tokens,
+        given_words,
+        letter_case,
+        sentence_marks,
+        sentences,
+        spans,
+        text,
+    )
     from regard.text import casing, mnemonics
     from regard.text.markup import document, projection
 
@@ -135,20 +154,31 @@ def values() -> dict[str, Any]:
 
 
 def title_letters() -> dict[str, str]:
-    """Return the letters that a word begins with in another form than in capitals, such as ß, ǆ and Georgian ones."""
+    """Return the letters that a word begins with in another form than in capitals, such as ß, ǆ and
+    Georgian ones.
+    """
     letters = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
     return {letter: letter.title() for letter in letters if letter.title() != letter.upper()}
 
 
 def letter_cases() -> dict[str, str]:
-    """Return the name of the rules of each language that has its own, by its codes in small letters."""
+    """Return the name of the rules of each language that has its own, by its codes in small
+    letters.
+    """
     from regard.data import language_codes, letter_case
 
-    aliases, own, in_latin = language_codes._table().aliases, letter_case._LANGUAGES, letter_case._IN_LATIN
+    aliases, own, in_latin = (
+        language_codes._table().aliases,
+        letter_case._LANGUAGES,
+        letter_case._IN_LATIN,
+    )
     codes = [*own, *(alias for alias, language in aliases.items() if language in own)]
     codes += [f"{code}-latn" for code in in_latin]
     codes += [f"{alias}-latn" for alias, language in aliases.items() if language in in_latin]
-    return {code: type(letter_case.letter_case(code)).__name__.removeprefix("_") for code in sorted(codes)}
+    return {
+        code: type(letter_case.letter_case(code)).__name__.removeprefix("_")
+        for code in sorted(codes)
+    }
 
 
 def lines_of(name: str, items: Iterable[str]) -> str:
@@ -159,7 +189,11 @@ def module() -> str:
     """Return the text of the module."""
     head = "// Tables of texts, from the modules of Python. Written by tools/make_text_tables.py.\n"
     compiled = lines_of(
-        "PATTERNS", (f"{name}: {javascript(pattern, name in ANCHORED)}" for name, pattern in patterns().items())
+        "PATTERNS",
+        (
+            f"{name}: {javascript(pattern, name in ANCHORED)}"
+            for name, pattern in patterns().items()
+        ),
     )
     others = (f"export const {name} = {json.dumps(value)};" for name, value in values().items())
     return "\n".join((head, compiled, "", *others, ""))

@@ -22,7 +22,9 @@ VOWELS, FINALS = range(0x1161, 0x1176), range(0x11A8, 0x11C3)
 
 
 def decompositions(data: Any) -> dict[int, tuple[int, ...]]:
-    """Return the canonical decomposition of each character, one step deep; Hangul is computed, not listed."""
+    """Return the canonical decomposition of each character, one step deep; Hangul is computed, not
+    listed.
+    """
     rows = {}
     for code in range(sys.maxunicode + 1):
         text = data.decomposition(chr(code))
@@ -50,10 +52,16 @@ def properties(data: Any, rows: dict[int, tuple[int, ...]], composed: Iterable[i
 
 
 def _kind(character: str, category: str) -> int:
-    """Return what the rules of sentences ask of a character; its case is that of this Python's version of Unicode."""
+    """Return what the rules of sentences ask of a character; its case is that of this Python's
+    version of Unicode.
+    """
     kind = IS_LETTER if category[0] == "L" else IS_DECIMAL if category == "Nd" else 0
     kind |= IS_OTHER_NUMBER if category in ("Nl", "No") else 0
-    return kind | (IS_LOWER * character.islower()) | (IS_CASED * (character.lower() != character.upper()))
+    return (
+        kind
+        | (IS_LOWER * character.islower())
+        | (IS_CASED * (character.lower() != character.upper()))
+    )
 
 
 def c_table(kind: str, name: str, numbers: Sequence[int], width: int) -> str:
@@ -69,12 +77,18 @@ def main(data: Any) -> str:
     """Return the text of the header."""
     rows = decompositions(data)
     composed = [
-        code for code, parts in rows.items() if len(parts) == 2 and data.normalize("NFC", chr(code)) == chr(code)
+        code
+        for code, parts in rows.items()
+        if len(parts) == 2 and data.normalize("NFC", chr(code)) == chr(code)
     ]
     table = properties(data, rows, composed)
-    assert not any(data.combining(chr(code)) for code in range(LIMIT, sys.maxunicode + 1)), "raise LIMIT"
+    assert not any(data.combining(chr(code)) for code in range(LIMIT, sys.maxunicode + 1)), (
+        "raise LIMIT"
+    )
     assert max(rows) < LIMIT, "raise LIMIT"
-    assert not any(len(parts) == 2 and parts[1] in rows for parts in rows.values()), "second parts are not decomposed"
+    assert not any(len(parts) == 2 and parts[1] in rows for parts in rows.values()), (
+        "second parts are not decomposed"
+    )
     kinds = sorted(set(table))
     blocks: dict[tuple[int, ...], int] = {}
     index = [
@@ -82,7 +96,10 @@ def main(data: Any) -> str:
         for start in range(0, LIMIT, BLOCK)
     ]
     codes = sorted(rows)
-    packed = [code | rows[code][0] << 21 | (rows[code][1] << 42 if len(rows[code]) == 2 else 0) for code in codes]
+    packed = [
+        code | rows[code][0] << 21 | (rows[code][1] << 42 if len(rows[code]) == 2 else 0)
+        for code in codes
+    ]
     by_parts = [codes.index(code) for code in sorted(composed, key=lambda code: rows[code])]
     return "\n".join(
         (
@@ -95,13 +112,16 @@ def main(data: Any) -> str:
             f"#define UNICODE_ROWS {len(rows)}",
             f"#define UNICODE_COMPOSED {len(composed)}",
             "",
-            "/* The distinct properties: combining class | a text with it may not be NFC | decomposes | whitespace |",
+            "/* The distinct properties: combining class | a text with it may not be NFC | "
+            "decomposes | whitespace |",
             "   letter | decimal | other number | lower case | has two cases. */",
             c_table("uint16_t", "UNICODE_KINDS", kinds, 16),
-            "/* The block of each run of characters, and the property of each character of a block. */",
+            "/* The block of each run of characters, and the property of each character of a "
+            "block. */",
             c_table("uint16_t", "UNICODE_INDEX", index, 24),
             c_table("uint8_t", "UNICODE_BLOCKS", [kind for block in blocks for kind in block], 24),
-            "/* Canonical decompositions, one step deep: character | first part << 21 | second part or 0 << 42. */",
+            "/* Canonical decompositions, one step deep: character | first part << 21 | second "
+            "part or 0 << 42. */",
             c_table("uint64_t", "UNICODE_DECOMPOSITIONS", packed, 6),
             "/* Rows of the table above that are composed again, ordered by their parts. */",
             c_table("uint16_t", "UNICODE_COMPOSITIONS", by_parts, 20),

@@ -1,9 +1,10 @@
 """Count code in tokens, for each package: python tools/size.py [CHECKOUT]
 
-Code tokens of Python are those of its tokenizer without comments, docstrings and white space (Python 3.11; later ones
-divide f-strings further); of C and JavaScript those of a pattern, without comments. Beside them: tokens and characters
-of a line, public functions and classes, parameters, and the characters of string literals and data files, in
-which code can hide. No test fails by these figures, and nothing is to be shortened for them.
+Code tokens of Python are those of its tokenizer without comments, docstrings and white space
+(Python 3.11; later ones divide f-strings further); of C and JavaScript those of a pattern, without
+comments. Beside them: tokens and characters of a line, public functions and classes, parameters,
+and the characters of string literals and data files, in which code can hide. No test fails by these
+figures, and nothing is to be shortened for them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 WHITE_SPACE = {
-    tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER,
+    tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+    tokenize.ENCODING, tokenize.ENDMARKER,
 }  # fmt: skip
 STATEMENT_STARTS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 OTHER_CODE = {".c": "C", ".h": "C", ".js": "JavaScript", ".mjs": "JavaScript", ".ts": "JavaScript"}
@@ -27,7 +29,16 @@ COMMENT_OR_TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\w+|[^\w\s])""",
     re.DOTALL,
 )
-COLUMNS = ("Python", "C", "JavaScript", "characters of strings", "of data files", "lines", "public names", "parameters")
+COLUMNS = (
+    "Python",
+    "C",
+    "JavaScript",
+    "characters of strings",
+    "of data files",
+    "lines",
+    "public names",
+    "parameters",
+)
 
 
 def count_python(text: str) -> Counter[str]:
@@ -50,11 +61,15 @@ def count_python(text: str) -> Counter[str]:
     counts["written lines"] = len(lines)
     counts["characters of lines"] = sum(map(len, lines))
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+        if isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ) and not node.name.startswith("_"):
             counts["public names"] += 1
             if not isinstance(node, ast.ClassDef):
                 arguments = node.args
-                counts["parameters"] += len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
+                counts["parameters"] += len(
+                    arguments.posonlyargs + arguments.args + arguments.kwonlyargs
+                )
     return counts
 
 
@@ -64,7 +79,9 @@ def count_file(path: Path) -> Counter[str]:
         return count_python(path.read_text(encoding="utf-8"))
     if path.suffix in OTHER_CODE and not path.stem.endswith("_tables"):
         matches = COMMENT_OR_TOKEN.finditer(path.read_text(encoding="utf-8"))
-        return Counter({OTHER_CODE[path.suffix]: sum(match["comment"] is None for match in matches)})
+        return Counter(
+            {OTHER_CODE[path.suffix]: sum(match["comment"] is None for match in matches)}
+        )
     if path.suffix in DATA or path.suffix in OTHER_CODE:  # tables are written by a tool
         return Counter({"of data files": len(path.read_text(encoding="utf-8"))})
     return Counter()
@@ -73,7 +90,11 @@ def count_file(path: Path) -> Counter[str]:
 def count_checkout(root: Path) -> dict[str, Counter[str]]:
     """Count each package of `regard`, and the tests, in the files that git keeps."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "regard", "js", "tests"], cwd=root, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "regard", "js", "tests"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name in filter(None, listed.stdout.split("\0")):

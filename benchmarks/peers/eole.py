@@ -1,4 +1,6 @@
-"""eole, through its own `eole train` command; Trainer._process_accumulated_batches is one update."""
+"""eole, through its own `eole train` command; Trainer._process_accumulated_batches is one
+update.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def main() -> None:
 
 
 def _bridge_of_both_directions(encoder: Any) -> None:
-    """Double the size of eole's bridge, which is built for one direction and fails with the states of both."""
+    """Double the size of eole's bridge, which is built for one direction and fails with the states
+    of both.
+    """
     original = encoder._build_bridge
     encoder._build_bridge = lambda self, kind, size, layers: original(
         self, kind, size * (1 + self.bidirectional), layers
@@ -62,7 +66,10 @@ def _transformer(shape: Shape) -> dict[str, Any]:
         "hidden_size": shape.size,
         "heads": shape.heads,
         "transformer_ff": shape.feedforward,
-        "embeddings": {"word_vec_size": shape.size, "position_encoding_type": "SinusoidalInterleaved"},
+        "embeddings": {
+            "word_vec_size": shape.size,
+            "position_encoding_type": "SinusoidalInterleaved",
+        },
     }
 
 

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 from peers.eole import settings
 from peers.onmt_family import ONE_UPDATE
-from peers.translating import BATCH, Tokens, Translate, TranslationOptions, as_training, measure, report, start
+from peers.translating import (
+    BATCH,
+    Tokens,
+    Translate,
+    TranslationOptions,
+    as_training,
+    measure,
+    report,
+    start,
+)
 
 
 def main() -> None:
@@ -51,7 +60,10 @@ def _translator(options: TranslationOptions) -> Translate:
     engine = InferenceEnginePY(config)
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        return [best[0].split() for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[2]]
+        return [
+            best[0].split()
+            for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[2]
+        ]
 
     return translate
 

@@ -1,6 +1,7 @@
 """fairseq, through its own preprocessing and training commands; Trainer.train_step is one update.
 
-The last release is older than Python 3.11 and torch 2.6; the adapter first restores what it needs of the old behaviour.
+The last release is older than Python 3.11 and torch 2.6; the adapter first restores what it needs
+of the old behaviour.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def main() -> None:
         recorder.params = recorder.params or _parameters(self.model)
         recorder.boundary()
         for sample in samples:
-            recorder.add(counts_of(sample["net_input"]["src_tokens"].ne(PAD), sample["target"].ne(PAD)))
+            recorder.add(
+                counts_of(sample["net_input"]["src_tokens"].ne(PAD), sample["target"].ne(PAD))
+            )
         return original(self, samples, *args, **kwargs)
 
     Trainer.train_step = recorded
@@ -40,20 +43,32 @@ def main() -> None:
 
 
 def _parameters(model: Any) -> int:
-    """Count the trainable parameters, without each encoder layer's second copy, which only its fast inference uses."""
+    """Count the trainable parameters, without each encoder layer's second copy, which only its fast
+    inference uses.
+    """
     copies = ("_weight", "_bias")
-    return sum(parameter.numel() for name, parameter in model.named_parameters() if not name.endswith(copies))
+    return sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        if not name.endswith(copies)
+    )
 
 
 def _allow_instances_as_defaults() -> None:
-    """Allow any instance as the default of a dataclass field, as before Python 3.11; fairseq and its hydra need it."""
+    """Allow any instance as the default of a dataclass field, as before Python 3.11; fairseq and
+    its hydra need it.
+    """
     original = dataclasses._get_field
 
     def get_field(cls: type, name: str, *args: Any) -> Any:
         default = getattr(cls, name, None)
         default = default.default if isinstance(default, dataclasses.Field) else default
         if dataclasses.is_dataclass(default) and type(default).__hash__ is None:
-            type(default).__hash__ = object.__hash__  # a default without a hash counts as mutable, and is refused
+            type(
+                default
+            ).__hash__ = (
+                object.__hash__
+            )  # a default without a hash counts as mutable, and is refused
         return original(cls, name, *args)
 
     dataclasses._get_field = get_field
@@ -64,7 +79,9 @@ def _preprocess(options: Options) -> str:
     from fairseq_cli.preprocess import cli_main as command
 
     vocabulary = options.work / "vocabulary.txt"
-    vocabulary.write_text("".join(f"{token} 1\n" for token in ordinary_tokens(options.data)), "utf-8")
+    vocabulary.write_text(
+        "".join(f"{token} 1\n" for token in ordinary_tokens(options.data)), "utf-8"
+    )
     arguments = {
         "--source-lang": "en",
         "--target-lang": "de",
@@ -105,7 +122,13 @@ def _arguments(options: Options) -> list[str]:
         "--num-workers": 1,
         "--max-update": 10**6,
     }
-    return ["--cpu", "--share-all-embeddings", "--no-save", "--disable-validation", *_flat(arguments)]
+    return [
+        "--cpu",
+        "--share-all-embeddings",
+        "--no-save",
+        "--disable-validation",
+        *_flat(arguments),
+    ]
 
 
 def _flat(arguments: dict[str, Any]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Hugging Face transformers: MarianMTModel in a plain PyTorch loop, in float32 or under bfloat16 autocast.
+"""Hugging Face transformers: MarianMTModel in a plain PyTorch loop, in float32 or under bfloat16
+autocast.
 
 The loop is ours, as the library has no training command.
 """

@@ -1,7 +1,7 @@
 """Hugging Face transformers, through `generate`, with the weights of a Regard folder.
 
-A pre-norm Transformer is an M2M100 there, except for the table of sinusoidal positions, which is replaced, and the bias
-of the output layer, which is added.
+A pre-norm Transformer is an M2M100 there, except for the table of sinusoidal positions, which is
+replaced, and the bias of the output layer, which is added.
 """
 
 from __future__ import annotations
@@ -49,12 +49,17 @@ def _translator(options: TranslationOptions) -> Translate:
 
     model, tokens = _model(options), json.loads((options.folder / "tokens.json").read_text("utf-8"))
     ids = {token: i for i, token in enumerate(tokens)}
-    steps = {"max_new_tokens": options.longest} | ({"min_new_tokens": options.forced} if options.forced else {})
+    steps = {"max_new_tokens": options.longest} | (
+        {"min_new_tokens": options.forced} if options.forced else {}
+    )
     ranking = {"length_penalty": 0.0} if options.beam > 1 else {}
 
     @torch.inference_mode()
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        rows = [torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS]) for sentence in sentences]
+        rows = [
+            torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS])
+            for sentence in sentences
+        ]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
         keep = source.ne(PAD).long()
         outputs = model.generate(
@@ -123,7 +128,9 @@ def _fill(model: Any, tensors: dict[str, Any]) -> None:
 
 
 def _sinusoids(positions: int, size: int) -> Any:
-    """Return sines and cosines (Vaswani et al. 2017, section 3.5); the first position follows that of the padding."""
+    """Return sines and cosines (Vaswani et al. 2017, section 3.5); the first position follows that
+    of the padding.
+    """
     import torch
 
     steps = torch.exp(torch.arange(size // 2) * (-2 * torch.log(torch.tensor(10000.0)) / size))

@@ -1,7 +1,7 @@
 """JoeyNMT, through its own `train` command; TrainManager._train_step is one update.
 
-Its attention dropout has the rate of all dropout; there is no setting for it. A batch of "4,096 tokens" counts padding
-and is not sorted by length.
+Its attention dropout has the rate of all dropout; there is no setting for it. A batch of "4,096
+tokens" counts padding and is not sorted by length.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ def settings(options: Options) -> dict[str, Any]:
     """Return the configuration of a run, and write the vocabulary that it names."""
     vocabulary = options.work / "vocabulary.txt"
     vocabulary.write_text("\n".join(SPECIALS + ordinary_tokens(options.data)) + "\n", "utf-8")
-    side = {"level": "word", "voc_file": str(vocabulary), "max_length": 200, "min_length": 1, "lowercase": False}
+    side = {
+        "level": "word",
+        "voc_file": str(vocabulary),
+        "max_length": 200,
+        "min_length": 1,
+        "lowercase": False,
+    }
     names = ("unk", "pad", "bos", "eos")
     specials = {f"{name}_token": token for name, token in zip(names, SPECIALS, strict=True)}
     specials |= {f"{name}_id": index for index, name in enumerate(names)}
@@ -64,7 +70,12 @@ def settings(options: Options) -> dict[str, Any]:
             "trg": {"lang": "de", **side},
             "special_symbols": specials,
         },
-        "testing": {"beam_size": 1, "batch_size": TOKENS, "batch_type": "token", "eval_metrics": ["bleu"]},
+        "testing": {
+            "beam_size": 1,
+            "batch_size": TOKENS,
+            "batch_type": "token",
+            "eval_metrics": ["bleu"],
+        },
         "training": {
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
@@ -85,7 +96,9 @@ def settings(options: Options) -> dict[str, Any]:
             "early_stopping_metric": "bleu",
             "shuffle": True,
         },
-        "model": _gru(options.shape) if options.shape.kind == "gru" else _transformer(options.shape),
+        "model": _gru(options.shape)
+        if options.shape.kind == "gru"
+        else _transformer(options.shape),
     }
 
 

@@ -52,7 +52,10 @@ def _translator(options: TranslationOptions) -> Translate:
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
         texts = interface.translate(
-            [" ".join(tokens) for tokens in sentences], beam_size=options.beam, beam_alpha=1.0, **lengths
+            [" ".join(tokens) for tokens in sentences],
+            beam_size=options.beam,
+            beam_alpha=1.0,
+            **lengths,
         )
         return [text.split() for text in texts]
 

@@ -1,7 +1,8 @@
-"""Options of the training adapters, and a recorder that measures the throughput of a system's own training loop.
+"""Options of the training adapters, and a recorder that measures the throughput of a system's own
+training loop.
 
-The adapter wraps only the function that makes one update, and reports to the recorder when each update begins and how
-many tokens it has; the recorder ends the process after the measurement.
+The adapter wraps only the function that makes one update, and reports to the recorder when each
+update begins and how many tokens it has; the recorder ends the process after the measurement.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ def start(peer: str) -> tuple[Options, Recorder]:
 
 def counts_of(source_keep: Any, target_keep: Any) -> Counts:
     """Return the counts of a batch from two masks that are True at tokens."""
-    return Counts(int(source_keep.sum()), source_keep.numel(), int(target_keep.sum()), target_keep.numel())
+    return Counts(
+        int(source_keep.sum()), source_keep.numel(), int(target_keep.sum()), target_keep.numel()
+    )
 
 
 def trainable(model: Any) -> int:
@@ -122,11 +125,15 @@ def trainable(model: Any) -> int:
 
 
 def _options(peer: str) -> Options:
-    parser = argparse.ArgumentParser(prog=f"python -m peers.{peer}", description=f"Training throughput of {peer}.")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m peers.{peer}", description=f"Training throughput of {peer}."
+    )
     parser.add_argument("--shape", required=True, choices=[*SHAPES, *LINEAGE])
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--data", required=True, type=Path, help="folder written by prepare.py")
-    parser.add_argument("--work", required=True, type=Path, help="folder for this run alone; it is emptied first")
+    parser.add_argument(
+        "--work", required=True, type=Path, help="folder for this run alone; it is emptied first"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--warmup", type=int, help="updates that are not measured")
     parser.add_argument("--seconds", type=float, default=30)

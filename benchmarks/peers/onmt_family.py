@@ -33,18 +33,29 @@ def record(trainer: type, update: str, recorder: Recorder) -> None:
 
 
 def counts(batch: dict[str, Any], pad: int) -> Counts:
-    """Return the counts of one batch; the first target token is only an input, so it is not counted as predicted."""
+    """Return the counts of one batch; the first target token is only an input, so it is not counted
+    as predicted.
+    """
     source, target = batch["src"], batch["tgt"][:, 1:]
     tokens = int(batch["srclen"].sum()), int(target.ne(pad).sum())
     return Counts(tokens[0], source.numel(), tokens[1], target.numel())
 
 
 def data_settings(options: Options) -> dict[str, Any]:
-    """Return the data settings, and write the vocabulary in the format of both: a token and its count on each line."""
+    """Return the data settings, and write the vocabulary in the format of both: a token and its
+    count on each line.
+    """
     vocabulary = options.work / "vocabulary.txt"
     ranked = enumerate(SPECIALS + ordinary_tokens(options.data))
-    vocabulary.write_text("".join(f"{token}\t{ENDLESS - rank}\n" for rank, token in ranked), "utf-8")
-    corpus = {"path_src": _path(options, "en"), "path_tgt": _path(options, "de"), "transforms": [], "weight": 1}
+    vocabulary.write_text(
+        "".join(f"{token}\t{ENDLESS - rank}\n" for rank, token in ranked), "utf-8"
+    )
+    corpus = {
+        "path_src": _path(options, "en"),
+        "path_tgt": _path(options, "de"),
+        "transforms": [],
+        "weight": 1,
+    }
     return {
         "src_vocab": str(vocabulary),
         "tgt_vocab": str(vocabulary),
@@ -60,7 +71,9 @@ def data_settings(options: Options) -> dict[str, Any]:
 
 
 def training_settings(options: Options) -> dict[str, Any]:
-    """Return the training settings: one process, batches by tokens, Adam with warm-up, no validation, no checkpoint."""
+    """Return the training settings: one process, batches by tokens, Adam with warm-up, no
+    validation, no checkpoint.
+    """
     return {
         "world_size": 1,
         "gpu_ranks": [],

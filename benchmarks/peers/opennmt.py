@@ -1,4 +1,6 @@
-"""OpenNMT-py, through its own `onmt_train` command; Trainer._gradient_accumulation is one update."""
+"""OpenNMT-py, through its own `onmt_train` command; Trainer._gradient_accumulation is one
+update.
+"""
 
 from __future__ import annotations
 

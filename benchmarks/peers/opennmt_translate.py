@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 from peers.onmt_family import ONE_UPDATE
 from peers.opennmt import settings
-from peers.translating import BATCH, Tokens, Translate, TranslationOptions, as_training, measure, report, start
+from peers.translating import (
+    BATCH,
+    Tokens,
+    Translate,
+    TranslationOptions,
+    as_training,
+    measure,
+    report,
+    start,
+)
 
 # Without this, it cannot load its own checkpoints with this torch.
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
@@ -49,15 +58,25 @@ def _translator(options: TranslationOptions) -> Translate:
         "beam_size": options.beam,
         "gpu": -1,
     }
-    arguments |= {"batch_size": BATCH, "batch_type": "sents", "max_length": options.longest, "max_length_ratio": 0}
+    arguments |= {
+        "batch_size": BATCH,
+        "batch_type": "sents",
+        "max_length": options.longest,
+        "max_length_ratio": 0,
+    }
     arguments |= {"min_length": options.forced or 0, "log_file": os.devnull}
-    parsed = parser.parse_args([word for name, value in arguments.items() for word in (f"-{name}", str(value))])
+    parsed = parser.parse_args(
+        [word for name, value in arguments.items() for word in (f"-{name}", str(value))]
+    )
     ArgumentParser.validate_translate_opts(parsed)
     ArgumentParser._get_all_transform_translate(parsed)
     engine = InferenceEnginePY(parsed)
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        return [best[0].split() for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[1]]
+        return [
+            best[0].split()
+            for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[1]
+        ]
 
     return translate
 

@@ -7,7 +7,17 @@ import time
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, END, STEPS, VOCABULARY, Options, Recorder, random_captioned_images, report, start
+from scenes import (
+    BATCH,
+    END,
+    STEPS,
+    VOCABULARY,
+    Options,
+    Recorder,
+    random_captioned_images,
+    report,
+    start,
+)
 
 PAD, BOS = 0, 2
 SIZE, STATE, ATTENTION, EMBEDDING, WIDTH, DROPOUT = 256, 512, 256, 256, 32, 0.3
@@ -31,7 +41,10 @@ def network() -> Any:
             super().__init__()
             self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
             self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-            self.norm1, self.norm2 = nn.GroupNorm(outputs // 16, outputs), nn.GroupNorm(outputs // 16, outputs)
+            self.norm1, self.norm2 = (
+                nn.GroupNorm(outputs // 16, outputs),
+                nn.GroupNorm(outputs // 16, outputs),
+            )
             self.down = nn.Identity()
             if stride > 1:
                 convolution = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
@@ -44,11 +57,15 @@ def network() -> Any:
     class Captioner(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            stages = [Block(WIDTH * 2 ** max(0, i - 1), WIDTH * 2**i, 2 if i else 1) for i in range(4)]
+            stages = [
+                Block(WIDTH * 2 ** max(0, i - 1), WIDTH * 2**i, 2 if i else 1) for i in range(4)
+            ]
             stem = [nn.Conv2d(3, WIDTH, 3, 2, 1, bias=False), nn.GroupNorm(2, WIDTH), nn.ReLU()]
             self.network = nn.Sequential(*stem, *stages)
             self.project, self.norm = nn.Linear(8 * WIDTH, SIZE), nn.LayerNorm(SIZE)
-            self.rows, self.columns = (nn.Parameter(torch.randn(64, SIZE // 2) * 0.1) for _ in range(2))
+            self.rows, self.columns = (
+                nn.Parameter(torch.randn(64, SIZE // 2) * 0.1) for _ in range(2)
+            )
             self.embedding, self.dropout = nn.Embedding(VOCABULARY, EMBEDDING), nn.Dropout(DROPOUT)
             self.query, self.key = nn.Linear(STATE, ATTENTION), nn.Linear(SIZE, ATTENTION)
             self.score, self.gate = nn.Linear(ATTENTION, 1, bias=False), nn.Linear(STATE, 1)
@@ -62,8 +79,13 @@ def network() -> Any:
             """Return cells, keys and initial states, with each image repeated `times` times."""
             x = self.network((pixels - 0.45) / 0.225)
             Y, X = x.shape[2:]
-            positions = [self.rows[:Y, None].expand(-1, X, -1), self.columns[None, :X].expand(Y, -1, -1)]
-            cells = self.norm(self.project(x.flatten(2).transpose(1, 2))) + torch.cat(positions, -1).flatten(0, 1)
+            positions = [
+                self.rows[:Y, None].expand(-1, X, -1),
+                self.columns[None, :X].expand(Y, -1, -1),
+            ]
+            cells = self.norm(self.project(x.flatten(2).transpose(1, 2))) + torch.cat(
+                positions, -1
+            ).flatten(0, 1)
             cells = self.dropout(cells).repeat_interleave(times, 0)
             mean = cells.mean(1)
             return cells, self.key(cells), tuple(torch.tanh(layer(mean)) for layer in self.first)
@@ -74,7 +96,9 @@ def network() -> Any:
             scores = self.score(torch.tanh(self.query(states[0])[:, None] + keys))
             context = (scores.softmax(1) * cells).sum(1) * torch.sigmoid(self.gate(states[0]))
             states = self.cell(torch.cat([embedded, context], -1), states)
-            return self.dropout(torch.tanh(self.readout(torch.cat([states[0], context, embedded], -1)))), states
+            return self.dropout(
+                torch.tanh(self.readout(torch.cat([states[0], context, embedded], -1)))
+            ), states
 
         def forward(self, pixels: Any, captions: Any) -> Any:
             cells, keys, states = self.encode(pixels, len(captions) // len(pixels))
@@ -100,7 +124,9 @@ def train(options: Options) -> None:
     recorder.boundary()
     while True:
         for rows in torch.randperm(len(images)).split(BATCH):
-            target = pad_sequence([torch.tensor(c) for row in rows for c in captions[row]], True, PAD)
+            target = pad_sequence(
+                [torch.tensor(c) for row in rows for c in captions[row]], True, PAD
+            )
             target_in = torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
             with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
                 logits = model(images[rows].movedim(3, 1).float() / 255, target_in)

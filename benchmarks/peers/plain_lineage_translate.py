@@ -1,4 +1,6 @@
-"""The lineage in plain torch.nn, with the weights of a Regard folder: greedy search, batches of 64 sentences."""
+"""The lineage in plain torch.nn, with the weights of a Regard folder: greedy search, batches of 64
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,14 @@ def _translator(options: TranslationOptions) -> Translate:
     for_decoding(model, options.precision)
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        rows = [torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS]) for sentence in sentences]
+        rows = [
+            torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS])
+            for sentence in sentences
+        ]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
-        return [[tokens[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()]
+        return [
+            [tokens[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()
+        ]
 
     return lambda sentences: by_length(sentences, translate)
 

@@ -1,7 +1,7 @@
 """A plain PyTorch training loop, for models that come without one.
 
-Fused Adam, as in transformers' own Trainer, batches of sentences of similar length, gradient clipping, and a learning
-rate with warm-up.
+Fused Adam, as in transformers' own Trainer, batches of sentences of similar length, gradient
+clipping, and a learning rate with warm-up.
 """
 
 from __future__ import annotations
@@ -17,22 +17,33 @@ from shapes import TOKENS
 __all__ = ["loop"]
 
 
-def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: Callable[[Any, Any, Any], Any]) -> None:
+def loop(
+    options: Options,
+    recorder: Recorder,
+    model: Any,
+    first: int,
+    logits: Callable[[Any, Any, Any], Any],
+) -> None:
     """Train until the recorder ends the process.
 
-    `logits` takes the source (B, S), its keep mask (B, S), and the target (B, T), shifted by one behind token `first`.
+    `logits` takes the source (B, S), its keep mask (B, S), and the target (B, T), shifted by one
+    behind token `first`.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     recorder.params = trainable(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min((n + 1) / 300, (300 / (n + 1)) ** 0.5))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda n: min((n + 1) / 300, (300 / (n + 1)) ** 0.5)
+    )
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
     bfloat16 = options.precision == "bfloat16"
 
     def padded(sentences: list[list[int]]) -> torch.Tensor:
-        return pad_sequence([torch.tensor(ids) for ids in sentences], batch_first=True, padding_value=PAD)
+        return pad_sequence(
+            [torch.tensor(ids) for ids in sentences], batch_first=True, padding_value=PAD
+        )
 
     sources, targets = read_ids(options.data)
     for batch in _batches(sources, targets):
@@ -52,7 +63,9 @@ def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: C
 
 
 def _batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[list[int]]:
-    """Yield batches of indices of similar length, endlessly; TOKENS limits the longer padded side of a batch."""
+    """Yield batches of indices of similar length, endlessly; TOKENS limits the longer padded side
+    of a batch.
+    """
     generator = random.Random(1)
     sizes = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     while True:

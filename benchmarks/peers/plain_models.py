@@ -1,7 +1,9 @@
-"""Reference implementations of the recurrent and convolutional presets with torch.nn alone, and weight conversion.
+"""Reference implementations of the recurrent and convolutional presets with torch.nn alone, and
+weight conversion.
 
-Each has `encode(source, keep)`, which returns a memory and a first state, and `decode(tokens, memory, state)`, which
-returns logits and the state after: all positions at once in training, one at a time in decoding.
+Each has `encode(source, keep)`, which returns a memory and a first state, and `decode(tokens,
+memory, state)`, which returns logits and the state after: all positions at once in training, one at
+a time in decoding.
 """
 
 from __future__ import annotations
@@ -129,7 +131,9 @@ class Luong(Recurrent):
 
 
 class Convolutional(Translator):
-    """Gated convolutions with weight norm, and attention in each decoder layer (Gehring et al. 2017)."""
+    """Gated convolutions with weight norm, and attention in each decoder layer (Gehring et al.
+    2017).
+    """
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__(vocabulary, DROPOUT)
@@ -150,7 +154,9 @@ class Convolutional(Translator):
         embedded = self.dropout(self.embedding(source) + positions).masked_fill(hidden, 0)
         x = self.widen[0](embedded).masked_fill(hidden, 0)
         for convolution in self.encoder_convs:
-            y = self._convolved(convolution, F.pad(self.dropout(x), (0, 0, KERNEL // 2, KERNEL // 2)))
+            y = self._convolved(
+                convolution, F.pad(self.dropout(x), (0, 0, KERNEL // 2, KERNEL // 2))
+            )
             x = ((y + x) * HALF).masked_fill(hidden, 0)
         keys = self.narrow[0](x)
         values = ((keys + embedded) * HALF).to(keys.dtype)
@@ -234,8 +240,12 @@ def plain(name: str, vocabulary: int) -> Translator:
 def fill(model: Translator, name: str, tensors: Mapping[str, Tensor]) -> None:
     """Load all weights of Regard's model of that preset."""
     theirs = dict(tensors)
-    if (context := theirs.pop("decoder.context_proj.weight", None)) is not None:  # one matrix for input and context
-        theirs["decoder.cells.0.input.weight"] = torch.cat([theirs["decoder.cells.0.input.weight"], context], 1)
+    if (
+        context := theirs.pop("decoder.context_proj.weight", None)
+    ) is not None:  # one matrix for input and context
+        theirs["decoder.cells.0.input.weight"] = torch.cat(
+            [theirs["decoder.cells.0.input.weight"], context], 1
+        )
     parameters, filled = model.state_dict(), {"output.weight"}
     for name_there, tensor in theirs.items():
         target = name_there
@@ -256,7 +266,9 @@ def for_decoding(model: Translator, precision: str) -> Translator:
 
 @torch.inference_mode()
 def write(model: Translator, source: Tensor, keep: Tensor, steps: int) -> Tensor:
-    """Decode greedily to exactly `steps` tokens per sentence, of which only the last is end of sentence."""
+    """Decode greedily to exactly `steps` tokens per sentence, of which only the last is end of
+    sentence.
+    """
     memory, state = model.encode(source, keep)
     tokens, outputs = source.new_full((len(source),), BOS), []
     for _ in range(steps - 1):

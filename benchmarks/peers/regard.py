@@ -11,7 +11,10 @@ from shapes import LINEAGE, TOKENS, VOCABULARY
 ENDLESS = 10**9
 
 RUN = {
-    "data": {"source": "train.en", "target": "train.de"},  # names only: the token ids are read from prepared files
+    "data": {
+        "source": "train.en",
+        "target": "train.de",
+    },  # names only: the token ids are read from prepared files
     "batching": {"tokens": TOKENS},
     "training": {
         "optimizer": "adam",
@@ -46,7 +49,8 @@ def main() -> None:
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
     batches = BatchStream(examples, recipe.batching, recipe.training.seed)
 
-    # The journal counts target tokens only: source tokens and padding are in the proportion of the whole epoch.
+    # The journal counts target tokens only: source tokens and padding are in the proportion of the
+    # whole epoch.
     source_ratio = sum(map(len, sources)) / sum(map(len, targets))
     source_pads, target_pads = batches.padding()
     total = 0

@@ -9,7 +9,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, CAPTIONS, STEPS, VOCABULARY, Options, Recorder, random_captioned_images, report, start
+from scenes import (
+    BATCH,
+    CAPTIONS,
+    STEPS,
+    VOCABULARY,
+    Options,
+    Recorder,
+    random_captioned_images,
+    report,
+    start,
+)
 
 ENDLESS = 10**9
 
@@ -43,9 +53,16 @@ def train(options: Options) -> None:
 
     chosen, (pixels, captions) = recipe(options), random_captioned_images(options.images)
     images = [source_pixels(image, ImageSizeSettings(height=0, width=0)) for image in pixels]
-    examples = [Example(image, texts[0], tuple(texts[1:])) for image, texts in zip(images, captions, strict=True)]
+    examples = [
+        Example(image, texts[0], tuple(texts[1:]))
+        for image, texts in zip(images, captions, strict=True)
+    ]
     model = build(chosen.model, 0, VOCABULARY, False)
-    batches, recorder, total = BatchStream(examples, chosen.batching, 1), Recorder(options, count_parameters(model)), 0
+    batches, recorder, total = (
+        BatchStream(examples, chosen.batching, 1),
+        Recorder(options, count_parameters(model)),
+        0,
+    )
     tokens_per_image = sum(len(caption) for texts in captions for caption in texts) / len(captions)
 
     def on_event(event: str, values: dict[str, Any]) -> None:

@@ -25,7 +25,11 @@ def _translator(options: TranslationOptions) -> Translate:
     model_folder = load_folder(options.folder / "regard")
     engine, most = Engine(model_folder.model, options.precision, model_folder), options.longest - 1
     print(engine.describe())
-    lengths = {"min_length": most if options.forced else 0, "max_length": most, "max_extra": options.longest}
+    lengths = {
+        "min_length": most if options.forced else 0,
+        "max_length": most,
+        "max_extra": options.longest,
+    }
     settings = SearchSettings(beam=options.beam, length_penalty=0.0, **lengths)
     vocabularies = model_folder.tokenizer.source, model_folder.tokenizer.target
     source, target = (vocabulary.tokens(range(len(vocabulary))) for vocabulary in vocabularies)
@@ -34,7 +38,9 @@ def _translator(options: TranslationOptions) -> Translate:
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
         sources = [[*(ids.get(token, UNK) for token in sentence), EOS] for sentence in sentences]
         byte_tokens = model_folder.tokenizer.target.byte_tokens
-        tasks = [Task(name, options.longest, byte_tokens=byte_tokens) for name in range(len(sources))]
+        tasks = [
+            Task(name, options.longest, byte_tokens=byte_tokens) for name in range(len(sources))
+        ]
         requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
         end = [END] if options.forced else []
         results = engine.decode(requests, settings)

@@ -1,6 +1,8 @@
-"""Regard's first search, before there was an engine: the recurrent model with the weights of today's.
+"""Regard's first search, before there was an engine: the recurrent model with the weights of
+today's.
 
-It imports regard from a checkout of that commit, which `translate.py` makes; the names are those of that commit.
+It imports regard from a checkout of that commit, which `translate.py` makes; the names are those of
+that commit.
 """
 
 from __future__ import annotations
@@ -54,13 +56,17 @@ def _translator(options: TranslationOptions) -> Translate:
 
 
 def _model(options: TranslationOptions, vocabulary: int) -> Any:
-    """Return the model of that commit, where encoder layers were one module and attention was called `read`."""
+    """Return the model of that commit, where encoder layers were one module and attention was
+    called `read`.
+    """
     import torch
     from regard.models import ModelSettings, build
     from regard.training import preset
     from safetensors.torch import load_file
 
-    model = build(ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"), vocabulary, vocabulary, True)
+    model = build(
+        ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"), vocabulary, vocabulary, True
+    )
     tensors = load_file(options.folder / "regard" / "model.safetensors")
     named = {
         re.sub(r"\.layers\.(\d+)\.(\w+?)_l0", r".network.\2_l\1", name)

@@ -1,7 +1,7 @@
 """Options of the translation adapters, and the measurement of throughput and latency.
 
-An adapter builds a function from tokenised sentences to tokenised translations; converting tokens to ids and back is
-part of it and is measured. Loading is not.
+An adapter builds a function from tokenised sentences to tokenised translations; converting tokens
+to ids and back is part of it and is measured. Loading is not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ BATCH = 64
 """Batch size of systems without a choice of their own."""
 END = "</s>"
 FEW_TOKENS = 512
-"""Batch size of the single update that makes a model to translate with; its output does not matter."""
+"""Batch size of the single update that makes a model to translate with; its output does not
+matter.
+"""
 WARMUP_REQUESTS, MIN_REQUESTS, MAX_REQUESTS = 5, 10, 100
 
 Tokens = list[str]
@@ -120,7 +122,9 @@ def measure(
 
 
 def _sentences(options: TranslationOptions, translate: Translate) -> list[Tokens]:
-    """Return the sentences to measure with, after translating some or all of them once as warm-up."""
+    """Return the sentences to measure with, after translating some or all of them once as
+    warm-up.
+    """
     sources = read(options.source)
     translate(sources[:BATCH])
     if options.whole:
@@ -140,7 +144,9 @@ def _latencies(translate: Translate, sources: Sequence[Tokens], seconds: float) 
     for source in sources[:WARMUP_REQUESTS]:
         translate([source])
     latencies: list[float] = []
-    while len(latencies) < MIN_REQUESTS or (len(latencies) < MAX_REQUESTS and sum(latencies) < seconds):
+    while len(latencies) < MIN_REQUESTS or (
+        len(latencies) < MAX_REQUESTS and sum(latencies) < seconds
+    ):
         began = time.perf_counter()
         translate([sources[len(latencies) % len(sources)]])
         latencies.append(time.perf_counter() - began)
@@ -157,7 +163,9 @@ def read(file: Path) -> list[Tokens]:
 
 
 def by_length(sentences: Sequence[Tokens], translate: Translate, size: int = BATCH) -> list[Tokens]:
-    """Translate in batches of `size` sentences of similar length; the outputs are in the order of the sentences."""
+    """Translate in batches of `size` sentences of similar length; the outputs are in the order of
+    the sentences.
+    """
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
     outputs: dict[int, Tokens] = {}
     for first in range(0, len(order), size):
@@ -167,7 +175,9 @@ def by_length(sentences: Sequence[Tokens], translate: Translate, size: int = BAT
 
 
 def report(result: dict[str, Any]) -> NoReturn:
-    """Print the result and end the process at once, without waiting for threads that systems leave behind."""
+    """Print the result and end the process at once, without waiting for threads that systems leave
+    behind.
+    """
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)
 
@@ -189,7 +199,9 @@ def as_training(options: TranslationOptions) -> Options:
 
 
 def _options(name: str) -> TranslationOptions:
-    parser = argparse.ArgumentParser(prog=f"python -m peers.{name}", description=f"Translation by {name}.")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m peers.{name}", description=f"Translation by {name}."
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--source", type=Path)

@@ -1,4 +1,6 @@
-"""Reshapes for multi-head attention: split and merge heads; fold beams that share a memory into the query axis."""
+"""Reshapes for multi-head attention: split and merge heads; fold beams that share a memory into the
+query axis.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def merge_heads(vectors: Float[Tensor, "N H T E"]) -> Float[Tensor, "N T D"]:
 
 
 def fold_beams(queries: Float[Tensor, "N H T E"], rows: int) -> Float[Tensor, "R H KT E"]:
-    """Put the K = N // R queries that share a memory row on one axis, so that the memory is not copied per beam."""
+    """Put the K = N // R queries that share a memory row on one axis, so that the memory is not
+    copied per beam.
+    """
     if queries.shape[0] == rows:
         return queries
     N, H, T, E = queries.shape

@@ -1,6 +1,7 @@
 """Block-local (sliding-window) self-attention: T queries cost T times the window instead of T².
 
-Queries are cut into blocks of W; each block attends to its own entries and those of the blocks before and after it.
+Queries are cut into blocks of W; each block attends to its own entries and those of the blocks
+before and after it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def blocks_pay_off(T: int, window: int) -> bool:
 
 
 def is_contiguous(keep: Bool[Tensor, "R S"] | None) -> bool:
-    """Return whether the visible entries of each row are contiguous, so that a window counts positions."""
+    """Return whether the visible entries of each row are contiguous, so that a window counts
+    positions.
+    """
     if keep is None:
         return True
     starts = keep & ~F.pad(keep, (1, 0))[:, :-1]
@@ -31,22 +34,36 @@ def is_contiguous(keep: Bool[Tensor, "R S"] | None) -> bool:
 def to_blocks(
     query: Float[Tensor, "R H T E"], memory: Memory, causal: bool, window: int
 ) -> tuple[Float[Tensor, "RB H W E"], Memory, Bool[Tensor, "RB 1 W S"]]:
-    """Cut T queries and their memory of T entries into blocks: queries (R·blocks, H, W, E), small memories, masks.
+    """Cut T queries and their memory of T entries into blocks: queries (R·blocks, H, W, E), small
+    memories, masks.
 
-    A query whose own entry is hidden attends to the entries near its position, perhaps to none; its result is unused.
+    A query whose own entry is hidden attends to the entries near its position, perhaps to none; its
+    result is unused.
     """
     R, T, W = memory.rows, query.shape[2], _block(window)
     blocks, after = -(-T // W), 0 if causal else W
-    queries = F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
+    queries = (
+        F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
+    )
     padding = (W, blocks * W - T + after)
-    visible = F.pad(query.new_ones(1, T, dtype=torch.bool) if memory.keep is None else memory.keep, padding)
+    visible = F.pad(
+        query.new_ones(1, T, dtype=torch.bool) if memory.keep is None else memory.keep, padding
+    )
     keys, values = (
-        F.pad(part, (0, 0, *padding)).unfold(2, 2 * W + after, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
+        F.pad(part, (0, 0, *padding))
+        .unfold(2, 2 * W + after, W)
+        .permute(0, 2, 1, 4, 3)
+        .flatten(0, 1)
         for part in (memory.keys, memory.values)
     )
-    offset = torch.arange(-W, W + after, device=query.device) - torch.arange(W, device=query.device)[:, None]  # (W, S)
+    offset = (
+        torch.arange(-W, W + after, device=query.device)
+        - torch.arange(W, device=query.device)[:, None]
+    )  # (W, S)
     near = (offset <= 0 if causal else offset <= window) & (offset >= -window)
-    keep = (visible.unfold(1, 2 * W + after, W)[:, :, None] & near).expand(R, -1, -1, -1).flatten(0, 1)  # (RB, W, S)
+    keep = (
+        (visible.unfold(1, 2 * W + after, W)[:, :, None] & near).expand(R, -1, -1, -1).flatten(0, 1)
+    )  # (RB, W, S)
     return queries, Memory(keys, values), keep.unsqueeze(1)
 
 

@@ -1,4 +1,6 @@
-"""Keys, values and the padding mask that attention reads; grown by `append`, it is a decoder's KV cache."""
+"""Keys, values and the padding mask that attention reads; grown by `append`, it is a decoder's KV
+cache.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from regard.common.shapes import Bool, Float, Int, Tensor
 
 @dataclass(frozen=True)
 class Memory:
-    """Prepared keys, their values, and the mask `keep` (True = may be attended to; None = all entries may).
+    """Prepared keys, their values, and the mask `keep` (True = may be attended to; None = all
+    entries may).
 
-    A memory never changes: a KV cache grows by making a longer one, so the shorter one can be read again.
+    A memory never changes: a KV cache grows by making a longer one, so the shorter one can be read
+    again.
     """
 
     keys: Float[Tensor, "R H S E"]
@@ -42,20 +46,26 @@ class Memory:
         return Memory(torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2), keep)
 
     def join(self, other: Memory) -> Memory:
-        """Concatenate the rows of two memories; the shorter one is padded at its end with hidden entries."""
+        """Concatenate the rows of two memories; the shorter one is padded at its end with hidden
+        entries.
+        """
         longest = max(self.entries, other.entries)
         first, second = self._padded(longest), other._padded(longest)
         keep = None
         if first.keep is not None or second.keep is not None:
             keep = torch.cat([first._full_keep(), second._full_keep()])
-        return Memory(torch.cat([first.keys, second.keys]), torch.cat([first.values, second.values]), keep)
+        return Memory(
+            torch.cat([first.keys, second.keys]), torch.cat([first.values, second.values]), keep
+        )
 
     def _padded(self, entries: int) -> Memory:
         missing = entries - self.entries
         if missing == 0:
             return self
         keep = F.pad(self._full_keep(), (0, missing), value=False)
-        return Memory(F.pad(self.keys, (0, 0, 0, missing)), F.pad(self.values, (0, 0, 0, missing)), keep)
+        return Memory(
+            F.pad(self.keys, (0, 0, 0, missing)), F.pad(self.values, (0, 0, 0, missing)), keep
+        )
 
     def _full_keep(self) -> Tensor:
         if self.keep is not None:

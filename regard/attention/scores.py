@@ -1,6 +1,8 @@
-"""Attention scores: dot, scaled dot, general (bilinear), additive, cosine. Add a kind of attention here.
+"""Attention scores: dot, scaled dot, general (bilinear), additive, cosine. Add a kind of attention
+here.
 
-A new kind is a subclass of `Score`, registered in `SCORES`; mask, softmax, average and heads are `Attention`'s.
+A new kind is a subclass of `Score`, registered in `SCORES`; mask, softmax, average and heads are
+`Attention`'s.
 """
 
 from __future__ import annotations
@@ -17,18 +19,24 @@ from regard.common.errors import ConfigurationError
 from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
-ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
+ScoreName = Literal[
+    "dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"
+]
 """Name of an attention score."""
 TEMPERATURE = 0.1
-"""Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less than a third."""
+"""Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less
+than a third.
+"""
 
 
 @as_defined
 class Score(nn.Module):
-    """Attention score: one number per query and key. Subclasses define `forward`, or `as_dot` if it is a dot product.
+    """Attention score: one number per query and key. Subclasses define `forward`, or `as_dot` if it
+    is a dot product.
 
-    `size` is the key size per head, `query_size` that of a query. `linear`: the score has its own matrix between the
-    two, so their sizes may differ, and an `Attention` with one head leaves both unprojected.
+    `size` is the key size per head, `query_size` that of a query. `linear`: the score has its own
+    matrix between the two, so their sizes may differ, and an `Attention` with one head leaves both
+    unprojected.
     """
 
     linear: ClassVar[bool] = False
@@ -38,17 +46,23 @@ class Score(nn.Module):
         self.heads, self.size, self.query_size = heads, size, query_size or size
         if self.query_size != size and not self.linear:
             kind = type(self).__name__
-            raise ConfigurationError(f"{kind} compares queries and keys of one size, got {query_size} and {size}")
+            raise ConfigurationError(
+                f"{kind} compares queries and keys of one size, got {query_size} and {size}"
+            )
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
         """Transform the keys once, before any query comes, to the size of a query."""
         return keys
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float] | None:  # noqa: ARG002
-        """Return a query and a scale such that score = scale · query · key; None if the score is no dot product."""
+        """Return a query and a scale such that score = scale · query · key; None if the score is no
+        dot product.
+        """
         return None
 
-    def forward(self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H T S"]:
+    def forward(
+        self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]
+    ) -> Float[Tensor, "R H T S"]:
         """Score each query against prepared keys."""
         dot = self.as_dot(query)
         assert dot is not None, f"{type(self).__name__} must define as_dot or forward"
@@ -65,7 +79,9 @@ class Dot(Score):
 
 @as_defined
 class ScaledDot(Score):
-    """q·k / √E (Vaswani et al. 2017, equation 1): the scale keeps the softmax from saturating as E grows."""
+    """q·k / √E (Vaswani et al. 2017, equation 1): the scale keeps the softmax from saturating as E
+    grows.
+    """
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
         return query, 1 / math.sqrt(self.size)
@@ -73,7 +89,8 @@ class ScaledDot(Score):
 
 @as_defined
 class General(Score):
-    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias; query and key sizes may differ.
+    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias; query and key sizes
+    may differ.
 
     W is applied to the keys once, when they are prepared; a query then costs a dot product.
     """
@@ -83,10 +100,14 @@ class General(Score):
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__(heads, size, query_size)
         bound = math.sqrt(6 / (size + self.query_size))
-        self.matrix = nn.Parameter(torch.empty(heads, self.query_size, size).uniform_(-bound, bound))
+        self.matrix = nn.Parameter(
+            torch.empty(heads, self.query_size, size).uniform_(-bound, bound)
+        )
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)  # one matrix product per head, not per row
+        return torch.einsum(
+            "rhse,hqe->rhsq", keys, self.matrix
+        )  # one matrix product per head, not per row
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
         return query, 1.0
@@ -94,7 +115,9 @@ class General(Score):
 
 @as_defined
 class Cosine(Score):
-    """cos(q, k) / τ with a learnt temperature τ per head (Henry et al. 2020): vector lengths do not count."""
+    """cos(q, k) / τ with a learnt temperature τ per head (Henry et al. 2020): vector lengths do not
+    count.
+    """
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__(heads, size, query_size)
@@ -123,7 +146,9 @@ class CosineFixed(Score):
 
 @as_defined
 class CosinePlain(CosineFixed):
-    """cos(q, k), for experiments: of 20 entries none can have more than 29 % of the weight, e / (e + 19 / e) · 100."""
+    """cos(q, k), for experiments: of 20 entries none can have more than 29 % of the weight, e / (e
+    + 19 / e) · 100.
+    """
 
     temperature = 1.0
 
@@ -135,20 +160,26 @@ def _unit(vectors: Tensor) -> Tensor:
 
 @as_defined
 class Additive(Score):
-    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the projections inside the tanh are `Attention`'s."""
+    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the projections inside the tanh are
+    `Attention`'s.
+    """
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__(heads, size, query_size)
         bound = 1 / math.sqrt(size)
         self.vector = nn.Parameter(torch.empty(heads, size).uniform_(-bound, bound))
 
-    def forward(self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H T S"]:
+    def forward(
+        self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]
+    ) -> Float[Tensor, "R H T S"]:
         scores: Tensor = _Additive.apply(query, prepared, self.vector)  # type: ignore[no-untyped-call]
         return scores
 
 
 class _Additive(torch.autograd.Function):
-    """Additive score that saves one (R, H, T, S, E) tensor for backward (autograd saves two), in few passes over it."""
+    """Additive score that saves one (R, H, T, S, E) tensor for backward (autograd saves two), in
+    few passes over it.
+    """
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
@@ -157,7 +188,9 @@ class _Additive(torch.autograd.Function):
         ctx.save_for_backward(activated, v)
         ctx.dtype = vector.dtype
         if len(v) == 1:  # one head: one product with a vector
-            return torch.mv(activated.reshape(-1, activated.shape[-1]), v[0]).view(activated.shape[:-1])
+            return torch.mv(activated.reshape(-1, activated.shape[-1]), v[0]).view(
+                activated.shape[:-1]
+            )
         return torch.matmul(activated, v[:, None, :, None]).squeeze(-1)
 
     @staticmethod
@@ -166,10 +199,14 @@ class _Additive(torch.autograd.Function):
         activated, v = ctx.saved_tensors
         gradient_col = gradient.to(activated.dtype).unsqueeze(-1)
         if len(v) == 1:
-            grad_vector = torch.mv(activated.reshape(-1, activated.shape[-1]).t(), gradient_col.flatten())[None]
+            grad_vector = torch.mv(
+                activated.reshape(-1, activated.shape[-1]).t(), gradient_col.flatten()
+            )[None]
         else:
             grad_vector = (activated * gradient_col).sum((0, 2, 3))
-        grad_sum = torch.addcmul(v[:, None, None], activated * v[:, None, None], activated, value=-1).mul_(gradient_col)
+        grad_sum = torch.addcmul(
+            v[:, None, None], activated * v[:, None, None], activated, value=-1
+        ).mul_(gradient_col)
         grad_query = grad_sum.sum(3)
         grad_keys = grad_sum.squeeze(2) if grad_sum.shape[2] == 1 else grad_sum.sum(2)
         return grad_query, grad_keys, grad_vector.to(ctx.dtype)
@@ -189,5 +226,7 @@ assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of
 
 
 def build_score(name: str, heads: int, size: int, query_size: int | None = None) -> Score:
-    """Create the score `name` for `heads` heads, with keys of `size` and queries of `query_size` (default: `size`)."""
+    """Create the score `name` for `heads` heads, with keys of `size` and queries of `query_size`
+    (default: `size`).
+    """
     return SCORES[name](heads, size, query_size)

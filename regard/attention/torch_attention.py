@@ -1,4 +1,6 @@
-"""PyTorch's own attention, `nn.MultiheadAttention`: its scores and weights, computed beside its forward pass."""
+"""PyTorch's own attention, `nn.MultiheadAttention`: its scores and weights, computed beside its
+forward pass.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,18 @@ Record = Callable[[nn.Module, Tensor, Tensor], None]
 
 def is_torch_attention(module: nn.Module) -> bool:
     """Return whether a module is PyTorch's own attention, with PyTorch's own forward pass."""
-    return isinstance(module, nn.MultiheadAttention) and type(module).forward is nn.MultiheadAttention.forward
+    return (
+        isinstance(module, nn.MultiheadAttention)
+        and type(module).forward is nn.MultiheadAttention.forward
+    )
 
 
 @contextmanager
 def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> Iterator[None]:
     """Call `record` for each forward pass of PyTorch's own attention among `modules`.
 
-    A hook on one of them would keep PyTorch from its fused kernels for inference, and change the last bits of outputs;
-    one for all modules of the process does not.
+    A hook on one of them would keep PyTorch from its fused kernels for inference, and change the
+    last bits of outputs; one for all modules of the process does not.
     """
     if not any(map(is_torch_attention, modules)):
         yield
@@ -50,13 +55,17 @@ def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> 
             record(module, *_attention_of(module, *args, **kwargs))
         elif _is_encoder_layer(module):
             attention = module.get_submodule("self_attn")
-            if attention in modules and (get_ident(), attention) not in called:  # the whole layer was one fused kernel
+            if (
+                attention in modules and (get_ident(), attention) not in called
+            ):  # the whole layer was one fused kernel
                 record(attention, *_attention_of_layer(module, *args, **kwargs))
 
     try:
         handle = register_module_forward_hook(after_forward, with_kwargs=True)
     except TypeError:
-        raise UsageError("watch: this PyTorch cannot record its own nn.MultiheadAttention; install 2.13") from None
+        raise UsageError(
+            "watch: this PyTorch cannot record its own nn.MultiheadAttention; install 2.13"
+        ) from None
     before = register_module_forward_pre_hook(before_forward)
     try:
         yield
@@ -71,8 +80,12 @@ def _is_encoder_layer(module: nn.Module) -> bool:
 
 
 def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Return the weights and scores of the self-attention of an encoder layer, from what the layer was called with."""
-    given = inspect.signature(nn.TransformerEncoderLayer.forward).bind(layer, *args, **kwargs).arguments
+    """Return the weights and scores of the self-attention of an encoder layer, from what the layer
+    was called with.
+    """
+    given = (
+        inspect.signature(nn.TransformerEncoderLayer.forward).bind(layer, *args, **kwargs).arguments
+    )
     x = given["src"]
     padding = given.get("src_key_padding_mask")
     if x.is_nested:
@@ -85,8 +98,12 @@ def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, 
     return _attention_of(layer.self_attn, x, x, x, key_padding_mask=padding, attn_mask=mask)
 
 
-def _attention_of(module: Any, *args: Any, **kwargs: Any) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
-    """Return the weights and scores of one forward pass from its arguments: before dropout, in float32."""
+def _attention_of(
+    module: Any, *args: Any, **kwargs: Any
+) -> tuple[Float[Tensor, "N H T S"], Float[Tensor, "N H T S"]]:
+    """Return the weights and scores of one forward pass from its arguments: before dropout, in
+    float32.
+    """
     given = inspect.signature(nn.MultiheadAttention.forward).bind(module, *args, **kwargs).arguments
     query, key, padding = given["query"], given["key"], given.get("key_padding_mask")
     if query.dim() == 2:
@@ -103,24 +120,34 @@ def _attention_of(module: Any, *args: Any, **kwargs: Any) -> tuple[Float[Tensor,
 
 
 def _projected(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys (N, H, T, D) as the module projects them, with the entries that it adds itself."""
+    """Return queries and keys (N, H, T, D) as the module projects them, with the entries that it
+    adds itself.
+    """
     if module.in_proj_weight is None:
         weights = module.q_proj_weight, module.k_proj_weight
     else:
         weights = module.in_proj_weight.chunk(3)[:2]
-    biases = (None, None) if module.in_proj_bias is None else module.in_proj_bias.float().chunk(3)[:2]
+    biases = (
+        (None, None) if module.in_proj_bias is None else module.in_proj_bias.float().chunk(3)[:2]
+    )
     q = F.linear(query.float(), weights[0].float(), biases[0])
     k = F.linear(key.float(), weights[1].float(), biases[1])
     if module.bias_k is not None:
         k = torch.cat([k, module.bias_k.float().expand(len(k), 1, -1)], 1)
     if module.add_zero_attn:
         k = F.pad(k, (0, 0, 0, 1))
-    heads = [x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2) for x in (q, k)]
+    heads = [
+        x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2) for x in (q, k)
+    ]
     return heads[0], heads[1]
 
 
-def _masks(attn_mask: Tensor | None, padding: Tensor | None, scores: Float[Tensor, "N H T S"]) -> Iterator[Tensor]:
-    """Yield masks to be added to the scores: (T, S) or (N·H, T, S), and (N, S); entries that were added are seen."""
+def _masks(
+    attn_mask: Tensor | None, padding: Tensor | None, scores: Float[Tensor, "N H T S"]
+) -> Iterator[Tensor]:
+    """Yield masks to be added to the scores: (T, S) or (N·H, T, S), and (N, S); entries that were
+    added are seen.
+    """
     N, H, T, S = scores.shape
     for mask, is_padding in ((attn_mask, False), (padding, True)):
         if mask is None:

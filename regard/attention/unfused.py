@@ -1,7 +1,9 @@
-"""Unfused bfloat16 attention for CPUs: two batched matrix products, faster than the fused kernel on sentences.
+"""Unfused bfloat16 attention for CPUs: two batched matrix products, faster than the fused kernel on
+sentences.
 
-The fused kernel's bfloat16 backward takes six times as long as this one, its float32 backward one and a half times as
-long, and a softmax over a short last axis four times as long as the same in five passes (docs/log/speed.md).
+The fused kernel's bfloat16 backward takes six times as long as this one, its float32 backward one
+and a half times as long, and a softmax over a short last axis four times as long as the same in
+five passes (docs/log/speed.md).
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ def attend_unfused(
     keep: Bool[Tensor, "#R 1 #T S"] | None,
     scale: float,
 ) -> Float[Tensor, "R H T Ev"]:
-    """Return softmax(scale · query · key) · values: products in the dtype of the inputs, the softmax in float32."""
+    """Return softmax(scale · query · key) · values: products in the dtype of the inputs, the
+    softmax in float32.
+    """
     R, H, T, _ = query.shape
     shape = (R, H, T, keys.shape[2])
     if 0 in shape:
@@ -32,15 +36,21 @@ def attend_unfused(
         if not bool(keep.any(-1).all()):  # a row without visible entries gives zeros
             row_keep = keep.expand(shape).flatten(0, 1)
     inputs = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
-    context: Tensor = _UnfusedAttention.apply(*inputs, bias.expand(shape).flatten(0, 1), row_keep, scale)  # type: ignore[no-untyped-call]
+    context: Tensor = _UnfusedAttention.apply(
+        *inputs, bias.expand(shape).flatten(0, 1), row_keep, scale
+    )  # type: ignore[no-untyped-call]
     return context.view(R, H, T, -1)
 
 
 class _UnfusedAttention(torch.autograd.Function):
-    """Softmax attention over rows of one head each, (R·H, T, E); saves the weights in low precision for backward."""
+    """Softmax attention over rows of one head each, (R·H, T, E); saves the weights in low precision
+    for backward.
+    """
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, keep: Tensor | None, scale: float) -> Tensor:
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, keep: Tensor | None, scale: float
+    ) -> Tensor:
         with torch.autocast("cpu", enabled=False):
             weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).float()
             weights.sub_(weights.amax(-1, keepdim=True)).exp_()
@@ -61,4 +71,11 @@ class _UnfusedAttention(torch.autograd.Function):
             grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
             grad_scores = grad_weights.mul_(weights).mul_(ctx.scale).to(q.dtype)
             grad_values = torch.bmm(low.transpose(1, 2), gradient)
-            return torch.bmm(grad_scores, k), torch.bmm(grad_scores.transpose(1, 2), q), grad_values, None, None, None
+            return (
+                torch.bmm(grad_scores, k),
+                torch.bmm(grad_scores.transpose(1, 2), q),
+                grad_values,
+                None,
+                None,
+                None,
+            )

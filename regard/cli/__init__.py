@@ -1,7 +1,8 @@
 """The command line: one module per command, each registered with `app` when it is imported.
 
-`app` holds the entry point and the exit statuses, `options` the options that commands share, `search_options` those
-generated from the search settings, `progress` the live line. Results go to stdout, messages to stderr.
+`app` holds the entry point and the exit statuses, `options` the options that commands share,
+`search_options` those generated from the search settings, `progress` the live line. Results go to
+stdout, messages to stderr.
 """
 
 from regard.cli import (  # noqa: F401 (each registers its command)

@@ -1,4 +1,6 @@
-"""regard align: word alignments of sentence pairs from attention, their error rate, and the best head for them."""
+"""regard align: word alignments of sentence pairs from attention, their error rate, and the best
+head for them.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,25 @@ if TYPE_CHECKING:
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, FolderTranslator
 
-    _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs: forward, and backward if there is a model
+    _Part = tuple[
+        list[Readings], list[Readings] | None
+    ]  # of some pairs: forward, and backward if there is a model
 
 PAIRS_AT_ONCE = 1000
 """Pairs whose attention weights are in memory at a time."""
 
 SymmetryOption = Annotated[
     Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
-    typer.Option(help="How the links of both directions are combined; as chosen for the model if left out."),
+    typer.Option(
+        help="How the links of both directions are combined; as chosen for the model if left out."
+    ),
 ]
 Choose = Annotated[
     bool,
     typer.Option(
         "--choose",
-        help="Pick the layer, head and row that align these pairs best, by --gold or else by the agreement of both "
-        "directions, and store the choice in the model folder.",
+        help="Pick the layer, head and row that align these pairs best, by --gold or else by the "
+        "agreement of both directions, and store the choice in the model folder.",
     ),
 ]
 
@@ -43,20 +49,24 @@ def align(
     source: Annotated[str, typer.Option(help="Sentences, one per line.")],
     target: Annotated[str, typer.Option(help="Their translations, line by line.")],
     gold: Annotated[
-        str | None, typer.Option(help="Gold links, line by line: 0-0 if sure, 0p0 if only possible.")
+        str | None,
+        typer.Option(help="Gold links, line by line: 0-0 if sure, 0p0 if only possible."),
     ] = None,
     reverse: Annotated[
-        Path | None, typer.Option(help="A model of the reverse direction: links of both are combined.")
+        Path | None,
+        typer.Option(help="A model of the reverse direction: links of both are combined."),
     ] = None,
     symmetry: SymmetryOption = None,
     choose: Choose = False,
-    output: Annotated[Path | None, typer.Option(help="File to write links to instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write links to instead of standard output.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Link the words of sentence pairs by attention, as source-target pairs counted from 0.
 
-    With --gold, print instead the alignment error rates of the chosen head and of the last layer's mean. With
-    --choose, the pairs should be validation data: report figures on others.
+    With --gold, print instead the alignment error rates of the chosen head and of the last layer's
+    mean. With --choose, the pairs should be validation data: report figures on others.
     """
     check_output(output, source, target, gold)
     from regard.pipeline import load_translator
@@ -65,7 +75,9 @@ def align(
     device = select_device(device)
     forward = _Direction(run, load_translator(run, device), sources, targets, source)
     backward = (
-        None if reverse is None else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
+        None
+        if reverse is None
+        else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
     )
     say(f"reading {len(sources):,} pair{'s' * (len(sources) != 1)}")
     if choose:
@@ -90,7 +102,9 @@ class _Direction:
     name: str  # of the source file of the pairs, for errors
 
     def readings(self, first: int = 0, count: int | None = None) -> list[Readings]:
-        """Return the attention with which the targets are force-decoded. Raises UsageError if the model has none."""
+        """Return the attention with which the targets are force-decoded. Raises UsageError if the
+        model has none.
+        """
         from regard.evaluation.aer import read_all
         from regard.pipeline import last_layer
 
@@ -109,8 +123,12 @@ class _Direction:
         return self.translator.choice or last_layer(readings[0])
 
 
-def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[str], list[Gold] | None]:
-    """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
+def _read(
+    source: str, target: str, gold: str | None
+) -> tuple[list[str], list[str], list[Gold] | None]:
+    """Read sources, targets and gold links. Raises DataError, with all causes, if they do not
+    belong together.
+    """
     from regard.data.given_words import given_words
     from regard.data.pairs import format_lines
     from regard.data.text import read_parallel
@@ -120,21 +138,31 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
     files = read_parallel([source, target, *([] if gold is None else [gold])])
     sources, targets = files[:2]
     for name, lines in ((source, sources), (target, targets)):
-        if uneven := [number for number, line in enumerate(lines, 1) if given_words(line).is_uneven]:
+        if uneven := [
+            number for number, line in enumerate(lines, 1) if given_words(line).is_uneven
+        ]:
             warn(
-                f"{name}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} {UNEVEN}{format_lines(uneven)}"
+                f"{name}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} "
+                f"{UNEVEN}{format_lines(uneven)}"
             )
     return sources, targets, None if gold is None else parse_gold(gold, files[2], sources, targets)
 
 
 def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Part]:
-    """Yield the readings of a few pairs at a time: those of a whole corpus may not fit in memory."""
+    """Yield the readings of a few pairs at a time: those of a whole corpus may not fit in
+    memory.
+    """
     for first in range(0, len(forward.sources), PAIRS_AT_ONCE):
         forward_readings = forward.readings(first, PAIRS_AT_ONCE)
-        yield forward_readings, None if backward is None else backward.readings(first, PAIRS_AT_ONCE)
+        yield (
+            forward_readings,
+            None if backward is None else backward.readings(first, PAIRS_AT_ONCE),
+        )
 
 
-def _choose(forward: _Direction, backward: _Direction | None, readings: _Part, gold: list[Gold] | None) -> None:
+def _choose(
+    forward: _Direction, backward: _Direction | None, readings: _Part, gold: list[Gold] | None
+) -> None:
     """Pick the layer, head and row that align best, and store them in the model folders."""
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
     from regard.model_folder import save_alignment
@@ -152,7 +180,11 @@ def _choose(forward: _Direction, backward: _Direction | None, readings: _Part, g
     else:
         translator.choice, backward_choice, agreement = agreeing_choices(forwards, backwards)
         symmetry = ""
-        pair = "both directions" if backwards else "its links from source to target and from target to source"
+        pair = (
+            "both directions"
+            if backwards
+            else "its links from source to target and from target to source"
+        )
         basis = f"agreement of {pair}, {agreement:.1%} of links"
         if other is not None:
             other.choice = backward_choice
@@ -171,9 +203,15 @@ def _describe(choice: AlignmentChoice, readings: list[Readings]) -> str:
 
 
 def _link(
-    forward: _Direction, backward: _Direction | None, parts: Iterable[_Part], symmetry: Symmetry | None, compare: bool
+    forward: _Direction,
+    backward: _Direction | None,
+    parts: Iterable[_Part],
+    symmetry: Symmetry | None,
+    compare: bool,
 ) -> tuple[list[list[Link]], list[list[Link]], str]:
-    """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and the choice as text."""
+    """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and
+    the choice as text.
+    """
     from regard.attention.alignment import symmetrise
     from regard.evaluation.aer import extract_choice_links
     from regard.pipeline import last_layer
@@ -187,20 +225,29 @@ def _link(
         else:
             combined = symmetry or choice.with_reverse
             ahead = extract_choice_links(readings, replace(choice, symmetry=None))
-            back = extract_choice_links(backwards, replace(backward.choice(backwards), symmetry=None))
-            links += [symmetrise(a, [(t, s) for s, t in b], combined) for a, b in zip(ahead, back, strict=True)]
+            back = extract_choice_links(
+                backwards, replace(backward.choice(backwards), symmetry=None)
+            )
+            links += [
+                symmetrise(a, [(t, s) for s, t in b], combined)
+                for a, b in zip(ahead, back, strict=True)
+            ]
         name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
         baseline += extract_choice_links(readings, last_layer(readings[0])) if compare else []
     return links, baseline, name
 
 
-def _print_scores(run: Path, links_by_name: Mapping[str, list[list[Link]]], gold: list[Gold]) -> None:
+def _print_scores(
+    run: Path, links_by_name: Mapping[str, list[list[Link]]], gold: list[Gold]
+) -> None:
     """Print alignment error rate, precision and recall of each way of linking."""
     from regard.evaluation.aer import alignment_scores
 
     for name, links in links_by_name.items():
         s = alignment_scores(links, gold)
-        typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
+        typer.echo(
+            f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}"
+        )
     say(f"{len(gold):,} pair{'s' * (len(gold) != 1)}, {run}")
 
 

@@ -1,4 +1,6 @@
-"""The command line `regard`: entry point, exit statuses, error messages; results go to stdout, all else to stderr."""
+"""The command line `regard`: entry point, exit statuses, error messages; results go to stdout, all
+else to stderr.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ from regard.common.lazy import TRAINING_PACKAGES
 from regard.common.version import __version__
 
 F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS = {"threads": (Threads, None), "seed": (Seed, None), "quiet": (Quiet, False), "debug": (Debug, False)}
+_OPTIONS = {
+    "threads": (Threads, None),
+    "seed": (Seed, None),
+    "quiet": (Quiet, False),
+    "debug": (Debug, False),
+}
 _COMMON = {
     name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
     for name, (kind, default) in _OPTIONS.items()
@@ -37,25 +44,35 @@ class _App(typer.Typer):
     `pathlib` would take s3://bucket for a folder named s3: of this one.
     """
 
-    def command(self, *arguments: Any, sets: Sequence[str] = (), **options: Any) -> Callable[[F], F]:
-        """Register a command. It gets --quiet, --debug, and of threads and seed what it `sets` for the whole process.
+    def command(
+        self, *arguments: Any, sets: Sequence[str] = (), **options: Any
+    ) -> Callable[[F], F]:
+        """Register a command. It gets --quiet, --debug, and of threads and seed what it `sets` for
+        the whole process.
 
-        Its function takes only those of them that it declares; one that declares `quiet` sets the process up itself.
+        Its function takes only those of them that it declares; one that declares `quiet` sets the
+        process up itself.
         """
         register = super().command(*arguments, **options)
 
         def add(function: F) -> F:
             own = inspect.signature(function, eval_str=True)
-            common = [_COMMON[name] for name in (*sets, "quiet", "debug") if name not in own.parameters]
+            common = [
+                _COMMON[name] for name in (*sets, "quiet", "debug") if name not in own.parameters
+            ]
             parameters = [*own.parameters.values(), *common]
 
             @wraps(function)
             def run(**values: Any) -> Any:
                 _refuse_addresses(values)
                 if "quiet" not in own.parameters:
-                    threads, seed = (values[name] if name in sets else None for name in ("threads", "seed"))
+                    threads, seed = (
+                        values[name] if name in sets else None for name in ("threads", "seed")
+                    )
                     setup_process(threads, values["quiet"], values["debug"], seed)
-                return function(**{name: value for name, value in values.items() if name in own.parameters})
+                return function(
+                    **{name: value for name, value in values.items() if name in own.parameters}
+                )
 
             run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
             vars(run)["__signature__"] = inspect.Signature(parameters)
@@ -67,9 +84,15 @@ class _App(typer.Typer):
 
 def _refuse_addresses(values: Mapping[str, Any]) -> None:
     """Raise UsageError, with all causes, for paths that are addresses."""
-    given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]
+    given = [
+        item
+        for value in values.values()
+        for item in (value if isinstance(value, list) else [value])
+    ]
     paths = [str(path) for path in given if isinstance(path, Path)]
-    wrong = [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]
+    wrong = [
+        path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)
+    ]
     why = "an address, where a path of this machine is wanted; only data files are read by address"
     UsageError.raise_all(f"{path}: {why}" for path in wrong)
 
@@ -84,7 +107,9 @@ app = _App(
 _LEVEL = {"quiet": False, "debug": False}
 _CALL = [tuple[str, ...]()]  # arguments of the running command
 _ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
-_Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, in whatever package typer keeps it
+_Misuse: type[Exception] = typer.BadParameter.__mro__[
+    1
+]  # click's UsageError, in whatever package typer keeps it
 
 
 def _print_version(wanted: bool) -> bool:
@@ -97,7 +122,10 @@ def _print_version(wanted: bool) -> bool:
 @app.callback()
 def _global_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     del version
@@ -122,7 +150,8 @@ def warn(*messages: str | None) -> None:
 
 
 def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
-    """Word the arguments and settings that a message names as options of the command: `resume=True` as --resume.
+    """Word the arguments and settings that a message names as options of the command: `resume=True`
+    as --resume.
 
     A parameter without an option of its own stays as it is; a setting with a dot becomes --set.
     """
@@ -131,7 +160,11 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
         options = flags_of(_CALL[0]) if flags is None else flags
         name, value = match[1], match[2] or ""
         if "." in name:
-            return f"{options['set']} {name}={value}" if value and "set" in options else match[0].strip("`")
+            return (
+                f"{options['set']} {name}={value}"
+                if value and "set" in options
+                else match[0].strip("`")
+            )
         if name not in options:
             return match[0]
         return options[name] if value in ("", "True") else f"{options[name]} {value}"
@@ -146,11 +179,15 @@ def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument, command)
     params = [*command.params, *getattr(command, "search_params", ())]
-    return {param.name.rstrip("_"): param.opts[0] for param in params if param.opts[0].startswith("--")}
+    return {
+        param.name.rstrip("_"): param.opts[0] for param in params if param.opts[0].startswith("--")
+    }
 
 
 def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
-    """Set verbosity, warnings, the encoding of stdout, threads and seed, as every command does first."""
+    """Set verbosity, warnings, the encoding of stdout, threads and seed, as every command does
+    first.
+    """
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: warn(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):  # not so in a notebook
@@ -173,7 +210,9 @@ def begin(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
+    """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after
+    SIGTERM.
+    """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     begin(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -194,7 +233,9 @@ def end(problem: BaseException) -> NoReturn:
     with suppress(OSError):
         if _LEVEL["debug"] and causes:
             traceback.print_exc()
-        print(*(f"regard: {in_flags(cause)}\n" for cause in causes), sep="", end="", file=sys.stderr)
+        print(
+            *(f"regard: {in_flags(cause)}\n" for cause in causes), sep="", end="", file=sys.stderr
+        )
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -217,14 +258,32 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
         return 1, (str(MissingExtra(problem.name, "train", "this command")),)
     if isinstance(problem, OSError) and problem.strerror:
         path = f"{problem.filename}: " if problem.filename else ""
-        return 1, (f"{path}{problem.strerror}; check the path, its permissions and the free disk space",)
-    if isinstance(problem, UnicodeEncodeError) and "\udc80" <= problem.object[problem.start] <= "\udcff":
+        return 1, (
+            f"{path}{problem.strerror}; check the path, its permissions and the free disk space",
+        )
+    if (
+        isinstance(problem, UnicodeEncodeError)
+        and "\udc80" <= problem.object[problem.start] <= "\udcff"
+    ):
         name = problem.object[: problem.end].split("\n")[-1][-60:]
-        return 2, (f"{name}…: a name that is not UTF-8 cannot be written or shown here; rename the file or folder",)
-    if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem) or "bad_alloc" in str(problem):
-        return 1, ("there is not enough memory; lower `batching.tokens` or the beam, or give a smaller input",)
+        return 2, (
+            f"{name}…: a name that is not UTF-8 cannot be written or shown here; rename the file "
+            "or folder",
+        )
+    if (
+        isinstance(problem, MemoryError)
+        or "can't allocate memory" in str(problem)
+        or "bad_alloc" in str(problem)
+    ):
+        return 1, (
+            "there is not enough memory; lower `batching.tokens` or the beam, or give a smaller "
+            "input",
+        )
     name = type(problem).__name__
-    return 1, (f"internal error ({name}: {problem}); run again with --debug for the traceback, and report it",)
+    return 1, (
+        f"internal error ({name}: {problem}); run again with --debug for the traceback, and "
+        "report it",
+    )
 
 
 def _misuse(problem: Any) -> str:

@@ -22,7 +22,10 @@ IMAGES_AT_ONCE = 64
 """Images that are opened, captioned and printed together."""
 
 
-@app.command(cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")), sets=("threads", "seed"))
+@app.command(
+    cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")),
+    sets=("threads", "seed"),
+)
 def caption(
     context: typer.Context,
     run: options.Run,
@@ -30,7 +33,10 @@ def caption(
     nbest: options.NBest = 1,
     format: options.Format = "text",
     regions: Annotated[
-        bool, typer.Option("--regions", help="With jsonl: the region of the image that each word attends to most.")
+        bool,
+        typer.Option(
+            "--regions", help="With jsonl: the region of the image that each word attends to most."
+        ),
     ] = False,
     prefix: options.Prefix = "",
     forbid: options.Forbid = None,
@@ -41,8 +47,8 @@ def caption(
 ) -> None:
     """Caption images.
 
-    As text: file and caption, tab-separated, as training reads them; with --nbest file, score and caption. Images that
-    cannot be used are reported at the end, after the captions of all others.
+    As text: file and caption, tab-separated, as training reads them; with --nbest file, score and
+    caption. Images that cannot be used are reported at the end, after the captions of all others.
     """
     from regard.pipeline import load_captioner
     from regard.pipeline.bulk import OutputFormat
@@ -51,8 +57,14 @@ def caption(
     causes, runs = list[str](), [run, *(with_ or ())]
     if not (files := _files(images, causes)):
         raise DataError(*causes)
-    captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), precision)
-    arguments = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
+    captioner = load_captioner(
+        runs if len(runs) > 1 else run, options.select_device(device), precision
+    )
+    arguments = {
+        "nbest": nbest,
+        **search_options(context, seed),
+        "readings": regions and format == "jsonl",
+    }
     arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
     output = OutputFormat(format == "jsonl", nbest)
     for first in range(0, len(files), IMAGES_AT_ONCE):
@@ -63,7 +75,9 @@ def caption(
 
 
 def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
-    """List the images, those of a folder sorted by name; what is wrong with other paths is added to `causes`."""
+    """List the images, those of a folder sorted by name; what is wrong with other paths is added to
+    `causes`.
+    """
     from regard.data.images import SUFFIXES
     from regard.data.text import did_you_mean
 
@@ -73,11 +87,21 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
         if path.is_dir():
             entries = sorted(file for file in path.iterdir() if file.is_file())
             inside = [file for file in entries if file.name.lower().endswith(SUFFIXES)]
-            others = [file.suffix or file.name for file in entries if not file.name.lower().endswith(SUFFIXES)]
+            others = [
+                file.suffix or file.name
+                for file in entries
+                if not file.name.lower().endswith(SUFFIXES)
+            ]
             count, kinds = len(others), ", ".join(dict.fromkeys(others))
-            warn(f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}" if others else None)
+            warn(
+                f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}"
+                if others
+                else None
+            )
             if not inside:
-                causes.append(f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}")
+                causes.append(
+                    f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}"
+                )
         elif not path.exists():
             causes.append(f"{path}: no such file{did_you_mean(path)}")
             continue
@@ -85,14 +109,18 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
     return files
 
 
-def _load_images(files: Sequence[Path], captioner: Captioner, causes: list[str]) -> list[tuple[Path, SourcePixels]]:
+def _load_images(
+    files: Sequence[Path], captioner: Captioner, causes: list[str]
+) -> list[tuple[Path, SourcePixels]]:
     """Load the images that can be used; what is wrong with the others is added to `causes`."""
     from regard.data.images import SourcePixels, load_pixels, source_pixels
 
     loaded = list[tuple[Path, SourcePixels]]()
     for file in files:
         try:
-            loaded.append((file, source_pixels(load_pixels(file, captioner.image_size), captioner.image_size)))
+            loaded.append(
+                (file, source_pixels(load_pixels(file, captioner.image_size), captioner.image_size))
+            )
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     return loaded
@@ -106,6 +134,10 @@ def _captions(
         warnings.simplefilter("always", LineWarning)
         captions = captioner.caption([pixels for _, pixels in images], **arguments)
     for warning in caught:
-        file = f"{images[warning.message.index][0]}: " if isinstance(warning.message, LineWarning) else ""
+        file = (
+            f"{images[warning.message.index][0]}: "
+            if isinstance(warning.message, LineWarning)
+            else ""
+        )
         warn(f"{file}{warning.message}")
     return captions

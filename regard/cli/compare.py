@@ -1,5 +1,7 @@
 # ruff: noqa: ARG001 (options are read from the context)
-"""regard compare: several models, one report: quality with significance, by length, cost, training, attention."""
+"""regard compare: several models, one report: quality with significance, by length, cost, training,
+attention.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,27 @@ from regard.common.errors import UsageError
 if TYPE_CHECKING:
     from regard.comparison import CompareRequest, Comparison
 
-Out = Annotated[Path | None, typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there."),
+]
 Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
 Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]
-Gold = Annotated[str | None, typer.Option(help="Gold word links of the test pairs: adds the alignment error rate.")]
-Hypotheses = Annotated[
-    list[str] | None, typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated.")
+Gold = Annotated[
+    str | None,
+    typer.Option(help="Gold word links of the test pairs: adds the alignment error rate."),
 ]
-Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")]
+Hypotheses = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated."),
+]
+Seeds = Annotated[
+    int,
+    typer.Option(help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)"),
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")
+]
 
 CONTINUE = "to continue: the same command"
 
@@ -34,40 +48,60 @@ CONTINUE = "to continue: the same command"
 @app.command(sets=("threads", "seed"))
 def compare(
     context: typer.Context,
-    runs: Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")
+    ] = None,
     out: Out = None,
-    source: Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Training sentences: to train on, and to count words in.")
+    ] = None,
     target: Target = None,
     pairs: Pairs = None,
     valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
     valid_target: Target = None,
     valid_pairs: Pairs = None,
     test_source: Annotated[str | None, typer.Option(help="Test sentences.")] = None,
-    test_target: Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")] = None,
+    test_target: Annotated[
+        list[str] | None, typer.Option(help="Reference translations; once per set.")
+    ] = None,
     test_pairs: Pairs = None,
     test_alignments: Gold = None,
-    images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Instead of sentences: a folder of images.")
+    ] = None,
     captions: Annotated[str | None, typer.Option(help="Captions to train on.")] = None,
     valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
     test_captions: Annotated[str | None, typer.Option(help="Captions to test on.")] = None,
     hypotheses: Hypotheses = None,
-    presets: Annotated[str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")] = "",
-    minutes: Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")] = None,
+    presets: Annotated[
+        str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")
+    ] = "",
+    minutes: Annotated[
+        float | None, typer.Option(help="Budget of each run: minutes of training.")
+    ] = None,
     updates: Annotated[int | None, typer.Option(help="Or updates.")] = None,
     tokens: Annotated[int | None, typer.Option(help="Or target tokens.")] = None,
     seeds: Seeds = 1,
     seed: Seed = None,
     set_: Set = None,
-    baseline: Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")] = "",
-    beam: Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")] = None,
+    baseline: Annotated[
+        str, typer.Option(help="The system to compare with; the first one if left out.")
+    ] = "",
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")
+    ] = None,
     speed: Annotated[bool, typer.Option(help="Measure speed and memory of each system.")] = True,
-    ter: Annotated[bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")] = True,
+    ter: Annotated[
+        bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")
+    ] = True,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
-    """Compare models on one test set and write a report: scores, significance, length, words, cost, attention.
+    """Compare models on one test set and write a report: scores, significance, length, words, cost,
+    attention.
 
-    regard compare runs/rnn runs/rnn-luong --test-source test.ko --test-target test.en --out compared
+    regard compare runs/rnn runs/rnn-luong --test-source test.ko --test-target test.en --out
+    compared
 
     regard compare --source train.ko --target train.en --test-source test.ko --test-target test.en
     --presets rnn,rnn-luong --minutes 5 --seeds 3 --out compared
@@ -102,7 +136,9 @@ def _request(values: dict[str, Any]) -> CompareRequest:
 
     names = {field.name for field in fields(Files)} - {"test_target"}
     return CompareRequest(
-        Files(test_target=tuple(values["test_target"] or ()), **{name: values[name] for name in names}),
+        Files(
+            test_target=tuple(values["test_target"] or ()), **{name: values[name] for name in names}
+        ),
         [named_path(text) for text in values["runs"] or ()],
         [named_path(text) for text in values["hypotheses"] or ()],
         [name.strip() for name in values["presets"].split(",") if name.strip()],
@@ -118,10 +154,11 @@ def _request(values: dict[str, Any]) -> CompareRequest:
 
 
 def _print(comparison: Comparison) -> None:
-    """Print a table: systems with the mean of each score over their seeds, its interval, and what speaks for it.
+    """Print a table: systems with the mean of each score over their seeds, its interval, and what
+    speaks for it.
 
-    That is p of a system with one run; of one with several seeds how many of them differ from the baseline's, in the
-    direction of the means, as in the report.
+    That is p of a system with one run; of one with several seeds how many of them differ from the
+    baseline's, in the direction of the means, as in the report.
     """
     from regard.comparison.report_summary import LEVEL, verdict
 
@@ -130,7 +167,9 @@ def _print(comparison: Comparison) -> None:
     if comparison.task == "captions":
         names = [name for name in names if name in ("BLEU-4", "chrF", "CIDEr-D")]
     has_seeds = any(len(system.runs) > 1 for system in comparison.systems)
-    typer.echo(" " * width + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip())
+    typer.echo(
+        " " * width + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip()
+    )
     for system in comparison.systems:
         cells = []
         for name in names:
@@ -143,4 +182,7 @@ def _print(comparison: Comparison) -> None:
             cells.append(f"  {mean.mean:7.2f} {interval:>15} {evidence:>8}")
         typer.echo((system.name.ljust(width) + "".join(cells)).rstrip())
     if has_seeds:
-        say(f"1 of 2: so many runs differ from the baseline's of the same seed, in this direction, with p < {LEVEL}")
+        say(
+            "1 of 2: so many runs differ from the baseline's of the same seed, in this direction, "
+            f"with p < {LEVEL}"
+        )

@@ -1,4 +1,6 @@
-"""regard demo: train, score, translate or caption, and draw, on the sample data that ships with the package."""
+"""regard demo: train, score, translate or caption, and draw, on the sample data that ships with the
+package.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,31 @@ def demo(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The folder to write, runs/demo or runs/demo-images; an interrupted demonstration resumes there.",
+            help="The folder to write, runs/demo or runs/demo-images; an interrupted "
+            "demonstration resumes there.",
             show_default=False,
         ),
     ] = None,
-    images: Annotated[bool, typer.Option("--images", help="Caption images instead of translating.")] = False,
-    korean: Annotated[bool, typer.Option("--korean", help="With --images: caption them in Korean.")] = False,
+    images: Annotated[
+        bool, typer.Option("--images", help="Caption images instead of translating.")
+    ] = False,
+    korean: Annotated[
+        bool, typer.Option("--korean", help="With --images: caption them in Korean.")
+    ] = False,
     device: Device = "auto",
     seed: Seed = None,
 ) -> None:
-    """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention.
+    """Train Korean → English and English → Korean on the sample corpus, score both, and draw their
+    attention.
 
-    With --images: train a captioner on drawings of shapes, check each caption of unseen combinations fact by fact and
-    whether its nouns attend to the named objects, and draw where they attend.
+    With --images: train a captioner on drawings of shapes, check each caption of unseen
+    combinations fact by fact and whether its nouns attend to the named objects, and draw where they
+    attend.
     """
     if korean and not images:
-        raise UsageError("--korean: only with --images; without it both directions are trained anyway")
+        raise UsageError(
+            "--korean: only with --images; without it both directions are trained anyway"
+        )
     from regard.learn.demo.images import demo_images
     from regard.learn.demo.sentences import demo_sentences
     from regard.learn.demo.training import Output
@@ -45,7 +56,9 @@ def demo(
         output = Output(typer.echo, say, report)
         try:
             if images:
-                good = demo_images(out or Path("runs/demo-images"), "ko" if korean else "en", device, seed, output)
+                good = demo_images(
+                    out or Path("runs/demo-images"), "ko" if korean else "en", device, seed, output
+                )
             else:
                 good = demo_sentences(out or Path("runs/demo"), device, seed, output)
         except Interrupted as interrupted:

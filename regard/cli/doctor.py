@@ -1,4 +1,6 @@
-"""regard doctor: check this machine (Python, PyTorch, GPU, kernels, memory, disk, fonts, training), or a model."""
+"""regard doctor: check this machine (Python, PyTorch, GPU, kernels, memory, disk, fonts, training),
+or a model.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 @app.command(sets=("threads",))
 def doctor(
     run: Annotated[
-        Path | None, typer.Argument(help="a model folder or runtime file: its files are compared with their checksums")
+        Path | None,
+        typer.Argument(
+            help="a model folder or runtime file: its files are compared with their checksums"
+        ),
     ] = None,
     seal: Annotated[
-        bool, typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose")
+        bool,
+        typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose"),
     ] = False,
 ) -> None:
     """Check what works on this machine, or that a model folder is whole, and print remedies.
@@ -70,11 +76,16 @@ def _check_file(file: Path, seal: bool) -> None:
     if seal:
         raise UsageError("--seal: a runtime file is not changed by hand; export the model again")
     card = RuntimeModel(file).card
-    typer.echo(f"ok  {file}: {card['parameters']:,} parameters, {card['precision']}, regard {card['regard']}")
+    typer.echo(
+        f"ok  {file}: {card['parameters']:,} parameters, {card['precision']}, regard "
+        f"{card['regard']}"
+    )
 
 
 def _check_run(run: Path, seal: bool) -> None:
-    """Print a line for each file of a model folder that affects its output, after sealing them if that is asked for."""
+    """Print a line for each file of a model folder that affects its output, after sealing them if
+    that is asked for.
+    """
     from regard.model_folder import check_folder, problem_of, seal_folder, unlisted_files
     from regard.training.recipe import read_run_recipe, seal_run_recipe
 
@@ -98,11 +109,20 @@ def _python() -> tuple[bool, str]:
     system = f"{platform.system()} {platform.machine()}"
     line = f"Regard {__version__} on Python {platform.python_version()}, {system}"
     works = sys.version_info >= (3, 10)
-    return works, line if works else f"{line}: Python 3.10 or newer is needed; install it and make a new environment"
+    return (
+        works,
+        line
+        if works
+        else f"{line}: Python 3.10 or newer is needed; install it and make a new environment",
+    )
 
 
 def _no_torch() -> tuple[bool, str]:
-    return True, "no PyTorch: runtime files are translated; for training and all else: pip install 'regard[train]'"
+    return (
+        True,
+        "no PyTorch: runtime files are translated; for training and all else: pip install "
+        "'regard[train]'",
+    )
 
 
 def _torch() -> tuple[bool, str]:
@@ -111,7 +131,11 @@ def _torch() -> tuple[bool, str]:
     from regard.training.recipe import has_bfloat16
 
     cores = os.cpu_count() or 1
-    precision = "fast bfloat16 training" if has_bfloat16("cpu") else "no fast bfloat16: training uses float32"
+    precision = (
+        "fast bfloat16 training"
+        if has_bfloat16("cpu")
+        else "no fast bfloat16: training uses float32"
+    )
     threads = torch.get_num_threads()
     return True, f"PyTorch {torch.__version__}, {threads} threads on {cores} CPU cores; {precision}"
 
@@ -127,16 +151,26 @@ def _devices() -> tuple[bool, str]:
 
 
 def _scheduling() -> tuple[bool, str]:
-    """Say between whom Linux shares out the processor: with autogroup, `nice` counts only within a session."""
+    """Say between whom Linux shares out the processor: with autogroup, `nice` counts only within a
+    session.
+    """
     try:
         is_on = AUTOGROUP.read_text(encoding="utf-8").strip() != "0"
     except OSError:  # a kernel without autogroup, or a container without this file
-        return True, "beside other work: nobody groups processes here, so `nice -n 19` before the other work makes room"
+        return (
+            True,
+            "beside other work: nobody groups processes here, so `nice -n 19` before the other "
+            "work makes room",
+        )
     if not is_on:
-        return True, "beside other work: autogroup is off, so `nice -n 19` before the other work makes room"
+        return (
+            True,
+            "beside other work: autogroup is off, so `nice -n 19` before the other work makes room",
+        )
     return True, (
-        "beside other work: autogroup is on, so nice counts only within a session (a terminal); to make room, write 19 "
-        "into /proc/PID/autogroup of the other work, or as root -10 into that of this session"
+        "beside other work: autogroup is on, so nice counts only within a session (a terminal); to "
+        "make room, write 19 into /proc/PID/autogroup of the other work, or as root -10 into that "
+        "of this session"
     )
 
 
@@ -164,7 +198,11 @@ def _folder() -> tuple[bool, str]:
         with tempfile.TemporaryFile(dir=Path.cwd()):
             return True, f"disk: files can be written in {Path.cwd()}"
     except OSError as problem:
-        return False, f"disk: nothing can be written in {Path.cwd()} ({problem.strerror}); change to a writable folder"
+        return (
+            False,
+            f"disk: nothing can be written in {Path.cwd()} ({problem.strerror}); change to a "
+            "writable folder",
+        )
 
 
 def _font() -> tuple[bool, str]:
@@ -180,7 +218,9 @@ def _extras() -> tuple[bool, str]:
     extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard", "vision": "timm"}
     installed = [name for name, package in extras.items() if find_spec(package)]
     missing = [f"pip install 'regard[{name}]'" for name in extras if name not in installed]
-    return True, f"extras: {', '.join(installed) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")
+    return True, f"extras: {', '.join(installed) or 'none'}" + (
+        f"; for more: {', '.join(missing)}" if missing else ""
+    )
 
 
 def _learning() -> tuple[bool, str]:
@@ -193,7 +233,11 @@ def _learning() -> tuple[bool, str]:
     from regard.training.recipe import preset
 
     torch.manual_seed(0)
-    model = build(ModelSettings.parse(preset("transformer-tiny")["model"], "preset"), 50, 50, joint=True)
+    model = build(
+        ModelSettings.parse(preset("transformer-tiny")["model"], "preset"), 50, 50, joint=True
+    )
     loss = Objective(model, 0.1)(collate([Example([5, 6, 3], [7, 8, 3])]))
     loss.smoothed.backward()
-    return bool(torch.isfinite(loss.smoothed)), "training: a model, its loss and gradient can be computed"
+    return bool(
+        torch.isfinite(loss.smoothed)
+    ), "training: a model, its loss and gradient can be computed"

@@ -1,5 +1,7 @@
 # ruff: noqa: ARG001 (some options are read from the context)
-"""regard evaluate: translate or caption a test set, and print BLEU, chrF, TER or CIDEr-D with their signatures."""
+"""regard evaluate: translate or caption a test set, and print BLEU, chrF, TER or CIDEr-D with their
+signatures.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,20 @@ if TYPE_CHECKING:
     from regard.pipeline import Captioner
 
 Reference = Annotated[
-    list[str] | None, typer.Option(help="Reference translations, line by line; once per set of references.")
+    list[str] | None,
+    typer.Option(help="Reference translations, line by line; once per set of references."),
 ]
 Captions = Annotated[
-    Path | None, typer.Option(help="Reference captions, one or more per image, in any format that training reads.")
+    Path | None,
+    typer.Option(
+        help="Reference captions, one or more per image, in any format that training reads."
+    ),
 ]
 Against = Annotated[
-    list[Path] | None, typer.Option(help="Another model to compare with, by a paired bootstrap test; may be repeated.")
+    list[Path] | None,
+    typer.Option(
+        help="Another model to compare with, by a paired bootstrap test; may be repeated."
+    ),
 ]
 
 MAX_RUNS = 6
@@ -45,30 +54,39 @@ def evaluate(
     source: Annotated[str | None, typer.Option(help="Test sentences, one per line.")] = None,
     reference: Reference = None,
     pairs: Annotated[
-        str | None, typer.Option(help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv.")
+        str | None,
+        typer.Option(help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."),
     ] = None,
-    images: Annotated[Path | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Instead of sentences: a folder of images.")
+    ] = None,
     captions: Captions = None,
     against: Against = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip images and captions that cannot be used.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Skip images and captions that cannot be used.")
+    ] = False,
     format: Annotated[
         Literal["text", "json"], typer.Option(help="Output: text for people, or one JSON object.")
     ] = "text",
     by_length: Annotated[
         bool, typer.Option("--by-length", help="Add chrF by source length, with 95 % intervals.")
     ] = False,
-    figure: Annotated[Path | None, typer.Option(help="Draw chrF by source length: .svg, .png or .html.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw chrF by source length: .svg, .png or .html.")
+    ] = None,
     bleu_tokenizer: Annotated[
-        BleuTokenizer | None, typer.Option(help="How BLEU splits words; by default as the target language needs it.")
+        BleuTokenizer | None,
+        typer.Option(help="How BLEU splits words; by default as the target language needs it."),
     ] = None,
     precision: Precision = "float32",
     device: Device = "auto",
 ) -> None:
     """Print scores, each with the signature that says how it was computed.
 
-    Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images, --captions) BLEU-1
-    to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With --against, also how likely a
-    difference as large as that between the models is by chance; `regard compare` writes a report on several models.
+    Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images,
+    --captions) BLEU-1 to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With
+    --against, also how likely a difference as large as that between the models is by chance;
+    `regard compare` writes a report on several models.
     """
     _check_options(context.params)
     load = {"device": select_device(device), "precision": precision}
@@ -76,13 +94,22 @@ def evaluate(
     if images is not None:
         _evaluate_captions(context.params, runs, load, search)
     else:
-        texts = _read_pairs(pairs) if pairs is not None else _read_parallel(str(source), reference or [])
+        texts = (
+            _read_pairs(pairs)
+            if pairs is not None
+            else _read_parallel(str(source), reference or [])
+        )
         _evaluate_translations(context.params, runs, texts, load, search)
 
 
 def _check_options(params: dict[str, Any]) -> None:
-    """Raise UsageError, with all causes, unless the options name either sentences or images to score."""
-    tasks: dict[str, tuple[str, ...]] = {"text": ("source", "reference"), "images": ("images", "captions")}
+    """Raise UsageError, with all causes, unless the options name either sentences or images to
+    score.
+    """
+    tasks: dict[str, tuple[str, ...]] = {
+        "text": ("source", "reference"),
+        "images": ("images", "captions"),
+    }
     if params["pairs"]:
         tasks["text"] = ("pairs",)
     by_task = {task: [name for name in names if params[name]] for task, names in tasks.items()}
@@ -93,13 +120,27 @@ def _check_options(params: dict[str, Any]) -> None:
         if params["pairs"] and params[name]
     ]
     if has_images and by_task["text"]:
-        causes.append(f"--{tasks['text'][0]} and --images: score either sentences or images; leave one out")
+        causes.append(
+            f"--{tasks['text'][0]} and --images: score either sentences or images; leave one out"
+        )
     elif not has_images and not by_task["text"]:
-        causes.append("there is nothing to score: give --source and --reference, --pairs, or --images and --captions")
+        causes.append(
+            "there is nothing to score: give --source and --reference, --pairs, or --images and "
+            "--captions"
+        )
     else:
         needed = tasks["images" if has_images else "text"]
-        causes += [f"--{name} is missing: give --{needed[0]} and --{needed[1]}" for name in needed if not params[name]]
-    belongs_to = {"skip_bad": "images", "by_length": "source", "figure": "source", "bleu_tokenizer": "source"}
+        causes += [
+            f"--{name} is missing: give --{needed[0]} and --{needed[1]}"
+            for name in needed
+            if not params[name]
+        ]
+    belongs_to = {
+        "skip_bad": "images",
+        "by_length": "source",
+        "figure": "source",
+        "bleu_tokenizer": "source",
+    }
     causes += [
         f"--{name.replace('_', '-')}: only with --{other}; leave it out"
         for name, other in belongs_to.items()
@@ -113,7 +154,9 @@ def _check_options(params: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class _Translated:
-    """The translations of one model, with its scores, their significance if there are several models, and buckets."""
+    """The translations of one model, with its scores, their significance if there are several
+    models, and buckets.
+    """
 
     run: Path
     beam: int
@@ -124,10 +167,22 @@ class _Translated:
     buckets: list[LengthBucket]
 
     def as_values(self, by_length: bool) -> dict[str, Any]:
-        values = {"model": str(self.run), "beam": self.beam, "engine": self.engine, **_as_values(self.scores)}
+        values = {
+            "model": str(self.run),
+            "beam": self.beam,
+            "engine": self.engine,
+            **_as_values(self.scores),
+        }
         for score in self.tested:
-            values[score.name] |= {"low": score.low, "high": score.high, "p": score.p, "signature": score.signature}
-        return values | ({"by_length": [asdict(bucket) for bucket in self.buckets]} if by_length else {})
+            values[score.name] |= {
+                "low": score.low,
+                "high": score.high,
+                "p": score.p,
+                "signature": score.signature,
+            }
+        return values | (
+            {"by_length": [asdict(bucket) for bucket in self.buckets]} if by_length else {}
+        )
 
 
 def _evaluate_translations(
@@ -137,7 +192,9 @@ def _evaluate_translations(
     load: dict[str, Any],
     search: dict[str, Any],
 ) -> None:
-    """Translate the first of these texts and score it against the others, as the `given` options say."""
+    """Translate the first of these texts and score it against the others, as the `given` options
+    say.
+    """
     from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.data.language_codes import base_language
     from regard.evaluation.length_buckets import by_length
@@ -159,14 +216,21 @@ def _evaluate_translations(
     tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
     wants_buckets = given["by_length"] or figure is not None
     models = [
-        _Translated(run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else [])
+        _Translated(
+            run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else []
+        )
         for run, row, scored, test in zip(runs, translated, results, tested, strict=True)
     ]
     if all(score.name != "TER" for score in results[0]):
-        say(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long")
+        say(
+            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
+            "long"
+        )
     if given["format"] == "json":
         first, *others = (model.as_values(given["by_length"]) for model in models)
-        values = {"model": first.pop("model"), "source": source, **first} | ({"against": others} if others else {})
+        values = {"model": first.pop("model"), "source": source, **first} | (
+            {"against": others} if others else {}
+        )
         typer.echo(json.dumps(values, ensure_ascii=False))
     else:
         for model in models:
@@ -193,31 +257,52 @@ def _translate(
             outputs = [translation.text for translation in translator.translate(sources, **search)]
     except LineError as problem:
         raise problem.in_file(source) from None
-    numbers = sorted({each.message.index + 1 for each in caught if isinstance(each.message, LineWarning)})
+    numbers = sorted(
+        {each.message.index + 1 for each in caught if isinstance(each.message, LineWarning)}
+    )
     if numbers:  # a score says nothing of single lines
         lines = (
             f"{len(numbers):,} of {counted(len(sources), 'line')} "
-            f"{'has' if len(numbers) == 1 else 'have'} a translation with a warning, such as line {numbers[0]:,}"
+            f"{'has' if len(numbers) == 1 else 'have'} a translation with a warning, such as line "
+            f"{numbers[0]:,}"
         )
         warn(f"{source}: {lines}; regard translate prints all")
     warn(*(str(each.message) for each in caught if not isinstance(each.message, LineWarning)))
-    return search.get("beam", translator.settings.search.beam), translator.engine.describe(), outputs
+    return (
+        search.get("beam", translator.settings.search.beam),
+        translator.engine.describe(),
+        outputs,
+    )
 
 
 def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -> None:
-    """Print the scores of a model; of one of several with its path, intervals and p-values against the first."""
+    """Print the scores of a model; of one of several with its path, intervals and p-values against
+    the first.
+    """
     if not is_one_of_several:
         _print_scores(model.scores, model.beam, 5)
     else:
         typer.echo(f"{model.run}")
         for score in model.tested:
-            p = "          " if score.p is None else "equal     " if score.equal else f"p = {score.p:.4f}"
+            p = (
+                "          "
+                if score.p is None
+                else "equal     "
+                if score.equal
+                else f"p = {score.p:.4f}"
+            )
             interval = f"{score.low:6.2f} to {score.high:6.2f}"
-            typer.echo(f"{score.name:5} {score.value:6.2f}   {interval}   {p}   {score.signature}|beam:{model.beam}")
+            typer.echo(
+                f"{score.name:5} {score.value:6.2f}   {interval}   {p}   "
+                f"{score.signature}|beam:{model.beam}"
+            )
     for bucket in model.buckets if by_length else []:
         words = f"{bucket.first}–{bucket.last} words"
         interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
-        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {counted(bucket.sentences, 'sentence')}")
+        typer.echo(
+            f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   "
+            f"{counted(bucket.sentences, 'sentence')}"
+        )
 
 
 def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
@@ -240,28 +325,41 @@ def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are.
+    """Read files that correspond line by line; references are normalised to Unicode NFC, as the
+    outputs are.
 
-    Raises DataError if they do not have the same number of lines, UsageError for files that are not lines of text.
+    Raises DataError if they do not have the same number of lines, UsageError for files that are not
+    lines of text.
     """
     from regard.data.file_kinds import holds_tabs, input_kind
     from regard.data.text import nfc, read_parallel
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
     others = {path: kind for path, kind in kinds.items() if kind != "text"}
-    UsageError.raise_all(f"{path}: is {kind}, and lines of text are compared" for path, kind in others.items())
+    UsageError.raise_all(
+        f"{path}: is {kind}, and lines of text are compared" for path, kind in others.items()
+    )
     sources, *references = read_parallel([source, *reference])
     if holds_tabs(Path(source)):
         warn(f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs")
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):
-            verb = "it is compared as if it was" if changed == 1 else "they are compared as if they were"
-            say(f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC; {verb}")
+            verb = (
+                "it is compared as if it was"
+                if changed == 1
+                else "they are compared as if they were"
+            )
+            say(
+                f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC; "
+                f"{verb}"
+            )
     return sources, composed
 
 
-def _evaluate_captions(given: dict[str, Any], runs: list[Path], load: dict[str, Any], search: dict[str, Any]) -> None:
+def _evaluate_captions(
+    given: dict[str, Any], runs: list[Path], load: dict[str, Any], search: dict[str, Any]
+) -> None:
     """Score the captions of the first run, and compare them with those of the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import caption_scores, cider_scores, tokenizer_for
@@ -273,8 +371,9 @@ def _evaluate_captions(given: dict[str, Any], runs: list[Path], load: dict[str, 
     for (path, _), tokenizer in zip(captioners, tokenizers, strict=True):
         if tokenizer is not tokenizers[0]:
             raise UsageError(
-                f"--against: captions of {runs[0]} are compared by {tokenizers[0].__name__} and those of {path} by "
-                f"{tokenizer.__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
+                f"--against: captions of {runs[0]} are compared by {tokenizers[0].__name__} and "
+                f"those of {path} by {tokenizer.__name__}, as their vocabularies are "
+                "(tokenizer.kind); evaluate each alone"
             )
     ciders, rows = [], list[dict[str, Any]]()
     for path, captioner in captioners:
@@ -282,7 +381,14 @@ def _evaluate_captions(given: dict[str, Any], runs: list[Path], load: dict[str, 
         results = caption_scores(outputs, references, tokenizers[0])
         ciders.append(cider_scores(outputs, references, tokenizers[0]))
         beam = search.get("beam", captioner.settings.search.beam)
-        rows.append({"model": str(path), "beam": beam, "engine": captioner.engine.describe(), **_as_values(results)})
+        rows.append(
+            {
+                "model": str(path),
+                "beam": beam,
+                "engine": captioner.engine.describe(),
+                **_as_values(results),
+            }
+        )
         if not as_json:
             if len(runs) > 1:
                 typer.echo(f"{path}")
@@ -295,7 +401,9 @@ def _evaluate_captions(given: dict[str, Any], runs: list[Path], load: dict[str, 
             typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
     if as_json:
         values = {"images": str(given["images"]), "captions": str(given["captions"]), **rows[0]}
-        typer.echo(json.dumps(values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False))
+        typer.echo(
+            json.dumps(values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False)
+        )
 
 
 def _caption_test_set(
@@ -305,9 +413,13 @@ def _caption_test_set(
     from regard.data.prepare_captions import read_caption_corpus
 
     folder = given["images"]
-    corpus = read_caption_corpus(given["captions"], folder, captioner.image_size, given["skip_bad"], say)
+    corpus = read_caption_corpus(
+        given["captions"], folder, captioner.image_size, given["skip_bad"], say
+    )
     say(f"captioning {len(corpus):,} image{'s' * (len(corpus) != 1)} in {folder}")
-    return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
+    return [
+        caption.text for caption in captioner.caption(corpus.images, **search)
+    ], corpus.caption_set.references
 
 
 def _draw(models: list[_Translated], figure: Path) -> None:
@@ -317,6 +429,10 @@ def _draw(models: list[_Translated], figure: Path) -> None:
     series = []
     for model in models:
         points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in model.buckets)
-        series.append(Series(model.run.name, points, tuple((bucket.low, bucket.high) for bucket in model.buckets)))
+        series.append(
+            Series(
+                model.run.name, points, tuple((bucket.low, bucket.high) for bucket in model.buckets)
+            )
+        )
     save(Chart("chrF by source length", (Panel("chrF", "source words", tuple(series)),)), figure)
     say(f"wrote {figure}")

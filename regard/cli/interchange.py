@@ -1,4 +1,6 @@
-"""regard export and regard import: convert models to a runtime file, CTranslate2 and Hugging Face, and from Marian."""
+"""regard export and regard import: convert models to a runtime file, CTranslate2 and Hugging Face,
+and from Marian.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,23 @@ from regard.common.errors import UsageError
 if TYPE_CHECKING:
     from regard.data.languages import Languages
 
-Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+Precision = Literal[
+    "float32",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+]
 Toolkit = Literal["runtime", "page", "ctranslate2", "huggingface"]
 LanguageCodes = Annotated[
     str | None,
-    typer.Option(help="For a runtime file or a page: of source and target, such as ko,en, instead of the model's."),
+    typer.Option(
+        help="For a runtime file or a page: of source and target, such as ko,en, instead of the "
+        "model's."
+    ),
 ]
 RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
@@ -30,26 +44,31 @@ def export(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN2] [OUT]",
-            help="File or folder to write, in RUN/exports if left out; for a page, the other direction before it.",
+            help="File or folder to write, in RUN/exports if left out; for a page, the other "
+            "direction before it.",
         ),
     ] = None,
     to: Annotated[
         Toolkit,
         typer.Option(
-            help="runtime: one file that translates without PyTorch; page: one HTML file that translates in a browser; "
-            "or another toolkit's folder."
+            help="runtime: one file that translates without PyTorch; page: one HTML file that "
+            "translates in a browser; or another toolkit's folder."
         ),
     ] = "runtime",
     precision: Annotated[
         Precision | None,
-        typer.Option(help="Precision of the weights; int8 for a runtime file, else float32, if left out."),
+        typer.Option(
+            help="Precision of the weights; int8 for a runtime file, else float32, if left out."
+        ),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Sentences to compare both models on; the sample's if left out.")
+        Path | None,
+        typer.Option(help="Sentences to compare both models on; the sample's if left out."),
     ] = None,
     languages: LanguageCodes = None,
 ) -> None:
-    """Convert a model to a runtime file, a page or another toolkit's, checked on real sentences: both translate alike.
+    """Convert a model to a runtime file, a page or another toolkit's, checked on real sentences:
+    both translate alike.
 
     regard export runs/first --to runtime translator.regard
     """
@@ -84,19 +103,26 @@ def _check_precision(to: Toolkit, precision: str) -> None:
     if to == "page" and precision != "int8":
         raise UsageError(f"--precision {precision}: a page has int8 weights; leave it out")
     if to == "huggingface" and precision != "float32":
-        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
+        raise UsageError(
+            f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out"
+        )
     if to == "runtime" and precision not in RUNTIME_PRECISIONS:
         raise UsageError(
-            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
+            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime "
+            "file, got another"
         )
 
 
 def _languages(text: str | None, to: Toolkit) -> Languages | None:
-    """Parse language codes. Raises UsageError if there are not two, or if what is exported cannot have them."""
+    """Parse language codes. Raises UsageError if there are not two, or if what is exported cannot
+    have them.
+    """
     from regard.data.languages import describe_codes, parse_languages
 
     if text is not None and to not in ("runtime", "page"):
-        raise UsageError(f"--languages {text}: only a runtime file and a page hold languages; leave it out")
+        raise UsageError(
+            f"--languages {text}: only a runtime file and a page hold languages; leave it out"
+        )
     if text is None:
         return None
     languages = parse_languages(text, "--languages")
@@ -105,11 +131,19 @@ def _languages(text: str | None, to: Toolkit) -> Languages | None:
 
 
 def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:
-    """Divide the arguments after the first model: for a page, folders of models come before the file to write."""
-    second = [path for path in paths[:1] if to == "page" and (len(paths) > 1 or (path / "config.json").is_file())]
+    """Divide the arguments after the first model: for a page, folders of models come before the
+    file to write.
+    """
+    second = [
+        path
+        for path in paths[:1]
+        if to == "page" and (len(paths) > 1 or (path / "config.json").is_file())
+    ]
     if len(paths) - len(second) > 1:
         wanted = "RUN [RUN2] [OUT]" if to == "page" else "RUN [OUT]"
-        raise UsageError(f"wanted {wanted}, got {len(paths)} paths after RUN: {', '.join(map(str, paths))}")
+        raise UsageError(
+            f"wanted {wanted}, got {len(paths)} paths after RUN: {', '.join(map(str, paths))}"
+        )
     return second, next(iter(paths[len(second) :]), None)
 
 
@@ -133,4 +167,7 @@ def import_(
         why = "no checksums came with these files, so damage in them cannot be seen"
         warn(f"{folder}: {why}; compare with the publisher's SHA-256:{sums}")
     tokens = f"{len(imported.tokenizer.source):,} tokens"
-    say(f"a Marian model with {count_parameters(imported.model):,} parameters and {tokens}", f"wrote {run}")
+    say(
+        f"a Marian model with {count_parameters(imported.model):,} parameters and {tokens}",
+        f"wrote {run}",
+    )

@@ -1,4 +1,6 @@
-"""regard lab: experiments that try what the notes claim, each with a verdict and the numbers behind it."""
+"""regard lab: experiments that try what the notes claim, each with a verdict and the numbers behind
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,32 @@ if TYPE_CHECKING:
 @app.command()
 def lab(
     name: Annotated[str, typer.Argument(help="An experiment; without one, the list of all.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Some 10 minutes, three seeds.")] = False,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")] = 1,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, help="Models trained at once, a thread each; one per core, at most four."),
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Models trained at once, a thread each; one per core, at most four.",
+        ),
     ] = None,
 ) -> None:
-    """Try a claim of the notes: train small models or probe tensors, and print tables and a verdict.
+    """Try a claim of the notes: train small models or probe tensors, and print tables and a
+    verdict.
 
-    `regard lab` lists the experiments, `regard lab attention` tries one, and `--full` does it with three seeds.
+    `regard lab` lists the experiments, `regard lab attention` tries one, and `--full` does it with
+    three seeds.
 
-    The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the models. The same command
-    continues after a stop.
+    The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the
+    models. The same command continues after a stop.
     """
     from regard.learn.lab import run_experiment
 
@@ -46,7 +58,9 @@ def lab(
         typer.echo("\n".join(_list(language)))
         return
     try:
-        findings = run_experiment(name, out, full=full, language=language, seed=seed, workers=threads, say=say)
+        findings = run_experiment(
+            name, out, full=full, language=language, seed=seed, workers=threads, say=say
+        )
     except (KeyboardInterrupt, SystemExit):
         say("to continue: the same command")
         raise
@@ -56,14 +70,18 @@ def lab(
 
 
 def _list(language: Language) -> Iterator[str]:
-    """Yield a line for each experiment, with its claim and the notes that make it, and how to run one."""
+    """Yield a line for each experiment, with its claim and the notes that make it, and how to run
+    one.
+    """
     from regard.learn.lab import EXPERIMENTS
 
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
-        yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
+        claim = experiment.claim.by(language)
+        yield f"{experiment.name.ljust(width)}  {claim} ({experiment.source})"
     how = Text(
-        "1 to 3 minutes on two cores at rest; --full 3 to 10", "쉬고 있는 코어 두 개로 1~3분, --full은 3~10분 걸립니다"
+        "1 to 3 minutes on two cores at rest; --full 3 to 10",
+        "쉬고 있는 코어 두 개로 1~3분, --full은 3~10분 걸립니다",
     )
     yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 
@@ -77,8 +95,13 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
         rows = [table.columns, *table.rows]
         yield from _columns([[words_by(cell, language) for cell in row] for row in rows])
         yield ""
-    verdict, change = findings.verdict, Text("What would change this", "판단이 달라질 조건").by(language)
-    yield f"{OUTCOMES[verdict.outcome].by(language)}. {verdict.text.by(language) if verdict.text else ''}".rstrip()
+    verdict, change = (
+        findings.verdict,
+        Text("What would change this", "판단이 달라질 조건").by(language),
+    )
+    outcome = OUTCOMES[verdict.outcome].by(language)
+    text = verdict.text.by(language) if verdict.text else ""
+    yield f"{outcome}. {text}".rstrip()
     for part in verdict.parts:
         outcome = OUTCOMES[f"part_{part.outcome}"].by(language).upper()
         yield f"- {part.claim.by(language)} {outcome}. {part.reason.by(language)}"
@@ -91,7 +114,9 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
-            cell + " " * (width - text_width(cell)) if number == 0 else " " * (width - text_width(cell)) + cell
+            cell + " " * (width - text_width(cell))
+            if number == 0
+            else " " * (width - text_width(cell)) + cell
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()

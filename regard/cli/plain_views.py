@@ -1,4 +1,6 @@
-"""Figures that need no trained model: positional encoding and learning-rate schedules of given sizes."""
+"""Figures that need no trained model: positional encoding and learning-rate schedules of given
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ class Sizes:
     position: int | None = None
 
 
-USED = {"positions": {"--size", "--position"}, "schedule": {"--size", "--warmup", "--schedule", "--peak", "--updates"}}
+USED = {
+    "positions": {"--size", "--position"},
+    "schedule": {"--size", "--warmup", "--schedule", "--peak", "--updates"},
+}
 """Options that a view without a run takes."""
 
 
@@ -55,7 +60,9 @@ def draw_sinusoids(size: int) -> Figure:
 
 
 def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
-    """Return the figure of one size, and the lines that print the vector of a position, if one was asked for."""
+    """Return the figure of one size, and the lines that print the vector of a position, if one was
+    asked for.
+    """
     if len(sizes.size) > 1:
         raise UsageError(f"--size: the figure of positions is of one size, got {len(sizes.size)}")
     size = sizes.size[0] if sizes.size else SIZE
@@ -64,22 +71,30 @@ def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
         vector = sinusoid_rows(size, sizes.position + 1)[-1]
         lines = [f"position {sizes.position}, {size} dimensions"]
         for d, value in enumerate(vector):
-            wave = f"{'sin' if d % 2 == 0 else 'cos'}({sizes.position} / 10000^({d - d % 2}/{size}))"
+            wave = (
+                f"{'sin' if d % 2 == 0 else 'cos'}({sizes.position} / 10000^({d - d % 2}/{size}))"
+            )
             lines.append(f"{d:>4}  {wave:<28} {f'{value:+.4f}'.replace('-', '−')}")
     return draw_sinusoids(size), lines
 
 
 def draw_schedules(sizes: Sizes) -> Chart:
-    """Return the learning rates of given schedules in one figure; without any, the three that are well known.
+    """Return the learning rates of given schedules in one figure; without any, the three that are
+    well known.
 
-    `size` and `warmup` are paired; one value stands for all. Raises UsageError if their numbers differ.
+    `size` and `warmup` are paired; one value stands for all. Raises UsageError if their numbers
+    differ.
     """
     from regard.training.schedule import NOAM_WARMUP, ScheduleSettings
     from regard.visualisation import Chart, Panel
     from regard.visualisation.language import words
 
     kind = sizes.schedule or "noam"
-    pairs = _pairs(sizes, NOAM_WARMUP) if sizes.size or sizes.warmup or sizes.schedule else list(PUBLISHED)
+    pairs = (
+        _pairs(sizes, NOAM_WARMUP)
+        if sizes.size or sizes.warmup or sizes.schedule
+        else list(PUBLISHED)
+    )
     peak = {} if sizes.peak is None else {"peak": sizes.peak}
     last = sizes.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
     lines = []
@@ -88,7 +103,9 @@ def draw_schedules(sizes: Sizes) -> Chart:
         name = words("size {size}, ", size=size) if kind == "noam" else ""
         name += words("warm-up {updates}", updates=f"{schedule.warmup:,}")
         lines.append(schedule_line(name, schedule, size, last))
-    caption = words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)") if kind == "noam" else ""
+    caption = (
+        words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)") if kind == "noam" else ""
+    )
     panel = Panel(words("learning rate"), words("updates"), tuple(lines))
     return Chart(words("Learning rate, {kind}", kind=kind.replace("_", " ")), (panel,), caption)
 
@@ -99,7 +116,8 @@ def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
     count = max(len(given), len(warmups))
     if not {len(given), len(warmups)} <= {1, count}:
         raise UsageError(
-            f"--size and --warmup: got {len(given)} and {len(warmups)}; give as many of both, or one of either"
+            f"--size and --warmup: got {len(given)} and {len(warmups)}; give as many of both, or "
+            "one of either"
         )
     return list(zip(given * (count // len(given)), warmups * (count // len(warmups)), strict=True))
 
@@ -109,5 +127,9 @@ def schedule_line(name: str, schedule: ScheduleSettings, size: int, last: int) -
     from regard.training.schedule import learning_rate
     from regard.visualisation import Series
 
-    updates = sorted({max(1, round(last * n / 400)) for n in range(401)} | {max(1, min(last, schedule.warmup))})
-    return Series(name, tuple((float(update), learning_rate(schedule, update, size)) for update in updates))
+    updates = sorted(
+        {max(1, round(last * n / 400)) for n in range(401)} | {max(1, min(last, schedule.warmup))}
+    )
+    return Series(
+        name, tuple((float(update), learning_rate(schedule, update, size)) for update in updates)
+    )

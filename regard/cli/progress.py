@@ -1,4 +1,6 @@
-"""Progress of long work, with speed and time left: a live line on a terminal, plain lines elsewhere."""
+"""Progress of long work, with speed and time left: a live line on a terminal, plain lines
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _LINES = {
     "resume": "resuming from update {update}",
     "damaged": "{problem}: resuming from the previous checkpoint",
     "restored": "{problem}",
-    "halved": "out of memory at update {update}: each batch is split into {parts} parts from now on",
+    "halved": "out of memory at update {update}: each batch is split into {parts} parts from now "
+    "on",
     "stopping": "stopping after this update or validation; a second signal stops at once",
     "end": "training ended after {update} updates and {duration}: {reason}",
 }
@@ -25,7 +28,9 @@ _LINES = {
 
 
 class _LiveLine:
-    """A line of a terminal that is written again and again, and removed when the `with` block ends."""
+    """A line of a terminal that is written again and again, and removed when the `with` block
+    ends.
+    """
 
     def __init__(self, hidden: bool = False) -> None:
         self._is_live = sys.stderr.isatty() and not is_quiet() and not hidden
@@ -44,9 +49,11 @@ class _LiveLine:
 
 
 class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
-    """Prints the events of a training run; on a terminal also its progress, elsewhere only the first time.
+    """Prints the events of a training run; on a terminal also its progress, elsewhere only the
+    first time.
 
-    Where training writes to a file, a line for each "train" event is enough, but the first should not come late.
+    Where training writes to a file, a line for each "train" event is enough, but the first should
+    not come late.
     """
 
     _has_shown = False
@@ -58,9 +65,17 @@ class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
     def __call__(self, event: str, values: dict[str, Any]) -> None:
         duration = format_duration(values.get("seconds", 0.0))
         lines = {"train": self._train, "progress": self._progress, "valid": self._valid}
-        line = lines[event](values) if event in lines else _LINES[event].format(duration=duration, **values)
+        line = (
+            lines[event](values)
+            if event in lines
+            else _LINES[event].format(duration=duration, **values)
+        )
         is_progress = event in ("train", "progress")
-        if not line or (is_progress and self._show(line)) or (event == "progress" and self._has_shown):
+        if (
+            not line
+            or (is_progress and self._show(line))
+            or (event == "progress" and self._has_shown)
+        ):
             return
         self._has_shown = self._has_shown or is_progress
         self._clear()
@@ -81,11 +96,15 @@ class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
         star = "  ← best so far" if v["best"] else ""
         scores = f"loss {v['loss']:.3f} · chrF {v['chrf']:.1f} · BLEU {v['bleu']:.1f}"
         scores += f" · CIDEr-D {v['cider']:.1f}" if "cider" in v else ""
-        return f"validation at update {v['update']} after {format_duration(v['seconds'])}: {scores}{star}"
+        return (
+            f"validation at update {v['update']} after {format_duration(v['seconds'])}: "
+            f"{scores}{star}"
+        )
 
 
 class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
-    """Prints how many lines of a file are translated, of `total` if known, `before` of them in an earlier run.
+    """Prints how many lines of a file are translated, of `total` if known, `before` of them in an
+    earlier run.
 
     `hidden`: only warnings are printed, since the results are written to the same terminal.
     """
@@ -118,7 +137,11 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
     def _line(self) -> str:
         speed = self._speed()
         total = f"/{self._total:,}" if self._total else ""
-        left = f" · {format_duration((self._total - self._lines) / speed)} left" if self._total and speed else ""
+        left = (
+            f" · {format_duration((self._total - self._lines) / speed)} left"
+            if self._total and speed
+            else ""
+        )
         return f"line {self._lines:,}{total} · {speed:,.0f} sentences/s{left}"
 
     def _speed(self) -> float:

@@ -21,14 +21,19 @@ SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
     """Return one of RUN_VIEWS; a learning curve may be of several runs.
 
-    Raises ModelFolderError if a run folder lacks the file it is drawn from, UsageError for more runs than a view shows.
+    Raises ModelFolderError if a run folder lacks the file it is drawn from, UsageError for more
+    runs than a view shows.
     """
     from regard.visualisation.colours import SERIES
 
     if len(runs) > 1 and view != "curve":
-        raise UsageError(f"--with: only with --view curve; a picture of --view {view} is of one run")
+        raise UsageError(
+            f"--with: only with --view curve; a picture of --view {view} is of one run"
+        )
     if len(runs) > SERIES:
-        raise UsageError(f"--with: a figure has colours for {SERIES} runs, got {len(runs)}; leave some out")
+        raise UsageError(
+            f"--with: a figure has colours for {SERIES} runs, got {len(runs)}; leave some out"
+        )
     if view == "positions":
         return _positions(runs[0])
     if view == "schedule":
@@ -37,23 +42,38 @@ def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
 
 
 def _learning_curve(run: Path) -> Chart:
-    """Training and validation loss above, then validation scores, then attention entropy, against updates."""
+    """Training and validation loss above, then validation scores, then attention entropy, against
+    updates.
+    """
     from regard.visualisation import Chart, Panel
 
     train, valid = _events(run)
-    losses = (("training", train, "cross_entropy"), ("validation", valid, "loss"), ("guided", train, "guided"))
+    losses = (
+        ("training", train, "cross_entropy"),
+        ("validation", valid, "loss"),
+        ("guided", train, "guided"),
+    )
     scores = tuple((title, valid, key) for title, key in SCORES.items())
     entropy = (("cross-attention", valid, "entropy"),)
     panels = [
         Panel(
             words(title),
             words("updates"),
-            tuple(line for name, events, key in sources for line in _series(words(name), events, key)),
+            tuple(
+                line for name, events, key in sources for line in _series(words(name), events, key)
+            ),
         )
         for title, sources in ((LOSS, losses), ("validation score", scores), (ENTROPY, entropy))
     ]
-    caption = words("Training loss is measured with dropout, validation loss without it: it may be the lower one.")
-    return Chart(words("Learning curve of {run}", run=run.name), tuple(each for each in panels if each.series), caption)
+    caption = words(
+        "Training loss is measured with dropout, validation loss without it: it may be the lower "
+        "one."
+    )
+    return Chart(
+        words("Learning curve of {run}", run=run.name),
+        tuple(each for each in panels if each.series),
+        caption,
+    )
 
 
 def _learning_curves(runs: Sequence[Path]) -> Chart:
@@ -64,30 +84,41 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
     names = [run.resolve().name for run in runs]
     if len({*names}) < len(names):  # two are the same: with the folders above
         names = ["/".join(run.resolve().parts[-2:]) for run in runs]
-    values = [("training loss in nats per token", 0, "cross_entropy"), ("validation loss in nats per token", 1, "loss")]
+    values = [
+        ("training loss in nats per token", 0, "cross_entropy"),
+        ("validation loss in nats per token", 1, "loss"),
+    ]
     values += [(f"validation {title}", 1, key) for title, key in SCORES.items()]
     panels = [
         Panel(
             words(title),
             words("updates"),
             tuple(
-                line for name, events in zip(names, journals, strict=True) for line in _series(name, events[of], key)
+                line
+                for name, events in zip(names, journals, strict=True)
+                for line in _series(name, events[of], key)
             ),
         )
         for title, of, key in (*values, (ENTROPY, 1, "entropy"))
     ]
-    return Chart(words("Learning curves"), tuple(panel for panel in panels if panel.series), columns=2)
+    return Chart(
+        words("Learning curves"), tuple(panel for panel in panels if panel.series), columns=2
+    )
 
 
 def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Read the training and validation events of a run; these with the mean entropy of cross-attention."""
+    """Read the training and validation events of a run; these with the mean entropy of
+    cross-attention.
+    """
     from regard.common.reading import check_links
     from regard.training.journal import cross_attention_entropy, read
 
     path = run / "journal.jsonl"
     check_links(run, path.name)
     if not path.is_file():
-        raise ModelFolderError(f"{path}: missing, so there is no learning curve; give a folder of `regard train`")
+        raise ModelFolderError(
+            f"{path}: missing, so there is no learning curve; give a folder of `regard train`"
+        )
     events = read(path)
     train = [event for event in events if event.get("event") == "train"]
     valid = [event for event in events if event.get("event") == "valid"]
@@ -114,14 +145,18 @@ def _schedule(run: Path) -> Chart:
     path = run / "train.toml"
     check_links(run, path.name)
     if not path.is_file():
-        raise ModelFolderError(f"{path}: missing, so the schedule is unknown; give a folder of `regard train`")
+        raise ModelFolderError(
+            f"{path}: missing, so the schedule is unknown; give a folder of `regard train`"
+        )
     recipe = Recipe.parse(read_toml(path), str(path))
     schedule, size = recipe.schedule, load_folder(run).model.decoder.output.weight.shape[1]
     last = recipe.training.updates or 10 * schedule.warmup
     kind, updates = schedule.kind.replace("_", " "), f"{schedule.warmup:,}"
     caption = words("{kind}, warm-up of {updates} updates", kind=kind, updates=updates)
     panel = Panel(
-        words("learning rate"), words("updates"), (schedule_line(words("learning rate"), schedule, size, last),)
+        words("learning rate"),
+        words("updates"),
+        (schedule_line(words("learning rate"), schedule, size, last),),
     )
     return Chart(words("Learning rate"), (panel,), caption)
 
@@ -133,12 +168,24 @@ def _positions(run: Path) -> Figure:
     from regard.visualisation.positions import layout_learned_positions
 
     loaded = load_folder(run)
-    modules = [(side, part) for side in ("encoder", "decoder") for part in getattr(loaded.model, side).modules()]
+    modules = [
+        (side, part)
+        for side in ("encoder", "decoder")
+        for part in getattr(loaded.model, side).modules()
+    ]
     for _, module in modules:
         if isinstance(module, SinusoidalPositions):
             return draw_sinusoids(module.size)
     rows = min(MAX_POSITIONS, loaded.settings.search.longest_source or MAX_POSITIONS)
-    embeddings = [(side, m.weight.detach()[:rows].numpy()) for side, m in modules if isinstance(m, LearnedPositions)]
+    embeddings = [
+        (side, m.weight.detach()[:rows].numpy())
+        for side, m in modules
+        if isinstance(m, LearnedPositions)
+    ]
     if not embeddings:
-        raise UsageError("this model has no positional encoding: its layers know the order of tokens without one")
-    return layout_learned_positions(embeddings, words("Learned position embeddings of {run}", run=run.name))
+        raise UsageError(
+            "this model has no positional encoding: its layers know the order of tokens without one"
+        )
+    return layout_learned_positions(
+        embeddings, words("Learned position embeddings of {run}", run=run.name)
+    )

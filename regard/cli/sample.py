@@ -12,13 +12,19 @@ from regard.cli.app import app, say
 
 @app.command(sets=("threads",))
 def sample(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")],
-    images: Annotated[bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")] = False,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")
+    ],
+    images: Annotated[
+        bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")
+    ] = False,
 ) -> None:
-    """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page on each of them.
+    """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page
+    on each of them.
 
-    The files are train.ko, train.en, train.align, valid.ko … length.align, and SAMPLE.md. With --images: images,
-    captions in English and Korean, and the regions of the named objects. Existing files are not overwritten.
+    The files are train.ko, train.en, train.align, valid.ko … length.align, and SAMPLE.md. With
+    --images: images, captions in English and Korean, and the regions of the named objects. Existing
+    files are not overwritten.
     """
     from regard.learn.samples.writing import PAGE, write_sample
 

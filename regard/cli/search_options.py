@@ -1,4 +1,6 @@
-"""Search options of the commands (`--beam`, `--top-p` …), generated from the fields of `SearchSettings`."""
+"""Search options of the commands (`--beam`, `--top-p` …), generated from the fields of
+`SearchSettings`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _ELSEWHERE = (  # of every command; facts of the data
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:
-    """Return a kind of command that takes settings of the search as options: `only` these, or all but those `without`.
+    """Return a kind of command that takes settings of the search as options: `only` these, or all
+    but those `without`.
 
     Its function reads what was given with `search_options`.
     """
@@ -36,12 +39,16 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperComma
 
 def search_options(context: typer.Context, seed: int | None = None) -> dict[str, Any]:
     """Return the search settings that the command line gives, by name; `--seed` is one of them."""
-    return {name: value for name, value in {**context.meta[_KEY], "seed": seed}.items() if value is not None}
+    return {
+        name: value
+        for name, value in {**context.meta[_KEY], "seed": seed}.items()
+        if value is not None
+    }
 
 
 class _SearchCommand(TyperCommand):
-    """A command with search options; they are made when it is called or explained, since the settings import PyTorch,
-    for which `regard --help` need not wait.
+    """A command with search options; they are made when it is called or explained, since the
+    settings import PyTorch, for which `regard --help` need not wait.
     """
 
     context_class = typer.Context  # as the functions of the commands declare it
@@ -57,9 +64,13 @@ class _SearchCommand(TyperCommand):
         return _options({name: fields[name] for name in names})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; without any option but the command's own those of the search are not made."""
+        """Parse arguments; without any option but the command's own those of the search are not
+        made.
+        """
         own = {option for param in super().get_params(ctx) for option in param.opts}
-        ctx.meta[_OWN_ONLY] = all(arg.partition("=")[0] in own for arg in args if arg[:1] == "-" and arg != "-")
+        ctx.meta[_OWN_ONLY] = all(
+            arg.partition("=")[0] in own for arg in args if arg[:1] == "-" and arg != "-"
+        )
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -67,7 +78,9 @@ class _SearchCommand(TyperCommand):
         return [*super().get_params(ctx), *([] if ctx.meta.get(_OWN_ONLY) else self.search_params)]
 
     def invoke(self, ctx: Any) -> Any:
-        """Call the function of the command without the search options, which wait in the context."""
+        """Call the function of the command without the search options, which wait in the
+        context.
+        """
         options = [] if ctx.meta.get(_OWN_ONLY) else self.search_params
         ctx.meta[_KEY] = {option.name: ctx.params.pop(option.name) for option in options}
         return super().invoke(ctx)
@@ -86,7 +99,9 @@ class _SearchCommand(TyperCommand):
 
 
 def _options(fields: dict[str, FieldInfo]) -> list[Any]:
-    """Make an option of each field: typer reads them from the signature of a function that takes them all."""
+    """Make an option of each field: typer reads them from the signature of a function that takes
+    them all.
+    """
     annotations = {name: _annotation(name, field) for name, field in fields.items()}
 
     def takes_all(**_: Any) -> None: ...
@@ -94,7 +109,10 @@ def _options(fields: dict[str, FieldInfo]) -> list[Any]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     takes_all.__annotations__ = annotations
     vars(takes_all)["__signature__"] = inspect.Signature(
-        [inspect.Parameter(name, keyword, default=None, annotation=each) for name, each in annotations.items()]
+        [
+            inspect.Parameter(name, keyword, default=None, annotation=each)
+            for name, each in annotations.items()
+        ]
     )
     parser = typer.Typer(add_completion=False, rich_markup_mode=None)
     parser.command()(takes_all)
@@ -102,13 +120,28 @@ def _options(fields: dict[str, FieldInfo]) -> list[Any]:
 
 
 def _annotation(name: str, field: FieldInfo) -> Any:
-    """Return the type of an option, None if it is not given, with the bounds and the description of the field."""
-    kinds = (field.annotation,) if get_origin(field.annotation) is Literal else get_args(field.annotation)
+    """Return the type of an option, None if it is not given, with the bounds and the description of
+    the field.
+    """
+    kinds = (
+        (field.annotation,)
+        if get_origin(field.annotation) is Literal
+        else get_args(field.annotation)
+    )
     kind: Any = next((kind for kind in kinds if kind is not type(None)), field.annotation)
-    bounds = {bound: getattr(rule, bound) for rule in field.metadata for bound in ("ge", "le") if hasattr(rule, bound)}
+    bounds = {
+        bound: getattr(rule, bound)
+        for rule in field.metadata
+        for bound in ("ge", "le")
+        if hasattr(rule, bound)
+    }
     text = field.description or ""
     text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text  # α stays small
     option = typer.Option(
-        f"--{name.replace('_', '-')}", min=bounds.get("ge"), max=bounds.get("le"), help=f"{text}.", show_default=False
+        f"--{name.replace('_', '-')}",
+        min=bounds.get("ge"),
+        max=bounds.get("le"),
+        help=f"{text}.",
+        show_default=False,
     )
     return Annotated[kind | None, option]

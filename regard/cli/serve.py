@@ -26,79 +26,134 @@ EXTRA = ("fastapi", "uvicorn", "prometheus_client", "python_multipart", "msgspec
 PACKAGES = (*EXTRA, "multipart", "starlette", "h11")
 
 ModelLanguages = Annotated[
-    list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")
+    list[str] | None,
+    typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
 ]
 FolderPrecision = Annotated[
     Literal["float32", "bfloat16", "int8"],
     typer.Option(help="Precision of the weights of folders; a runtime file has its own."),
 ]
-CorsOrigins = Annotated[list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")]
+CorsOrigins = Annotated[
+    list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
+]
 HostNames = Annotated[
-    list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
+    list[str] | None,
+    typer.Option(help="Host name by which the server may be called; may be repeated; '*': any."),
 ]
 TrustedProxies = Annotated[
     list[str] | None,
-    typer.Option(help="Address or network of a proxy whose X-Forwarded-For is believed; may be repeated."),
+    typer.Option(
+        help="Address or network of a proxy whose X-Forwarded-For is believed; may be repeated."
+    ),
 ]
 ClusterAddress = Annotated[
-    str | None, typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine.")
+    str | None,
+    typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine."),
 ]
-LeastReplicas = Annotated[int, typer.Option(min=1, max=1024, help="With --cluster: replicas of the server, at least.")]
+LeastReplicas = Annotated[
+    int, typer.Option(min=1, max=1024, help="With --cluster: replicas of the server, at least.")
+]
 MaxMemory = Annotated[
     str | None,
-    typer.Option(help="Memory of a process, such as 2GB or 500MiB, above which another takes its place; Linux alone."),
+    typer.Option(
+        help="Memory of a process, such as 2GB or 500MiB, above which another takes its place; "
+        "Linux alone."
+    ),
 ]
 MostReplicas = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them.")
+    int | None,
+    typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them."),
 ]
 
 
 @app.command()
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Runtime files, model folders or run folders.")],
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
+    models: Annotated[
+        list[Path], typer.Argument(help="Runtime files, model folders or run folders.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
     languages: ModelLanguages = None,
     precision: FolderPrecision = "int8",
     threads: options.Threads = None,
     max_memory: MaxMemory = None,
     deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
-    queue: Annotated[int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")] = 4096,
-    char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
-    answer_limit: Annotated[int, typer.Option(help="Most bytes of attention and the like in an answer.")] = 32_000_000,
+    queue: Annotated[
+        int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")
+    ] = 4096,
+    char_limit: Annotated[
+        int, typer.Option(min=0, help="Most characters of a request; 0: any.")
+    ] = 100_000,
+    answer_limit: Annotated[
+        int, typer.Option(help="Most bytes of attention and the like in an answer.")
+    ] = 32_000_000,
     keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
-    require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
-    requests_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
-    characters_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
+    require_key: Annotated[
+        bool, typer.Option("--require-key", help="Refuse requests without a key.")
+    ] = False,
+    requests_per_minute: Annotated[
+        int, typer.Option(min=0, help="Limit for each key or address; 0: none.")
+    ] = 0,
+    characters_per_minute: Annotated[
+        int, typer.Option(min=0, help="Limit for each key or address; 0: none.")
+    ] = 0,
     keep: options.Keep = None,
     cors: CorsOrigins = None,
     allow_host: HostNames = None,
     trusted_proxy: TrustedProxies = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")] = True,
-    metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
-    reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
-    log_texts: Annotated[bool, typer.Option("--log-texts", help="Write texts to the log, too.")] = False,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")
+    ] = True,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")
+    ] = False,
+    reload_seconds: Annotated[
+        float, typer.Option(min=0, help="Look for changed models so often; 0: never.")
+    ] = 2.0,
+    log_texts: Annotated[
+        bool, typer.Option("--log-texts", help="Write texts to the log, too.")
+    ] = False,
     cluster: ClusterAddress = None,
     replicas: LeastReplicas = 1,
     max_replicas: MostReplicas = None,
 ) -> None:
-    """Translate and caption over HTTP, for LibreTranslate's and DeepL's clients and for programs of your own.
+    """Translate and caption over HTTP, for LibreTranslate's and DeepL's clients and for programs of
+    your own.
 
-    The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it finishes open requests
-    first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
+    The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it
+    finishes open requests first. The bearer token of /metrics is read from the environment variable
+    REGARD_METRICS_TOKEN.
     """
     from regard.serving.supervisor import LOOPBACK
 
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
-    rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
-    switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
+    rates = {
+        "requests_per_minute": requests_per_minute,
+        "characters_per_minute": characters_per_minute,
+    }
+    switches = {
+        "require_key": require_key,
+        "page": page,
+        "metrics": metrics,
+        "log_texts": log_texts,
+    }
     lists: dict[str, Any] = {"cors_origins": cors or (), "hosts": allow_host or _names_of(host)}
     lists |= {"trusted_proxies": trusted_proxy or (), "keep": options.kept_patterns(keep or ())}
-    rest = {"key_file": str(keys or ""), "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", "")}
+    rest = {
+        "key_file": str(keys or ""),
+        "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", ""),
+    }
     if host not in LOOPBACK and not require_key:
         warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
     threads = threads or (1 if cluster is not None else max(1, available_cores()))
-    service = {"precision": precision, "threads": threads, "most_lines": queue, "reload_seconds": reload_seconds}
+    service = {
+        "precision": precision,
+        "threads": threads,
+        "most_lines": queue,
+        "reload_seconds": reload_seconds,
+    }
     configuration = {
         "models": list(map(str, models)),
         "languages": languages or [],
@@ -107,17 +162,22 @@ def serve(
         "quiet": is_quiet(),
     }
     if cluster is not None:
-        _serve_on_cluster(cluster, configuration, (host, port), (replicas, max_replicas or replicas))
+        _serve_on_cluster(
+            cluster, configuration, (host, port), (replicas, max_replicas or replicas)
+        )
         return
     if replicas > 1 or max_replicas is not None:
         raise UsageError("--replicas, --max-replicas: only with --cluster")
     _serve_here(configuration, (host, port), _size(max_memory or "0"))
 
 
-def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_memory: int) -> None:
+def _serve_here(
+    configuration: Mapping[str, Any], address: tuple[str, int], max_memory: int
+) -> None:
     """Supervise the processes that serve; this one imports nothing of the extra.
 
-    It becomes one that has not even read options (`regard.supervise`), unless it runs on Windows, which cannot do that.
+    It becomes one that has not even read options (`regard.supervise`), unless it runs on Windows,
+    which cannot do that.
     """
     for package in EXTRA:
         if find_spec(package) is None:
@@ -128,12 +188,19 @@ def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_
         serve(configuration, *address, say, max_memory)
         return
     host, port = address
-    arguments = {"configuration": configuration, "host": host, "port": port, "max_memory": max_memory}
+    arguments = {
+        "configuration": configuration,
+        "host": host,
+        "port": port,
+        "max_memory": max_memory,
+    }
     with tempfile.TemporaryFile() as file:  # not on the command line, which others can see
         file.write(json.dumps(arguments).encode())
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # until they can be answered
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}
+        )  # until they can be answered
         command = module_command("regard.supervise", str(file.fileno()), "regard", *sys.argv[1:])
         os.execv(command[0], command)
 
@@ -147,7 +214,10 @@ def _size(text: str) -> int:
 
 
 def _serve_on_cluster(
-    cluster: str, configuration: Mapping[str, Any], address: tuple[str, int], least_and_most: tuple[int, int]
+    cluster: str,
+    configuration: Mapping[str, Any],
+    address: tuple[str, int],
+    least_and_most: tuple[int, int],
 ) -> None:
     with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.cluster.ray_serve import Replicas, serve_on_cluster
@@ -157,7 +227,9 @@ def _serve_on_cluster(
 
     least, most = least_and_most
     if most < least:
-        raise UsageError(f"--max-replicas {most}: wanted at least {least}, the number of --replicas")
+        raise UsageError(
+            f"--max-replicas {most}: wanted at least {least}, the number of --replicas"
+        )
     models = [Path(model) for model in configuration["models"]]
     settings = ServerSettings.parse(configuration["settings"], "regard serve")
     service = ServiceSettings(**configuration["service"])
@@ -169,7 +241,9 @@ def _serve_on_cluster(
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")
 app.add_typer(keys_app, name="keys")
-KeyFileArgument = Annotated[Path, typer.Argument(help="File of keys, as `regard serve --keys` reads it.")]
+KeyFileArgument = Annotated[
+    Path, typer.Argument(help="File of keys, as `regard serve --keys` reads it.")
+]
 KeyName = Annotated[str, typer.Argument(help="Name of the key, such as that of its owner.")]
 
 
@@ -202,7 +276,9 @@ def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -
 
 
 def _names_of(host: str) -> list[str]:
-    """Return the names by which a server at an address may be called: also this machine's if it listens at all."""
+    """Return the names by which a server at an address may be called: also this machine's if it
+    listens at all.
+    """
     import socket
 
     from regard.serving.supervisor import LOOPBACK

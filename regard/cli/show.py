@@ -1,4 +1,6 @@
-"""regard show: draw the attention of a translation or caption, or the learning curve or schedule of a run."""
+"""regard show: draw the attention of a translation or caption, or the learning curve or schedule of
+a run.
+"""
 
 from __future__ import annotations
 
@@ -28,60 +30,100 @@ if TYPE_CHECKING:
     from regard.visualisation.explanation_data import Attributions
 
 RUNLESS = ("positions", "schedule", "model")  # views that need no run
-OF_HEADS, OF_MODEL = ("attention", "layer", "head", "word"), ("preset", "config", "set_")  # options of one view alone
+OF_HEADS, OF_MODEL = (
+    ("attention", "layer", "head", "word"),
+    ("preset", "config", "set_"),
+)  # options of one view alone
 INNER = ("score", "residual")  # views of what happens inside a model while it translates a line
 UNATTENDED = (*RUN_VIEWS, "model")  # views that show no attention, and so translate nothing
 View = Annotated[
-    Literal["heat", "heads", "player", "curve", "schedule", "positions", "model", "score", "residual"] | None,
+    Literal[
+        "heat", "heads", "player", "curve", "schedule", "positions", "model", "score", "residual"
+    ]
+    | None,
     typer.Option(
-        help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; player: encoder and "
-        "search, animated; score: the matrix W of a general score as a map; residual: what residual connections add; "
-        "curve: the learning curve of a run; schedule, positions: those of a run or of given sizes; model: the "
-        "architecture of a run, preset or recipe."
+        help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; "
+        "player: encoder and search, animated; score: the matrix W of a general score as a "
+        "map; residual: what residual connections add; curve: the learning curve of a run; "
+        "schedule, positions: those of a run or of given sizes; model: the architecture of a "
+        "run, preset or recipe."
     ),
 ]
-Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
-Head = Annotated[list[int] | None, typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it.")]
+Role = Annotated[
+    Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")
+]
+Head = Annotated[
+    list[int] | None,
+    typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it."),
+]
 Word = Annotated[
     str | None,
-    typer.Option(help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."),
+    typer.Option(
+        help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."
+    ),
 ]
-Preset = Annotated[str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="With --view model: key=value, as often as needed.")]
+Preset = Annotated[
+    str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="With --view model: key=value, as often as needed."),
+]
 Size = Annotated[
-    list[int] | None, typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it.")
+    list[int] | None,
+    typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it."),
 ]
 Warmup = Annotated[
-    list[int] | None, typer.Option(min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size.")
+    list[int] | None,
+    typer.Option(min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size."),
 ]
 Schedule = Annotated[
     Literal["noam", "inverse_square_root", "constant"] | None,
     typer.Option(help="Schedule: its kind; noam if left out."),
 ]
-Peak = Annotated[float | None, typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor.")]
+Peak = Annotated[
+    float | None,
+    typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor."),
+]
 Position = Annotated[
-    int | None, typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0.")
+    int | None,
+    typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0."),
 ]
 
 
 @app.command(cls=search_command("beam"), sets=("threads", "seed"))
 def show(
     context: typer.Context,
-    run: Annotated[Path | None, typer.Argument(help="A model folder or run folder; some views need none.")] = None,
-    text: Annotated[
-        str | None, typer.Argument(help="The line to translate, or the image to caption; views of a run need none.")
+    run: Annotated[
+        Path | None, typer.Argument(help="A model folder or run folder; some views need none.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write: .html, .svg, .png or .gif.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            help="The line to translate, or the image to caption; views of a run need none."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .html, .svg, .png or .gif.")
+    ] = None,
     view: View = None,
     with_: Annotated[
-        list[Path] | None, typer.Option("--with", help="Another run in the same figure, with --view curve; repeat it.")
+        list[Path] | None,
+        typer.Option(
+            "--with", help="Another run in the same figure, with --view curve; repeat it."
+        ),
     ] = None,
     faithfulness: Annotated[
         bool,
-        typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
+        typer.Option(
+            "--faithfulness",
+            help="Measure how far attention agrees with attributions; pages always do.",
+        ),
     ] = False,
     attention: Role = "cross",
-    layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")] = None,
+    layer: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")
+    ] = None,
     head: Head = None,
     word: Word = None,
     preset: Preset = None,
@@ -91,15 +133,18 @@ def show(
     warmup: Warmup = None,
     schedule: Schedule = None,
     peak: Peak = None,
-    updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
+    updates: Annotated[
+        int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")
+    ] = None,
     position: Position = None,
     korean: Annotated[bool, typer.Option("--korean", help="The figure in Korean.")] = False,
     device: Device = "auto",
 ) -> None:
-    """Translate a line, or caption an image, and draw what each output word attends to; or draw a model.
+    """Translate a line, or caption an image, and draw what each output word attends to; or draw a
+    model.
 
-    An .html page lets you choose among layers and heads and replays the search; .svg and .png show the head that aligns
-    best; .gif (or .svg with --view player) is animated.
+    An .html page lets you choose among layers and heads and replays the search; .svg and .png show
+    the head that aligns best; .gif (or .svg with --view player) is animated.
     """
     from regard.visualisation.language import LANGUAGE
 
@@ -114,34 +159,54 @@ def show(
         model = (preset, config, set_ or ())
         _draw_unattended([run, *(with_ or ())] if run else [], view, out, sizes, model)
     else:
-        _draw_output(run, text, device, _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads))
+        _draw_output(
+            run,
+            text,
+            device,
+            _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads),
+        )
     say(f"wrote {out}")
 
 
 def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
-    """Raise UsageError, with all causes, for options that belong to another view, and for a run that is missing."""
+    """Raise UsageError, with all causes, for options that belong to another view, and for a run
+    that is missing.
+    """
     causes = []
     if run is None and view not in RUNLESS:
-        causes.append(f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}")
+        causes.append(
+            f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}"
+        )
     if view != "curve" and given_flags(context, ["with_"]):
-        causes.append("--with: only with --view curve, which shows the learning curves of several runs")
+        causes.append(
+            "--with: only with --view curve, which shows the learning curves of several runs"
+        )
     if view != "heads":
         causes += [f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)]
     of_model = given_flags(context, OF_MODEL)
     if view != "model":
         causes += [f"{name}: only with --view model" for name in of_model]
     elif run is not None:
-        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in of_model]
+        causes += [
+            f"{name}: a run has its architecture already; leave {name} or the run out"
+            for name in of_model
+        ]
     usable = USED.get(view, set()) if run is None else set()
     for name in given_flags(context, [field.name for field in fields(Sizes)]):
         if name not in usable:
-            views = " and ".join(f"--view {other}" for other, names in USED.items() if name in names)
+            views = " and ".join(
+                f"--view {other}" for other, names in USED.items() if name in names
+            )
             causes.append(f"{name}: only with {views}, without a run")
     UsageError.raise_all(causes)
 
 
 def _draw_unattended(
-    runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: tuple[str | None, Path | None, Sequence[str]]
+    runs: Sequence[Path],
+    view: str,
+    out: Path,
+    sizes: Sizes,
+    model: tuple[str | None, Path | None, Sequence[str]],
 ) -> None:
     """Draw what shows no attention: views of runs, of models, and of sizes."""
     from regard.visualisation import save
@@ -167,29 +232,42 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
 
     assert run is not None, "checked with the options"
     if text is None or not text.strip():
-        raise UsageError("there is nothing to translate: give a line of text, or an image to caption")
+        raise UsageError(
+            "there is nothing to translate: give a line of text, or an image to caption"
+        )
     pipeline = load(run, select_device(device))
     if drawing.view != "player" and not drawing.is_page and not pipeline.cross_attention():
         raise UsageError(
-            f"--view {drawing.view}: this model has no attention to draw; its states are played by --view player, or "
-            "--out FILE.html or .gif"
+            f"--view {drawing.view}: this model has no attention to draw; its states are played by "
+            "--view player, or --out FILE.html or .gif"
         )
     _check_input(isinstance(pipeline, Captioner), text)
-    if not isinstance(pipeline, Captioner) and (spans := [span for span in find_spans(text) if span.kind in KEPT]):
+    if not isinstance(pipeline, Captioner) and (
+        spans := [span for span in find_spans(text) if span.kind in KEPT]
+    ):
         named = ", ".join(repr(text[span.start : span.end]) for span in spans[:SHOWN])
-        warn(f"{named}: given to the model as any word, so that all it reads can be seen; regard translate keeps it")
+        warn(
+            f"{named}: given to the model as any word, so that all it reads can be seen; regard "
+            "translate keeps it"
+        )
     typer.echo(_draw(pipeline, text, drawing))
 
 
 def _check_input(is_captioner: bool, text: str) -> None:
-    """Raise UsageError for a sentence given to a captioner, and for an image given to a translator."""
+    """Raise UsageError for a sentence given to a captioner, and for an image given to a
+    translator.
+    """
     from regard.data.images import SUFFIXES
 
     is_image = text.lower().endswith(SUFFIXES)
     if is_captioner and not is_image and not Path(text).exists():
-        raise UsageError(f"{text}: not an image; this model captions images, and a translator translates text")
+        raise UsageError(
+            f"{text}: not an image; this model captions images, and a translator translates text"
+        )
     if not is_captioner and is_image and Path(text).is_file():
-        raise UsageError(f"{text}: an image; this model translates text, and a captioner captions images")
+        raise UsageError(
+            f"{text}: an image; this model translates text, and a captioner captions images"
+        )
 
 
 def _check_file(out: Path, view: str) -> None:
@@ -200,12 +278,16 @@ def _check_file(out: Path, view: str) -> None:
     if suffix not in (*SUFFIXES, ".gif"):
         raise UsageError(f"--out {out}: a figure is written as {', '.join(SUFFIXES)}, .gif")
     if (suffix == ".gif" and view != "player") or (suffix == ".png" and view == "player"):
-        raise UsageError(f"--view {view}: cannot be written as {suffix}; only the player is animated")
+        raise UsageError(
+            f"--view {view}: cannot be written as {suffix}; only the player is animated"
+        )
 
 
 @dataclass(frozen=True)
 class _Drawing:
-    """The file to write, its view, and the beam of the search that it shows (None: the model's own)."""
+    """The file to write, its view, and the beam of the search that it shows (None: the model's
+    own).
+    """
 
     out: Path
     view: str
@@ -219,7 +301,9 @@ class _Drawing:
 
 
 def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) -> str:
-    """Translate a line, or caption an image, and write a page, a player or a figure; return the output."""
+    """Translate a line, or caption an image, and write a page, a player or a figure; return the
+    output.
+    """
     from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
     from regard.explain.residuals import draw_residuals
     from regard.pipeline import Captioner
@@ -227,17 +311,25 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     from regard.visualisation import Meta, save
     from regard.visualisation.language import words
 
-    facts = {words("decoding"): pipeline.engine.describe(), words("drawn by"): f"regard {__version__}"}
+    facts = {
+        words("decoding"): pipeline.engine.describe(),
+        words("drawn by"): f"regard {__version__}",
+    }
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
         if drawing.view in ("heads", *INNER) or drawing.faithfulness:
             option = "--faithfulness" if drawing.faithfulness else f"--view {drawing.view}"
-            raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
+            raise UsageError(
+                f"{option}: only for translations; the page of a caption lets you choose among "
+                "heads"
+            )
         output, data = explain_caption(pipeline, Path(text), drawing.beam)
         facts = {words("image"): Path(text).name, **facts}
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
-        explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)
+        explanation = explain(
+            pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness
+        )
         data, output = explanation.data, explanation.translation
     assert output.readings is not None, "readings were requested"
     if drawing.view in INNER and not isinstance(pipeline, Captioner):
@@ -246,7 +338,10 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     elif drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
         save(data, drawing.out, Meta(facts=facts))
     elif isinstance(pipeline, Captioner):
-        save(overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)), drawing.out)
+        save(
+            overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)),
+            drawing.out,
+        )
     elif drawing.view == "heads":
         save(draw_heads(pipeline, explanation, drawing.heads), drawing.out)
     else:
@@ -257,14 +352,19 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
 
 
 def _alignment(translator: FolderTranslator, explanation: Explanation) -> Alignment:
-    """Return the chosen head as a heatmap; if measured, its agreement with attributions stands below it."""
+    """Return the chosen head as a heatmap; if measured, its agreement with attributions stands
+    below it.
+    """
     from regard.explain.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment
 
     readings, attributions = explanation.translation.readings, explanation.data.attributions
     assert readings is not None, "readings were requested"
     choice = alignment_choice(translator, readings)
-    words, caption = readings.words(choice.layer, choice.head, choice.shifted), describe_choice(choice, readings)
+    words, caption = (
+        readings.words(choice.layer, choice.head, choice.shifted),
+        describe_choice(choice, readings),
+    )
     if attributions is not None:
         caption += f" · {_agreement(attributions)}"
     return Alignment(

@@ -19,49 +19,86 @@ if TYPE_CHECKING:
     from regard.run import Run
 
 Captions = Annotated[
-    str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
+    str | None,
+    typer.Option(
+        help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL."
+    ),
 ]
 TestPairs = Annotated[
     str | None,
-    typer.Option(help="A file of pairs, or how many pairs to hold out, to score once when training has ended."),
+    typer.Option(
+        help="A file of pairs, or how many pairs to hold out, to score once when training has "
+        "ended."
+    ),
 ]
 WordAlignments = Annotated[
-    str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
+    str | None,
+    typer.Option(
+        help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them."
+    ),
 ]
 LanguageCodes = Annotated[
-    str | None, typer.Option(help="Languages of source and target, as ko,en; by the names of the files if left out.")
+    str | None,
+    typer.Option(
+        help="Languages of source and target, as ko,en; by the names of the files if left out."
+    ),
 ]
-CardLicence = Annotated[str | None, typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX).")]
+CardLicence = Annotated[
+    str | None, typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX).")
+]
 CardAuthor = Annotated[str | None, typer.Option(help="Who trained the model, for its card.")]
 CardOrigin = Annotated[str | None, typer.Option(help="Where the data are from, for the card.")]
-Processes = Annotated[int, typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes.")]
+Processes = Annotated[
+    int,
+    typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes."),
+]
 
 
 @app.command()
 def train(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file with a whole recipe or part of one.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder to write: it is a model folder too.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with a whole recipe or part of one.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder to write: it is a model folder too.")
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Training sentences, one a line.")] = None,
     target: Annotated[str | None, typer.Option(help="Their translations, line by line.")] = None,
     valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
     valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")] = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")
+    ] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
     test: TestPairs = None,
     alignments: WordAlignments = None,
-    images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
+    images: Annotated[
+        str | None, typer.Option(help="Instead of sentences: a folder of images.")
+    ] = None,
     captions: Captions = None,
     valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
     languages: LanguageCodes = None,
     licence: CardLicence = None,
     author: CardAuthor = None,
     source_of_data: CardOrigin = None,
-    preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out from its checkpoint.")] = False,
-    parent: Annotated[Path | None, typer.Option("--from", help="Start from this run's weights and vocabulary.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Train for this time, 30m or 2h; chooses the model size.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Describe the model, its memory and speed only.")] = False,
+    preset: Annotated[
+        str | None, typer.Option(help="A named starting point; regard.presets() lists them.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value, as often as needed.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out from its checkpoint.")
+    ] = False,
+    parent: Annotated[
+        Path | None, typer.Option("--from", help="Start from this run's weights and vocabulary.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Train for this time, 30m or 2h; chooses the model size.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Describe the model, its memory and speed only.")
+    ] = False,
     processes: Processes = 1,
     device: Device = "auto",
     threads: Threads = None,
@@ -69,9 +106,11 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a model on sentence pairs, or on images; without validation files some pairs are held out.
+    """Train a model on sentence pairs, or on images; without validation files some pairs are held
+    out.
 
-    regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en --out RUN
+    regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en
+    --out RUN
 
     `regard sample .` writes such files to try.
 
@@ -85,7 +124,9 @@ def train(
     _check_dry_run(out, dry_run, processes)
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
-    data = data_table(images, languages, test, captions=captions, valid_captions=valid_captions, **text, **valid)
+    data = data_table(
+        images, languages, test, captions=captions, valid_captions=valid_captions, **text, **valid
+    )
     settings = _card(licence, author, source_of_data) | parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
     with TrainReporter() as report:
@@ -123,4 +164,6 @@ def _check_dry_run(out: Path | None, dry_run: bool, processes: int) -> None:
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
     if processes > 1 and not dry_run:
-        raise UsageError("--processes: only with --dry-run; torchrun starts processes: see the page Training")
+        raise UsageError(
+            "--processes: only with --dry-run; torchrun starts processes: see the page Training"
+        )

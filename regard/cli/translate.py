@@ -1,5 +1,6 @@
 # ruff: noqa: ARG001 (some options are read from the context)
-"""regard translate: translate a file or standard input line by line, streamed, resumed, or on a cluster.
+"""regard translate: translate a file or standard input line by line, streamed, resumed, or on a
+cluster.
 
 Of a runtime file, or the export of a model folder in the cache, nothing here imports PyTorch.
 """
@@ -46,7 +47,9 @@ NOT_FOR_PAGES = ("nbest", "alignments", "format", "keep", "resume", "cluster", "
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
 CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
-"""The options, beside those of the search, that results depend on: another value cannot be resumed with."""
+"""The options, beside those of the search, that results depend on: another value cannot be resumed
+with.
+"""
 
 LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that lines are checked against before any is translated."""
@@ -54,25 +57,41 @@ LIMITS = ("max_line", "max_required", "max_forbidden")
 InputKind = Literal["text", "jsonl", "html", "xml"]
 InputFormat = Annotated[
     Literal["auto", "text", "jsonl", "html", "xml"],
-    typer.Option(help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as FILE is."),
+    typer.Option(
+        help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as "
+        "FILE is."
+    ),
 ]
-Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
+Stream = Annotated[
+    bool,
+    typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample."),
+]
 ChunkSize = Annotated[
-    int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
+    int,
+    typer.Option(
+        min=1, max=1_000_000, help="Lines that are translated, and written to disk, together."
+    ),
 ]
 WorkerCount = Annotated[
-    int | None, typer.Option("--workers", min=1, max=1024, help="Chunks that a --cluster translates at a time.")
+    int | None,
+    typer.Option(
+        "--workers", min=1, max=1024, help="Chunks that a --cluster translates at a time."
+    ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
+    str | None,
+    typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine."),
 ]
 NoKeep = Annotated[
     bool,
     typer.Option(
-        "--no-keep", help="Give placeholders and addresses to the model, as a line with a prefix or terms does."
+        "--no-keep",
+        help="Give placeholders and addresses to the model, as a line with a prefix or terms does.",
     ),
 ]
-Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
+Column = Annotated[
+    str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")
+]
 
 
 @app.command(cls=search_command())
@@ -82,17 +101,25 @@ def translate(
     file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
     nbest: options.NBest = 1,
     format: options.Format = "text",
-    alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Add word links as source-target.")
+    ] = False,
     prefix: options.Prefix = "",
-    term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
+    term: Annotated[
+        list[str] | None, typer.Option(help="A word that must appear; may be repeated.")
+    ] = None,
     forbid: options.Forbid = None,
     keep: options.Keep = None,
     no_keep: NoKeep = False,
     with_: options.With = None,
     input: InputFormat = "auto",
     stream: Stream = False,
-    output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="File to write instead of standard output.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an --output that was interrupted.")
+    ] = False,
     chunk: ChunkSize = 2000,
     workers: WorkerCount = None,
     cluster: Cluster = None,
@@ -102,10 +129,11 @@ def translate(
     threads: options.Threads = None,
     seed: options.Seed = None,
 ) -> None:
-    """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags kept.
+    """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags
+    kept.
 
-    As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
-    in a further column. Empty lines stay empty. Files may be of any length.
+    As text: one line per line; with --nbest the line number, score and text, tab-separated; with
+    --alignments the links in a further column. Empty lines stay empty. Files may be of any length.
     """
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.text.constraints import Constraints
@@ -127,12 +155,19 @@ def translate(
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _chunk_results(context, translate_chunk, model, runs) as results,
-        LineReporter(total, sink.mark.lines, hidden=lines.typed or (output is None and sys.stdout.isatty())) as report,
+        LineReporter(
+            total, sink.mark.lines, hidden=lines.typed or (output is None and sys.stdout.isatty())
+        ) as report,
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
         for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
             report.warn(*result.notes)
-            sink.add(result.text, sink.mark.after(done.end, done.digest, result.known, result.unknown, result.doubtful))
+            sink.add(
+                result.text,
+                sink.mark.after(
+                    done.end, done.digest, result.known, result.unknown, result.doubtful
+                ),
+            )
             report(done.end)
         _finish(sink, lines, run, report)
     model.keep_export()
@@ -143,8 +178,12 @@ def _conditions(context: typer.Context) -> dict[str, Any]:
     return {name: context.params[name] for name in CONDITIONS}
 
 
-def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter) -> None:
-    """Finish the output, unless nothing in it can be right: no line was in a script that the model knows."""
+def _finish(
+    sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter
+) -> None:
+    """Finish the output, unless nothing in it can be right: no line was in a script that the model
+    knows.
+    """
     from regard.pipeline.bulk.chunk_translator import doubt_note, unknown_script_only
 
     if sink.mark.unknown and not (sink.mark.known or lines.typed):
@@ -157,7 +196,9 @@ def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, rep
 
 @dataclass(frozen=True)
 class _Model:
-    """The model that translates: how it is loaded, its settings, and its folder, if it is not a file."""
+    """The model that translates: how it is loaded, its settings, and its folder, if it is not a
+    file.
+    """
 
     make: Callable[[], Translator]
     settings: Callable[[], SearchSettings]
@@ -165,27 +206,44 @@ class _Model:
     device: str
     folder: Path | None  # None: a runtime file
     languages: Callable[[], Languages]
-    encoder: Callable[[], ConstraintEncoder]  # of constraints; that of a folder is there before its model is
-    export_name: str = ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
+    encoder: Callable[
+        [], ConstraintEncoder
+    ]  # of constraints; that of a folder is there before its model is
+    export_name: str = (
+        ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
+    )
 
     def keep_export(self) -> None:
-        """Write the export into the cache, after the output has been handed out: it takes as long as some lines."""
+        """Write the export into the cache, after the output has been handed out: it takes as long
+        as some lines.
+        """
         if self.export_name and self.folder:
             from regard.interchange.runtime import keep_export
             from regard.model_folder import ModelFolder
 
             sys.stdout.flush()
             translator = cast("FolderTranslator", self.make())
-            model = ModelFolder(translator.settings, translator.tokenizer, cast("Model", translator.model))
+            model = ModelFolder(
+                translator.settings, translator.tokenizer, cast("Model", translator.model)
+            )
             keep_export(self.folder, self.export_name, model, translator.engine.precision)
 
 
 def _open_model(
-    context: typer.Context, runs: list[Path], device: str, precision: options.Precision, search: dict[str, Any]
+    context: typer.Context,
+    runs: list[Path],
+    device: str,
+    precision: options.Precision,
+    search: dict[str, Any],
 ) -> _Model:
-    """Return what translates: a runtime file, the export of a model folder in the cache, or model folders."""
+    """Return what translates: a runtime file, the export of a model folder in the cache, or model
+    folders.
+    """
     if (workers := context.params["workers"]) is not None and context.params["cluster"] is None:
-        why = "threads of one process translate a file; say how many with --threads, or translate on a --cluster"
+        why = (
+            "threads of one process translate a file; say how many with --threads, or translate on "
+            "a --cluster"
+        )
         raise UsageError(f"--workers {workers}: {why}")
     if is_runtime_file(runs[0]):
         return _runtime_file(context, runs, device, precision)
@@ -202,11 +260,17 @@ def _open_model(
         say(f"opening {runs[0]} …")  # PyTorch takes some seconds
     setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
     model = _model_folders(context, runs, device, precision)
-    return replace(model, make=cache(model.make), export_name=name) if name and export is None else model
+    return (
+        replace(model, make=cache(model.make), export_name=name)
+        if name and export is None
+        else model
+    )
 
 
 def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
-    """Return whether a runtime file does what this call asks of a model folder; PyTorch does the rest."""
+    """Return whether a runtime file does what this call asks of a model folder; PyTorch does the
+    rest.
+    """
     from regard.pipeline.runtime_translator import UNSUPPORTED
 
     given = context.params
@@ -215,19 +279,26 @@ def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
         return False
     with suppress(RegardError):  # raised again after what is wrong with the model
         kind = _find_input(context)
-        # Alignments, which pages need, are read in float32 by PyTorch, whatever the precision of the search.
-        return given["precision"] == "float32" or not (given["alignments"] or kind in ("html", "xml"))
+        # Alignments, which pages need, are read in float32 by PyTorch, whatever the precision of
+        # the search.
+        return given["precision"] == "float32" or not (
+            given["alignments"] or kind in ("html", "xml")
+        )
     return False
 
 
-def _model_folders(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
+def _model_folders(
+    context: typer.Context, runs: list[Path], device: str, precision: options.Precision
+) -> _Model:
     """Return a model folder, or several as an ensemble."""
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
 
     is_cluster = context.params["cluster"] is not None
     if is_cluster and device not in ("auto", "cpu"):
-        raise UsageError(f"--cluster and --device {device}: clusters translate on the CPU only; leave one out")
+        raise UsageError(
+            f"--cluster and --device {device}: clusters translate on the CPU only; leave one out"
+        )
     device = options.select_device("cpu" if is_cluster else device)
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
     settings = load_settings(runs[0])
@@ -236,12 +307,17 @@ def _model_folders(context: typer.Context, runs: list[Path], device: str, precis
     return _Model(make, lambda: search, search.max_line, device, runs[0], languages, encoder)
 
 
-def _runtime_file(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
+def _runtime_file(
+    context: typer.Context, runs: list[Path], device: str, precision: options.Precision
+) -> _Model:
     """Return a runtime file. Raises UsageError for options that only model folders have."""
     from regard.pipeline import open_runtime
 
     if len(runs) > 1:
-        raise UsageError(f"--with: {runs[0]} is a runtime file, which is no member of an ensemble; give model folders")
+        raise UsageError(
+            f"--with: {runs[0]} is a runtime file, which is no member of an ensemble; give model "
+            "folders"
+        )
     source = context.get_parameter_source("precision")
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
     translator = open_runtime(runs[0], device, wanted, context.params["threads"])
@@ -252,11 +328,15 @@ def _library_model(translator: RuntimeTranslator) -> _Model:
     """Return what stands on the C library."""
     languages, encoder = lambda: translator.languages, lambda: translator.constraint_encoder
     max_line = translator.model.options().max_line
-    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None, languages, encoder)
+    return _Model(
+        lambda: translator, lambda: translator.search, max_line, "cpu", None, languages, encoder
+    )
 
 
 def _find_input(context: typer.Context) -> InputKind:
-    """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other options do not fit."""
+    """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other
+    options do not fit.
+    """
     from regard.data.file_kinds import input_kind
     from regard.data.text import data_path
 
@@ -271,7 +351,8 @@ def _find_input(context: typer.Context) -> InputKind:
     if kind in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
         why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
         raise UsageError(
-            f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every line as it stands"
+            f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every "
+            "line as it stands"
         )
     return cast("InputKind", kind)
 
@@ -279,7 +360,9 @@ def _find_input(context: typer.Context) -> InputKind:
 def _input(
     context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser, InputKind]:
-    """Return the lines of a file, what parses them, with the limits of the model or of `search`, and their kind."""
+    """Return the lines of a file, what parses them, with the limits of the model or of `search`,
+    and their kind.
+    """
     kind = _find_input(context)
     file = context.params["file"]
     column = context.params["column"]
@@ -288,13 +371,17 @@ def _input(
     if file != "-" and column is None and kind == "text" and context.params["input"] == "auto":
         _warn_of_tabs(file)
     if context.params["cluster"] is not None and column is None and not is_file:
-        raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
+        raise UsageError(
+            f"--cluster: {file} can be read only once, or is no file; give the name of a file"
+        )
     from regard.data.text import JSON_SIZE, MAX_LINE
     from regard.pipeline.bulk import LineParser, Lines
 
     limits, max_line = None, search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
-        limits = model.settings().with_values(**{name: search[name] for name in LIMITS if name in search})
+        limits = model.settings().with_values(
+            **{name: search[name] for name in LIMITS if name in search}
+        )
     read_line = max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line
     if column is not None:
         from regard.serving.cluster.table_lines import TableLines
@@ -333,7 +420,9 @@ def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
     from regard.model_folder import load_tokenizer
     from regard.search import ConstraintEncoder
 
-    return ConstraintEncoder(load_tokenizer(run, settings).target, letter_case(settings.languages.target))
+    return ConstraintEncoder(
+        load_tokenizer(run, settings).target, letter_case(settings.languages.target)
+    )
 
 
 def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str, Any]) -> None:
@@ -343,7 +432,10 @@ def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str,
     flags += [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
     flags += ["--beam"] if search.get("beam", 1) != 1 else []
     if flags:
-        raise UsageError(f"--stream and {', '.join(flags)}: text already printed cannot be changed; leave one out")
+        raise UsageError(
+            f"--stream and {', '.join(flags)}: text already printed cannot be changed; leave one "
+            "out"
+        )
 
 
 def _stream(
@@ -383,7 +475,9 @@ def _stream(
 def _chunk_results(
     context: typer.Context, translate_chunk: ChunkTranslator, model: _Model, runs: list[Path]
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
-    """Load the model here or on a cluster; yield a function that returns chunks with their results, in order."""
+    """Load the model here or on a cluster; yield a function that returns chunks with their results,
+    in order.
+    """
     given = context.params
     if given["cluster"] is None:
         translator = model.make()
@@ -392,7 +486,9 @@ def _chunk_results(
     from regard.serving.cluster.cluster_workers import translate_on_cluster
 
     model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
-    with translate_on_cluster(given["cluster"], translate_chunk, runs, given["workers"], **model_options) as results:
+    with translate_on_cluster(
+        given["cluster"], translate_chunk, runs, given["workers"], **model_options
+    ) as results:
         yield results
 
 
@@ -400,14 +496,18 @@ def _chunk_results(
 def _open_output(
     runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
-    """Open the output. A regular file appears complete at the end; an interrupted one is kept as its part file."""
+    """Open the output. A regular file appears complete at the end; an interrupted one is kept as
+    its part file.
+    """
     from regard.common.atomic import replaceable
     from regard.common.seal import fingerprints
     from regard.pipeline.bulk import ResumableOutput, StreamedOutput
 
     is_regular = output is not None and replaceable(output)
     if resume and not is_regular:
-        raise UsageError("--resume: only an --output that is a regular file can be continued; give it as before")
+        raise UsageError(
+            "--resume: only an --output that is a regular file can be continued; give it as before"
+        )
     if output is None:
         yield StreamedOutput(sys.stdout)
         return
@@ -416,7 +516,8 @@ def _open_output(
             file = output.open("a", encoding="utf-8", newline="\n")
         except OSError as problem:
             raise UsageError(
-                f"--output {output}: cannot be written ({problem.strerror}); choose a file in a writable folder"
+                f"--output {output}: cannot be written ({problem.strerror}); choose a file in a "
+                "writable folder"
             ) from None
         with file:
             yield StreamedOutput(file)
@@ -428,15 +529,24 @@ def _open_output(
             raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
-        files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
+        files |= {
+            f"{name} of model {number}": digest for name, digest in fingerprints(other).items()
+        }
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
         if resume:
             done = part.mark.lines
-            say(f"continuing after line {done:,}" if done else "nothing to resume: starting at line 1")
+            say(
+                f"continuing after line {done:,}"
+                if done
+                else "nothing to resume: starting at line 1"
+            )
         try:
             yield part
         except BaseException:
             if part.kept:
-                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume continues after them")
+                say(
+                    f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume "
+                    "continues after them"
+                )
             raise

@@ -1,4 +1,6 @@
-"""Arguments from other people's Python: what is of another type is named in a sentence, before it is used."""
+"""Arguments from other people's Python: what is of another type is named in a sentence, before it
+is used.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Kind:
 
 
 def _is_path(value: Any) -> bool:
-    """Return whether a file could be called so: neither empty nor with NUL, nor longer than file systems take."""
+    """Return whether a file could be called so: neither empty nor with NUL, nor longer than file
+    systems take.
+    """
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else b""
     if not isinstance(path, str) or not path or "\0" in path:
         return False
@@ -34,7 +38,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool) or (type(value).__module__ == "numpy" and str(value) in ("True", "False"))
+    return isinstance(value, bool) or (
+        type(value).__module__ == "numpy" and str(value) in ("True", "False")
+    )
 
 
 PATH = Kind("a path", _is_path)
@@ -45,12 +51,17 @@ FLAG = Kind("True or False", _is_flag)
 TABLE = Kind("a dictionary", lambda value: isinstance(value, Mapping))
 FUNCTION = Kind("a function", callable)
 THREADS = Kind(
-    f"a number of threads, from 1 to {MAX_THREADS:,}", lambda value: _is_whole(value) and 1 <= value <= MAX_THREADS
+    f"a number of threads, from 1 to {MAX_THREADS:,}",
+    lambda value: _is_whole(value) and 1 <= value <= MAX_THREADS,
 )
 
 
-def problems_of_types(kind: Kind, arguments: Mapping[str, Any], optional: bool = False) -> list[str]:
-    """Return a sentence for each argument that is not of this kind, nor None if they are `optional`."""
+def problems_of_types(
+    kind: Kind, arguments: Mapping[str, Any], optional: bool = False
+) -> list[str]:
+    """Return a sentence for each argument that is not of this kind, nor None if they are
+    `optional`.
+    """
     return [
         f"`{name}=`: wanted {kind.words}, got {describe(value)}"
         for name, value in arguments.items()
@@ -59,7 +70,9 @@ def problems_of_types(kind: Kind, arguments: Mapping[str, Any], optional: bool =
 
 
 def describe(value: Any) -> str:
-    """Describe an object of any kind in a few words: its beginning and type, or the size of what holds others."""
+    """Describe an object of any kind in a few words: its beginning and type, or the size of what
+    holds others.
+    """
     name = type(value).__name__
     if value is None:
         return "None"

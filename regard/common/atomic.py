@@ -17,13 +17,17 @@ _REPLACED = ".replaced"
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | Path, *, durable: bool = False, unnamed: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is removed after an error.
+def atomic_file(
+    path: str | Path, *, durable: bool = False, unnamed: bool = False
+) -> Iterator[Path]:
+    """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is
+    removed after an error.
 
-    A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
-    `durable` syncs the data to disk before the rename, and the name after it. `unnamed`: the file has no name until it
-    is complete, if the system has such files, so that a kill leaves nothing; it is written by opening the path that is
-    yielded, and neither replaced nor removed. Raises OSError.
+    A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the
+    link stays. `durable` syncs the data to disk before the rename, and the name after it.
+    `unnamed`: the file has no name until it is complete, if the system has such files, so that a
+    kill leaves nothing; it is written by opening the path that is yielded, and neither replaced nor
+    removed. Raises OSError.
     """
     final = Path(os.path.realpath(path))
     with contextlib.ExitStack() as stack:
@@ -47,9 +51,11 @@ def atomic_file(path: str | Path, *, durable: bool = False, unnamed: bool = Fals
 
 @contextlib.contextmanager
 def _unnamed_file(folder: Path) -> Iterator[Path | None]:
-    """Yield a path by which this process opens a new file without a name; None if the file system has none.
+    """Yield a path by which this process opens a new file without a name; None if the file system
+    has none.
 
-    The system removes the file when it is closed, however this process ends, unless it has a name by then.
+    The system removes the file when it is closed, however this process ends, unless it has a name
+    by then.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
@@ -67,7 +73,9 @@ def _give_name(unnamed: Path, path: Path) -> None:
     """Link an unnamed file into its folder."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.link(unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True)  # a folder's number makes Python follow
+        os.link(
+            unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True
+        )  # a folder's number makes Python follow
     finally:
         os.close(folder)
 
@@ -76,9 +84,10 @@ def _give_name(unnamed: Path, path: Path) -> None:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a new, empty folder; at the end it replaces `folder`, or is removed after an error.
 
-    Its content is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
-    at any point loses neither: if it comes between two renames, the next write beside it gives the old folder its name
-    back. A symbolic link stays, and its target is replaced. Raises OSError.
+    Its content is synced to disk before the rename, so that no power failure leaves a folder of
+    empty files. A kill at any point loses neither: if it comes between two renames, the next write
+    beside it gives the old folder its name back. A symbolic link stays, and its target is replaced.
+    Raises OSError.
     """
     import shutil
 
@@ -110,7 +119,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def _private_folder(final: Path) -> Iterator[Path]:
     """Yield a new folder beside `final` that only this user may enter, and remove it at the end.
 
-    It is locked meanwhile: those of commands that were killed, which nobody has locked any more, are removed first.
+    It is locked meanwhile: those of commands that were killed, which nobody has locked any more,
+    are removed first.
     """
     import shutil
     import tempfile
@@ -124,7 +134,9 @@ def _private_folder(final: Path) -> Iterator[Path]:
                         shutil.rmtree(left, ignore_errors=True)
     while True:
         try:
-            private = Path(tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent))
+            private = Path(
+                tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent)
+            )
         except OSError as problem:
             raise OSError(problem.errno, problem.strerror, str(final)) from None
         with contextlib.ExitStack() as stack:
@@ -148,10 +160,11 @@ def _give_back(private: Path) -> None:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a folder; yield whether there is one: Windows and some network file systems lock no folders.
+    """Hold the lock of a folder; yield whether there is one: Windows and some network file systems
+    lock no folders.
 
-    The system unlocks it however this process ends. Raises OSError; BlockingIOError if another process holds the lock
-    and this one does not `wait`.
+    The system unlocks it however this process ends. Raises OSError; BlockingIOError if another
+    process holds the lock and this one does not `wait`.
     """
     try:
         import fcntl
@@ -172,7 +185,8 @@ def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a file atomically, synced to disk; write directly to what cannot be replaced, such as /dev/null or a pipe.
+    """Write a file atomically, synced to disk; write directly to what cannot be replaced, such as
+    /dev/null or a pipe.
 
     Raises DataError if the file cannot be written.
     """
@@ -184,7 +198,9 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         with atomic_file(path, durable=True) as temporary:
             temporary.write_bytes(data)
     except OSError as problem:
-        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None
+        raise DataError(
+            f"{path}: cannot be written ({problem.strerror}); choose another path"
+        ) from None
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -193,7 +209,9 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def replaceable(path: Path) -> bool:
-    """Return whether another file may replace this path: not a device, a pipe, or a file that is open already."""
+    """Return whether another file may replace this path: not a device, a pipe, or a file that is
+    open already.
+    """
     opened = _is_open(path) or path.absolute().parent == Path("/dev")
     return (path.is_file() and not opened) or not path.exists()
 
@@ -231,7 +249,9 @@ def _sync_names(folder: Path) -> None:
 
 
 def file_sha256(*paths: str | Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one after another."""
+    """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one
+    after another.
+    """
     digest = hashlib.sha256()
     for path in paths:
         path = Path(path) if isinstance(path, str) else path

@@ -28,8 +28,12 @@ class Text:
         return Text(self.en + other.en, self.ko + other.ko)
 
     def fill(self, **values: Any) -> Text:
-        """Fill in the placeholders, such as {score:.1f}; a value in both languages is filled in by language."""
-        return Text(*(self.by(language).format(**_values_by(values, language)) for language in ("en", "ko")))
+        """Fill in the placeholders, such as {score:.1f}; a value in both languages is filled in by
+        language.
+        """
+        return Text(
+            *(self.by(language).format(**_values_by(values, language)) for language in ("en", "ko"))
+        )
 
 
 Words = Text | str
@@ -43,7 +47,10 @@ def words_by(words: Words, language: Language) -> str:
 
 def join_texts(texts: Sequence[Text], separator: Text | str) -> Text:
     """Join texts, in each language by its own separator."""
-    en, ko = (words_by(separator, language).join(text.by(language) for text in texts) for language in ("en", "ko"))
+    en, ko = (
+        words_by(separator, language).join(text.by(language) for text in texts)
+        for language in ("en", "ko")
+    )
     return Text(en, ko)
 
 
@@ -53,41 +60,61 @@ def text_width(text: str) -> int:
 
 
 def _values_by(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
-    return {name: value.by(language) if isinstance(value, Text) else value for name, value in values.items()}
+    return {
+        name: value.by(language) if isinstance(value, Text) else value
+        for name, value in values.items()
+    }
 
 
 class Texts(dict[str, Text]):
-    """Texts of a file by dotted key, such as "steps.add.title". A missing key raises DataError, with file and key."""
+    """Texts of a file by dotted key, such as "steps.add.title". A missing key raises DataError,
+    with file and key.
+    """
 
     def __init__(self, texts: Mapping[str, Text], origin: str) -> None:
         super().__init__(texts)
         self.origin = origin
 
     def __missing__(self, key: str) -> Text:
-        raise DataError(f"{self.origin}: `{key}` is missing; wanted a text in English and in Korean")
+        raise DataError(
+            f"{self.origin}: `{key}` is missing; wanted a text in English and in Korean"
+        )
 
     def table(self, name: str) -> Texts:
         """Return the texts of a table, by their keys in it."""
-        inside = {key.removeprefix(f"{name}."): text for key, text in self.items() if key.startswith(f"{name}.")}
+        inside = {
+            key.removeprefix(f"{name}."): text
+            for key, text in self.items()
+            if key.startswith(f"{name}.")
+        }
         return Texts(inside, f"{self.origin}: {name}")
 
 
 def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
-    """Read the texts of a TOML file of a package: {en = "…", ko = "…"}, or tables of such; `keys` are those at its top.
+    """Read the texts of a TOML file of a package: {en = "…", ko = "…"}, or tables of such; `keys`
+    are those at its top.
 
-    A string stands for both languages. Raises DataError with all keys that are unknown or missing, and all texts that
-    lack a language.
+    A string stands for both languages. Raises DataError with all keys that are unknown or missing,
+    and all texts that lack a language.
     """
     values = package_toml(package, name)
-    causes = [f"{name}: `{key}` is unknown; wanted {', '.join(keys)}" for key in values if key not in keys]
-    causes += [f"{name}: `{key}` is missing; wanted {', '.join(keys)}" for key in keys if key not in values]
+    causes = [
+        f"{name}: `{key}` is unknown; wanted {', '.join(keys)}" for key in values if key not in keys
+    ]
+    causes += [
+        f"{name}: `{key}` is missing; wanted {', '.join(keys)}" for key in keys if key not in values
+    ]
     texts = dict(_flatten(values, "", causes, name))
     DataError.raise_all(causes)
     return Texts(texts, name)
 
 
-def _flatten(values: Mapping[str, Any], prefix: str, causes: list[str], origin: str) -> Iterator[tuple[str, Text]]:
-    """Yield the texts of a table and of the tables in it by dotted key; append what is wrong to the causes."""
+def _flatten(
+    values: Mapping[str, Any], prefix: str, causes: list[str], origin: str
+) -> Iterator[tuple[str, Text]]:
+    """Yield the texts of a table and of the tables in it by dotted key; append what is wrong to the
+    causes.
+    """
     for name, value in values.items():
         key = prefix + name
         if isinstance(value, str):
@@ -95,8 +122,13 @@ def _flatten(values: Mapping[str, Any], prefix: str, causes: list[str], origin: 
         elif isinstance(value, dict) and not {"en", "ko"} & value.keys():
             yield from _flatten(value, f"{key}.", causes, origin)
         elif (
-            isinstance(value, dict) and value.keys() == {"en", "ko"} and all(isinstance(v, str) for v in value.values())
+            isinstance(value, dict)
+            and value.keys() == {"en", "ko"}
+            and all(isinstance(v, str) for v in value.values())
         ):
             yield key, Text(**value)
         else:
-            causes.append(f"{origin}: `{key}` is no text; wanted a string, or a table of `en` and `ko`, got {value!r}")
+            causes.append(
+                f"{origin}: `{key}` is no text; wanted a string, or a table of `en` and `ko`, got "
+                f"{value!r}"
+            )

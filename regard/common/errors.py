@@ -1,22 +1,21 @@
 """Exceptions, as a tree; every message says what was wanted, what came, where, and what to do.
 
-RegardError                      anything Regard refuses; `exit_status` is the command line's exit status
-├── UsageError (2)               the call itself is wrong: options, names, unusable text
-│   ├── ConfigurationError (2)   a settings file or an override: unknown keys, wrong values, contradictions
-│   ├── LineError (2)            some of the lines that are to be translated cannot be
-│   └── UnknownKey (2)           no key of a soft dictionary equals the query; a KeyError too
-├── DataError (1)                a data file cannot be read or does not fit its partner
-├── ModelFolderError (1)         a model folder with a missing or damaged file
-├── TrainingError (1)            training cannot start or continue
-├── WorkerError (1)              one of several processes has died
-├── ExportError (1)              a model cannot be converted, or computes something else after conversion
-├── MissingKernels (1)           the C library cannot be used here; a RuntimeError too
-└── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
+RegardError anything Regard refuses; `exit_status` is the command line's exit status ├── UsageError
+(2) the call itself is wrong: options, names, unusable text │ ├── ConfigurationError (2) a settings
+file or an override: unknown keys, wrong values, contradictions │ ├── LineError (2) some of the
+lines that are to be translated cannot be │ └── UnknownKey (2) no key of a soft dictionary equals
+the query; a KeyError too ├── DataError (1) a data file cannot be read or does not fit its partner
+├── ModelFolderError (1) a model folder with a missing or damaged file ├── TrainingError (1)
+training cannot start or continue ├── WorkerError (1) one of several processes has died ├──
+ExportError (1) a model cannot be converted, or computes something else after conversion ├──
+MissingKernels (1) the C library cannot be used here; a RuntimeError too └── MissingExtra (1) an
+optional package is not installed; the message is the line that installs it
 
-LineWarning                      not an error: a warning about one of the lines that are being translated
+LineWarning not an error: a warning about one of the lines that are being translated
 
-A message names arguments and settings as Python does, in backticks: `resume=True`, `out=`, `training.minutes=30`. The
-command line prints them as its own options (`regard.cli.app.in_flags`); nothing below it writes flags.
+A message names arguments and settings as Python does, in backticks: `resume=True`, `out=`,
+`training.minutes=30`. The command line prints them as its own options (`regard.cli.app.in_flags`);
+nothing below it writes flags.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ _SHOWN = 20
 
 
 class RegardError(Exception):
-    """Base class: an error that the user can correct. Takes one sentence per cause and reports all of them."""
+    """Base class: an error that the user can correct. Takes one sentence per cause and reports all
+    of them.
+    """
 
     exit_status = 1
 
@@ -40,12 +41,17 @@ class RegardError(Exception):
 
     @classmethod
     def raise_all(cls, causes: Iterable[Any], *more: str) -> None:
-        """Raise the error with all these causes, and `more` sentences behind them, if there is a cause."""
+        """Raise the error with all these causes, and `more` sentences behind them, if there is a
+        cause.
+        """
         if causes := tuple(causes):
             raise cls(*causes, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (type(self), self.causes)  # pickled whole, whatever the subclass constructor takes
+        return rebuild, (
+            type(self),
+            self.causes,
+        )  # pickled whole, whatever the subclass constructor takes
 
 
 def rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
@@ -66,7 +72,9 @@ class ConfigurationError(UsageError):
 
 
 class LineError(UsageError):
-    """Some input lines cannot be used: `problems` are their indices, counted from 0, and a sentence on each."""
+    """Some input lines cannot be used: `problems` are their indices, counted from 0, and a sentence
+    on each.
+    """
 
     problems: tuple[tuple[int, str], ...] = ()
 
@@ -76,7 +84,12 @@ class LineError(UsageError):
 
     def in_file(self, name: str, start: int = 1) -> DataError:
         """Return the error of a file whose line number `start` has the index 0."""
-        return DataError(*(f"{name}: line {start + index} {problem}" for index, problem in self.problems[:_SHOWN]))
+        return DataError(
+            *(
+                f"{name}: line {start + index} {problem}"
+                for index, problem in self.problems[:_SHOWN]
+            )
+        )
 
 
 class UnknownKey(UsageError, KeyError):
@@ -102,7 +115,9 @@ class WorkerError(RegardError):
 
 
 class ExportError(RegardError):
-    """A model cannot be converted to or from another toolkit, or computes something else after conversion."""
+    """A model cannot be converted to or from another toolkit, or computes something else after
+    conversion.
+    """
 
 
 class MissingKernels(RegardError, RuntimeError):
@@ -117,7 +132,9 @@ class MissingExtra(RegardError):
 
 
 class LineWarning(UserWarning):
-    """Warning about one input line: `index` counts lines from 0, so that the caller can name file and line."""
+    """Warning about one input line: `index` counts lines from 0, so that the caller can name file
+    and line.
+    """
 
     def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
@@ -127,4 +144,7 @@ class LineWarning(UserWarning):
 def repetition_note(repetition: tuple[str, int], kind: str = "translation") -> str:
     """Return the warning of a text that is repeated over and over, and how often."""
     text, times = repetition
-    return f"the {kind} repeats {text!r} {times} times and is probably wrong; `no_repeat_ngram=4` prevents that"
+    return (
+        f"the {kind} repeats {text!r} {times} times and is probably wrong; `no_repeat_ngram=4` "
+        "prevents that"
+    )

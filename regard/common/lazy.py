@@ -1,6 +1,7 @@
 """Packages that are imported, and regular expressions that are compiled, when first used.
 
-So PyTorch is loaded only where it is needed, and a line without markup compiles no pattern of markup.
+So PyTorch is loaded only where it is needed, and a line without markup compiles no pattern of
+markup.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub
 def lazy_names(
     package: str, names: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package that has these names of each of its modules.
+    """Return the `__getattr__` and `__dir__` of a package that has these names of each of its
+    modules.
 
     A module whose name begins with `regard.` is one of another package.
     """
@@ -40,15 +42,21 @@ def lazy_names(
 
     def get(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}"
+            )
         module = modules[name]
-        return getattr(import_module(module if module.startswith("regard.") else f"{package}.{module}"), name)
+        return getattr(
+            import_module(module if module.startswith("regard.") else f"{package}.{module}"), name
+        )
 
     return get, lambda: sorted(modules)
 
 
 class _LazyPattern:
-    """Stands for a regular expression until one of its attributes is asked for; then has them itself."""
+    """Stands for a regular expression until one of its attributes is asked for; then has them
+    itself.
+    """
 
     def __init__(self, source: str, flags: int) -> None:
         self._source = source
@@ -63,8 +71,8 @@ class _LazyPattern:
 def lazy_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
     """Return a regular expression that is compiled when first used, for constants of modules.
 
-    Compiling takes up to ten milliseconds, and few lines need any of them. Functions such as `re.sub` do not take it:
-    call its methods.
+    Compiling takes up to ten milliseconds, and few lines need any of them. Functions such as
+    `re.sub` do not take it: call its methods.
     """
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
@@ -79,8 +87,12 @@ def has_pytorch() -> bool:
 
 
 @contextmanager
-def needs_extra(extra: str, purpose: str, packages: Collection[str] = TRAINING_PACKAGES) -> Iterator[None]:
-    """Raise MissingExtra, for this purpose, if an import in the block lacks one of these packages of an extra."""
+def needs_extra(
+    extra: str, purpose: str, packages: Collection[str] = TRAINING_PACKAGES
+) -> Iterator[None]:
+    """Raise MissingExtra, for this purpose, if an import in the block lacks one of these packages
+    of an extra.
+    """
     try:
         yield
     except ModuleNotFoundError as problem:

@@ -12,7 +12,9 @@ _LONGEST_NAME = 0xFFFF
 
 
 def escape_text(text: str) -> str:
-    """Return a text in one line of Markdown; control characters and marks of direction become spaces."""
+    """Return a text in one line of Markdown; control characters and marks of direction become
+    spaces.
+    """
     shown = "".join(c if c.isprintable() or c in _JOINERS else " " for c in text)
     return _MARKUP.sub(r"\\\g<0>", " ".join(shown.split()))
 
@@ -20,12 +22,16 @@ def escape_text(text: str) -> str:
 def code_span(code: str) -> str:
     """Return a line of code between backticks, more than it has in a row itself."""
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
-    is_padded = code.startswith("`") or code.endswith("`") or (code.startswith(" ") and code.endswith(" "))
+    is_padded = (
+        code.startswith("`") or code.endswith("`") or (code.startswith(" ") and code.endswith(" "))
+    )
     return f"{fence} {code} {fence}" if is_padded else f"{fence}{code}{fence}"
 
 
 def quote_argument(argument: str) -> str:
-    """Quote an argument of a command in one line: as the POSIX shell has it or, with line breaks and the like, bash."""
+    """Quote an argument of a command in one line: as the POSIX shell has it or, with line breaks
+    and the like, bash.
+    """
     if argument.isprintable():
         return shlex.quote(argument)
     return "$'" + "".join(map(_in_bash, argument)) + "'"

@@ -14,7 +14,9 @@ _DEFINITIONS: dict[type, dict[str, object]] = {}
 
 
 def as_defined(cls: C) -> C:
-    """Keep the attributes of a class as they are now: a decorator, so that no patch can come before it."""
+    """Keep the attributes of a class as they are now: a decorator, so that no patch can come before
+    it.
+    """
     _DEFINITIONS[cls] = dict(vars(cls))
     return cls
 
@@ -26,12 +28,15 @@ def has_definition(cls: type) -> bool:
 
 def are_as_defined(classes: Iterable[type]) -> bool:
     """Return whether decorated classes have the attributes that they were defined with."""
-    # In one expression without a call of Python's for each: this is asked for each call of a translator.
+    # In one expression without a call of Python's for each: this is asked for each call of a
+    # translator.
     return [*map(vars, classes)] == [*map(_DEFINITIONS.__getitem__, classes)]
 
 
 def find_patch(classes: Iterable[type]) -> str | None:
-    """Return the name of an attribute of decorated classes that was patched, such as `Attention.forward`."""
+    """Return the name of an attribute of decorated classes that was patched, such as
+    `Attention.forward`.
+    """
     for cls in classes:
         now = vars(cls)
         defined = _DEFINITIONS[cls]

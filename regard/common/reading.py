@@ -1,7 +1,8 @@
 """Reading of files that come from outside: any error in their content becomes one sentence.
 
-JSON, TOML and files of tensors (safetensors, PyTorch's without executing any code in them). The parsers raise
-ValueError with the reason alone; `read_tensors` raises the error that the caller names, with path and remedy.
+JSON, TOML and files of tensors (safetensors, PyTorch's without executing any code in them). The
+parsers raise ValueError with the reason alone; `read_tensors` raises the error that the caller
+names, with path and remedy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 MAGIC = b"REGARD\r\n"
 """First bytes of a runtime file."""
 DEPTH = 50
-"""Most levels of lists and tables in one another; recipes have four, and what goes through all levels recurses."""
+"""Most levels of lists and tables in one another; recipes have four, and what goes through all
+levels recurses.
+"""
 _HEADER_SIZE = 100_000_000
 """Most bytes of the header of a safetensors file, as its own library has it."""
 
@@ -46,11 +49,13 @@ def file_bytes(path: Path) -> bytes:
 
 
 def check_links(folder: Path, *names: str, written: bool = False) -> None:
-    """Raise ModelFolderError, with all causes, if files of one of our own folders are links that lead out of it.
+    """Raise ModelFolderError, with all causes, if files of one of our own folders are links that
+    lead out of it.
 
-    Pipes and devices, for which a reader might wait for ever, are refused too. Folders among them are looked through.
-    The folder itself may be a link, and its files, unless they are to be `written`, may be those of Hugging Face's
-    cache, where each file of a snapshot is a link into the `blobs` two folders above.
+    Pipes and devices, for which a reader might wait for ever, are refused too. Folders among them
+    are looked through. The folder itself may be a link, and its files, unless they are to be
+    `written`, may be those of Hugging Face's cache, where each file of a snapshot is a link into
+    the `blobs` two folders above.
     """
     inside = Path(os.path.realpath(folder))
     is_snapshot = inside.parent.name == "snapshots" and not written
@@ -59,24 +64,34 @@ def check_links(folder: Path, *names: str, written: bool = False) -> None:
     def problem_of(path: Path) -> str:
         if not any(Path(os.path.realpath(path)).is_relative_to(root) for root in roots):
             return (
-                f"{path}: a link that leads out of the folder, to {os.path.realpath(path)}; nothing outside a model "
-                "folder is read or written: put the file or folder itself there, or make the whole model folder a link"
+                f"{path}: a link that leads out of the folder, to {os.path.realpath(path)}; "
+                "nothing outside a model folder is read or written: put the file or folder itself "
+                "there, or make the whole model folder a link"
             )
         is_other = path.exists() and not (path.is_file() or path.is_dir())
         return f"{path}: is a pipe or a device; put a file there, or remove it" if is_other else ""
 
     paths = [folder / name for name in names]
-    paths += [inner for path in paths if path.is_dir() and not problem_of(path) for inner in path.rglob("*")]
+    paths += [
+        inner
+        for path in paths
+        if path.is_dir() and not problem_of(path)
+        for inner in path.rglob("*")
+    ]
     ModelFolderError.raise_all(filter(None, map(problem_of, paths)))
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name that was read from a file is that of a file beside it: it leads to no other folder."""
+    """Return whether a name that was read from a file is that of a file beside it: it leads to no
+    other folder.
+    """
     return name not in ("", ".", "..") and not {"/", "\\", ":", "\0"} & {*name}
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError with the reason: no JSON, not UTF-8, nested too deeply, numbers too long."""
+    """Parse JSON. Raises ValueError with the reason: no JSON, not UTF-8, nested too deeply, numbers
+    too long.
+    """
     try:
         values = json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError:
@@ -115,17 +130,28 @@ def _check_depth(values: Any) -> None:
         tables = [value for value in level if isinstance(value, (dict, list))]
         if not tables:
             return
-        level = [inner for table in tables for inner in (table.values() if isinstance(table, dict) else table)]
+        level = [
+            inner
+            for table in tables
+            for inner in (table.values() if isinstance(table, dict) else table)
+        ]
     raise ValueError(f"nested more than {DEPTH} levels deep")
 
 
-def read_tensors(path: Path, error: type[RegardError], remedy: str, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Read tensors by name from a safetensors file, or from one of `torch.save`, in which code is never executed.
+def read_tensors(
+    path: Path, error: type[RegardError], remedy: str, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """Read tensors by name from a safetensors file, or from one of `torch.save`, in which code is
+    never executed.
 
-    Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was done with it.
+    Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was
+    done with it.
     """
     if not path.is_file():
-        raise error(f"{path}: missing{', a folder or device has its name' if path.exists() else ''}; {remedy}")
+        raise error(
+            f"{path}: missing{', a folder or device has its name' if path.exists() else ''}; "
+            f"{remedy}"
+        )
     import safetensors
     import torch
 
@@ -138,11 +164,17 @@ def read_tensors(path: Path, error: type[RegardError], remedy: str, device: str 
             content: Any = torch.load(path, map_location=device, weights_only=True)
     except Exception as problem:  # the readers raise exceptions of any class for damaged files
         reason = reason_of(problem).split(". ")[0]
-        raise error(f"{path}: damaged, or not a file of tensors alone ({reason}); {remedy}") from None
+        raise error(
+            f"{path}: damaged, or not a file of tensors alone ({reason}); {remedy}"
+        ) from None
     if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
         content = content["state_dict"]
-    if not isinstance(content, Mapping) or not all(_is_plain(tensor, torch.Tensor) for tensor in content.values()):
-        raise error(f"{path}: expected tensors by name (a state_dict), got {_kinds(content)}; {remedy}")
+    if not isinstance(content, Mapping) or not all(
+        _is_plain(tensor, torch.Tensor) for tensor in content.values()
+    ):
+        raise error(
+            f"{path}: expected tensors by name (a state_dict), got {_kinds(content)}; {remedy}"
+        )
     return {str(name): tensor for name, tensor in content.items()}
 
 
@@ -159,7 +191,9 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
 
 
 def tensor_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata in the header of a safetensors file, read without PyTorch; none if it cannot be read."""
+    """Return the metadata in the header of a safetensors file, read without PyTorch; none if it
+    cannot be read.
+    """
     with suppress(OSError, ValueError, TypeError, AttributeError):
         check_readable(path)
         with path.open("rb") as file:
@@ -175,12 +209,20 @@ def reason_of(problem: BaseException) -> str:
 
 
 def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
-    """Return whether a value is a tensor that can be copied from: dense, with its content in memory."""
+    """Return whether a value is a tensor that can be copied from: dense, with its content in
+    memory.
+    """
     import torch
 
-    return isinstance(value, tensor) and value.layout is torch.strided and not (value.is_quantized or value.is_meta)
+    return (
+        isinstance(value, tensor)
+        and value.layout is torch.strided
+        and not (value.is_quantized or value.is_meta)
+    )
 
 
 def _kinds(content: Any) -> str:
-    names: Iterable[str] = {type(value).__name__ for value in content.values()} if isinstance(content, Mapping) else ()
+    names: Iterable[str] = (
+        {type(value).__name__ for value in content.values()} if isinstance(content, Mapping) else ()
+    )
     return type(content).__name__ + (f" of {', '.join(sorted(names))}" if names else "")

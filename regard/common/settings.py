@@ -1,4 +1,6 @@
-"""Configuration: strict, frozen settings (pydantic), read from TOML files and `key=value` overrides."""
+"""Configuration: strict, frozen settings (pydantic), read from TOML files and `key=value`
+overrides.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from regard.common.reading import DEPTH, file_bytes, parse_toml
 
 S = TypeVar("S", bound="Settings")
 
-# Largest values of settings, by what they count: far more than anyone wants, and still a number to compute with.
+# Largest values of settings, by what they count: far more than anyone wants, and still a number to
+# compute with.
 COUNT = 1_000_000_000  # updates, pairs, tokens, pixels of a corpus or a run
 MINUTES = 10_000_000  # 19 years
 FACTOR = 1_000  # weights of losses, rates and penalties, ratios
@@ -30,20 +33,28 @@ PARTS = 1_024  # of a batch, each with a thread or process of its own
 
 
 OTHER_NAMES = {
-    "batching.tokens": "batch_size max_tokens mini_batch mini_batch_words per_device_train_batch_size",
-    "batching.micro_batches": "accum_count batch_multiplier gradient_accumulation_steps optimizer_delay update_freq",
+    "batching.tokens": "batch_size max_tokens mini_batch mini_batch_words "
+    "per_device_train_batch_size",
+    "batching.micro_batches": "accum_count batch_multiplier gradient_accumulation_steps "
+    "optimizer_delay update_freq",
     "schedule.peak": "learn_rate learning_rate lr max_lr",
     "schedule.warmup": "learning_rate_warmup lr_warmup warmup_steps warmup_updates",
-    "training.updates": "after_batches epochs max_epoch max_epochs max_steps max_update num_train_epochs train_steps",
+    "training.updates": "after_batches epochs max_epoch max_epochs max_steps max_update "
+    "num_train_epochs train_steps",
     "training.patience": "early_stop early_stopping early_stopping_patience",
-    "training.validate_every": "eval_steps valid_freq valid_steps validate_interval validation_freq",
-    "training.keep_checkpoints": "keep_best_ckpts keep_checkpoint keep_last_epochs save_total_limit",
+    "training.validate_every": "eval_steps valid_freq valid_steps validate_interval "
+    "validation_freq",
+    "training.keep_checkpoints": "keep_best_ckpts keep_checkpoint keep_last_epochs "
+    "save_total_limit",
     "training.max_grad_norm": "clip_grad_norm clip_gradients clip_norm",
     "tokenizer.size": "dim_vocabs src_vocab_size tgt_vocab_size voc_limit vocab_size",
-    "model.encoder.layers": "enc_depth enc_layers encoder_layers layers num_hidden_layers num_layers",
-    "model.encoder.size": "d_model dim_emb embedding_dim hidden_dim hidden_size rnn_size word_vec_size",
+    "model.encoder.layers": "enc_depth enc_layers encoder_layers layers num_hidden_layers "
+    "num_layers",
+    "model.encoder.size": "d_model dim_emb embedding_dim hidden_dim hidden_size rnn_size "
+    "word_vec_size",
     "model.encoder.heads": "attention_heads nhead num_attention_heads num_heads transformer_heads",
-    "model.encoder.feedforward": "d_ff ff_size ffn_dim intermediate_size transformer_dim_ffn transformer_ff",
+    "model.encoder.feedforward": "d_ff ff_size ffn_dim intermediate_size transformer_dim_ffn "
+    "transformer_ff",
     "model.encoder.dropout": "dropout dropout_rate transformer_dropout",
     "search.beam": "beam_size beam_width num_beams",
     "search.length_penalty": "alpha lenpen normalize",
@@ -53,7 +64,9 @@ OTHER_NAMES = {
 
 
 class Settings(pydantic.BaseModel):
-    """Base class of all settings: immutable, and an unknown key is an error that names the nearest known one."""
+    """Base class of all settings: immutable, and an unknown key is an error that names the nearest
+    known one.
+    """
 
     model_config = pydantic.ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()
@@ -61,7 +74,9 @@ class Settings(pydantic.BaseModel):
 
     @classmethod
     def parse(cls: type[S], values: Mapping[str, Any], origin: str) -> S:
-        """Validate values read from `origin`, a file for instance. Raises ConfigurationError with all causes."""
+        """Validate values read from `origin`, a file for instance. Raises ConfigurationError with
+        all causes.
+        """
         try:
             return cls.model_validate(dict(values))
         except pydantic.ValidationError as problem:
@@ -77,20 +92,28 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         return parse_toml(file_bytes(Path(path)).decode("utf-8-sig"))
     except OSError as problem:
-        raise ConfigurationError(f"{path}: cannot be read ({problem.strerror}); give the path of a TOML file") from None
+        raise ConfigurationError(
+            f"{path}: cannot be read ({problem.strerror}); give the path of a TOML file"
+        ) from None
     except UnicodeDecodeError as problem:
-        raise ConfigurationError(f"{path}: not UTF-8 at byte {problem.start}; save the file as UTF-8") from None
+        raise ConfigurationError(
+            f"{path}: not UTF-8 at byte {problem.start}; save the file as UTF-8"
+        ) from None
     except ValueError as problem:
         raise ConfigurationError(f"{path}: not valid TOML: {problem}") from None
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain text."""
+    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain
+    text.
+    """
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise ConfigurationError(f"`set={assignment}`: wanted key=value, such as batching.tokens=2048")
+            raise ConfigurationError(
+                f"`set={assignment}`: wanted key=value, such as batching.tokens=2048"
+            )
         if key.count(".") >= DEPTH:
             raise ConfigurationError(
                 f"`set={key[:40]}…`: a key of {key.count('.') + 1:,} parts; no setting has so many"
@@ -114,12 +137,17 @@ def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested tables; if both have a key, that of `changes` wins.
 
-    A table whose `kind` changes is replaced whole, since the settings of another kind do not apply to it.
+    A table whose `kind` changes is replaced whole, since the settings of another kind do not apply
+    to it.
     """
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping) and not _kind_changes(old, value):
+        if (
+            isinstance(old, Mapping)
+            and isinstance(value, Mapping)
+            and not _kind_changes(old, value)
+        ):
             result[key] = merge(cast(Mapping[str, Any], old), value)
         else:
             result[key] = value
@@ -152,7 +180,8 @@ def _causes(cls: type[Settings], problem: pydantic.ValidationError, origin: str)
             if key in known:
                 table = key.rpartition(".")[0]
                 causes.append(
-                    f"{origin}: {key} is a setting of another kind of {table}; leave it out, or set {table}.kind"
+                    f"{origin}: {key} is a setting of another kind of {table}; leave it out, or "
+                    f"set {table}.kind"
                 )
             else:
                 causes.append(f"{origin}: unknown setting {key!r}{_suggestion(key, known)}")
@@ -169,20 +198,31 @@ def _excerpt(value: Any) -> str:
     """Return how a value is written, shortened."""
     try:
         text = repr(value)
-    except Exception:  # of any class: the object is somebody else's, or a number of more than 4,300 digits
+    except (
+        Exception
+    ):  # of any class: the object is somebody else's, or a number of more than 4,300 digits
         return f"{type(value).__name__} that is too long to be written"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
 
 
 def _suggestion(key: str, known: list[str]) -> str:
-    """Suggest what another toolkit calls so, or a similar key, by its path or else its last part; or list a table."""
+    """Suggest what another toolkit calls so, or a similar key, by its path or else its last part;
+    or list a table.
+    """
     table, _, last = key.rpartition(".")
-    ours = next((name for name, others in OTHER_NAMES.items() if last.replace("-", "_") in others.split()), "")
+    ours = next(
+        (name for name, others in OTHER_NAMES.items() if last.replace("-", "_") in others.split()),
+        "",
+    )
     by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
     similar = [name for name in known if f".{ours}".endswith(f".{name}")]
     similar = similar or difflib.get_close_matches(key, known, 1, 0.75)
-    similar = similar or [by_last[name] for name in difflib.get_close_matches(last, by_last, 1, 0.6)]
-    beside = [name for name in known if name.rpartition(".")[0] == table] or [k for k in known if "." not in k]
+    similar = similar or [
+        by_last[name] for name in difflib.get_close_matches(last, by_last, 1, 0.6)
+    ]
+    beside = [name for name in known if name.rpartition(".")[0] == table] or [
+        k for k in known if "." not in k
+    ]
     return f"; did you mean {similar[0]!r}?" if similar else f"; known are {', '.join(beside)}"
 
 

@@ -43,4 +43,6 @@ def __getattr__(name: str) -> Any:
         import jaxtyping
 
         return getattr(jaxtyping, name)
-    raise AttributeError(f"module 'regard.common.shapes' has no attribute {name!r}; it has {', '.join(__all__)}")
+    raise AttributeError(
+        f"module 'regard.common.shapes' has no attribute {name!r}; it has {', '.join(__all__)}"
+    )

@@ -1,4 +1,6 @@
-"""Long calls that are given up from another thread: the caller names an event, and what is slow looks at it."""
+"""Long calls that are given up from another thread: the caller names an event, and what is slow
+looks at it.
+"""
 
 from __future__ import annotations
 

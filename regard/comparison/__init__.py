@@ -1,7 +1,7 @@
 """Comparisons: several models, one report.
 
-`compare` (in Python) and `regard compare` call the same application. `result` is the data that it returns and writes;
-`report` draws a page of them.
+`compare` (in Python) and `regard compare` call the same application. `result` is the data that it
+returns and writes; `report` draws a page of them.
 """
 
 from regard.comparison.application import CompareRequest, compare, compare_request

@@ -1,7 +1,8 @@
-"""Compare several models on one test set: quality with significance, where it differs, cost, and training.
+"""Compare several models on one test set: quality with significance, where it differs, cost, and
+training.
 
-`compare` is the application: it trains missing models under an equal budget, decodes, scores, and writes a report,
-JSON and CSV. The command `regard compare` calls it.
+`compare` is the application: it trains missing models under an equal budget, decodes, scores, and
+writes a report, JSON and CSV. The command `regard compare` calls it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from typing import Any
 import torch
 from sacrebleu import __version__ as sacrebleu_version
 
-from regard.common.arguments import FUNCTION, NUMBER, PATH, TABLE, TEXT, THREADS, WHOLE, describe, problems_of_types
+from regard.common.arguments import (
+    FUNCTION,
+    NUMBER,
+    PATH,
+    TABLE,
+    TEXT,
+    THREADS,
+    WHOLE,
+    describe,
+    problems_of_types,
+)
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.version import __version__
 from regard.comparison.breakdowns import breakdowns
@@ -59,7 +70,9 @@ from regard.training.journal import Report
 
 DATA = "data"  # in the folder of a comparison: pairs that were held out
 UNKNOWN = 0.5
-"""Share of characters never seen in training above which a test line is not in a model's language."""
+"""Share of characters never seen in training above which a test line is not in a model's
+language.
+"""
 
 MAX_SHOWN = 12  # runs whose attention is shown; of more, those of the first seeds
 LONG, SLOW_TER = 80, "; outputs are long, so TER may take minutes"
@@ -67,10 +80,11 @@ LONG, SLOW_TER = 80, "; outputs are long, so TER may take minutes"
 
 @dataclass(frozen=True)
 class CompareRequest:
-    """Request to compare: runs and files of outputs that are there, models to train, and what to test on.
+    """Request to compare: runs and files of outputs that are there, models to train, and what to
+    test on.
 
-    `runs` and `hypotheses` are names and paths, where a name may be empty. `presets` are names of presets, or recipe
-    files. `baseline` names a system; if empty, the first one.
+    `runs` and `hypotheses` are names and paths, where a name may be empty. `presets` are names of
+    presets, or recipe files. `baseline` names a system; if empty, the first one.
     """
 
     files: Files
@@ -108,22 +122,24 @@ def compare(
     report: Report | None = None,
     **files: str | Path | Sequence[str | Path] | None,
 ) -> Comparison:
-    """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV into `out`.
+    """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV
+    into `out`.
 
-    runs        run or model folders; as a mapping, by name. Runs that differ in the seed alone are one system
-    source …    training and validation files: to train on, and to count words in
-    test_…      what to test on; without it the validation data, or pairs held out of the training data;
+    runs run or model folders; as a mapping, by name. Runs that differ in the seed alone are one
+    system source … training and validation files: to train on, and to count words in test_… what to
+    test on; without it the validation data, or pairs held out of the training data;
                 test_alignments: gold word links of the test pairs, for the alignment error rate
-    hypotheses  files of outputs of other systems by name, a line for each sentence
-    presets     presets or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`: `seed`
+    hypotheses files of outputs of other systems by name, a line for each sentence presets presets
+    or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`: `seed`
                 and those after it
     minutes, updates, tokens  the budget of each run; one of them
     baseline    the system that the others are compared with; the first one if not given
     speed       measure speed and memory, each model in a process of its own
     ter         score TER too, which may take minutes if outputs are long
 
-    Repeat an interrupted call, and it continues where it stopped. Raises UsageError or DataError, with all causes,
-    before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
+    Repeat an interrupted call, and it continues where it stopped. Raises UsageError or DataError,
+    with all causes, before anything is trained; TrainingError if training cannot continue;
+    Interrupted if a signal stopped training.
     """
     UsageError.raise_all(_type_problems(locals()))
     named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
@@ -160,7 +176,11 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
         causes += [cause for path in values for cause in problems_of_types(PATH, {name: path})]
     hypotheses = problems_of_types(TABLE, pick("hypotheses"), optional=True)
     if given["hypotheses"] is not None and not hypotheses:
-        hypotheses = [c for path in given["hypotheses"].values() for c in problems_of_types(PATH, {"hypotheses": path})]
+        hypotheses = [
+            c
+            for path in given["hypotheses"].values()
+            for c in problems_of_types(PATH, {"hypotheses": path})
+        ]
     causes += hypotheses
     causes += problems_of_types(TABLE, pick("settings"), optional=True)
     causes += problems_of_types(NUMBER, pick("minutes"), optional=True)
@@ -171,7 +191,11 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
     causes += problems_of_types(FUNCTION, pick("report"), optional=True)
     for name, path in given["files"].items():
         paths = path if name == "test_target" and isinstance(path, (list, tuple)) else [path]
-        causes += [cause for item in paths for cause in problems_of_types(PATH, {name: item}, optional=True)]
+        causes += [
+            cause
+            for item in paths
+            for cause in problems_of_types(PATH, {name: item}, optional=True)
+        ]
     return causes
 
 
@@ -180,14 +204,23 @@ def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> F
     values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     known = Files.__annotations__
     if unknown := values.keys() - known.keys():
-        raise UsageError(f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(known)}")
+        raise UsageError(
+            f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(known)}"
+        )
     tests = values.pop("test_target", ())
     references = [tests] if isinstance(tests, (str, Path)) else tests
-    return Files(test_target=tuple(map(str, references)), **{name: str(path) for name, path in values.items()})
+    return Files(
+        test_target=tuple(map(str, references)),
+        **{name: str(path) for name, path in values.items()},
+    )
 
 
 def compare_request(
-    request: CompareRequest, out: Path, device: str = "auto", threads: int | None = None, report: Report | None = None
+    request: CompareRequest,
+    out: Path,
+    device: str = "auto",
+    threads: int | None = None,
+    report: Report | None = None,
 ) -> Comparison:
     """`compare` with its arguments as one object."""
     return _Session(request, out, select_device(device), threads, report).run()
@@ -215,26 +248,43 @@ class _Session:
         UsageError.raise_all(conflicts(entries, bool(request.files.images)))
         comparison = self._compare(entries, data, files, plan, note)
         write_files(comparison, self.out)
-        say(self.report, f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv")
+        say(
+            self.report, f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv"
+        )
         return comparison
 
     def _check(self) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
-        """Read and check all there is before anything is trained. Raises UsageError or DataError with all causes."""
+        """Read and check all there is before anything is trained. Raises UsageError or DataError
+        with all causes.
+        """
         request, causes = self.request, self.request.files.problems()
         causes += check_out(self.out)
         if not (request.runs or request.presets or request.hypotheses):
-            causes.append("there is nothing to compare: give runs, `presets=` to train, or `hypotheses=`")
+            causes.append(
+                "there is nothing to compare: give runs, `presets=` to train, or `hypotheses=`"
+            )
         if request.presets and not request.files.has_training:
-            causes.append("`presets=`: to train needs `source=` and `target=`, `pairs=`, or `images=` and `captions=`")
+            causes.append(
+                "`presets=`: to train needs `source=` and `target=`, `pairs=`, or `images=` and "
+                "`captions=`"
+            )
         if request.presets:
             causes += request.budget.problems()
         elif request.budget != Budget() or request.seeds != 1 or request.settings:
-            causes.append("`minutes=`, `updates=`, `tokens=`, `seeds=` and settings are for `presets=` to train")
+            causes.append(
+                "`minutes=`, `updates=`, `tokens=`, `seeds=` and settings are for `presets=` to "
+                "train"
+            )
         if not 1 <= request.seeds <= 100:
             causes.append(f"`seeds={request.seeds}`: wanted 1 to 100")
         if not (request.files.has_test or request.presets):
-            causes.append("there is nothing to test on: give `test_source=` and `test_target=`, or `test_captions=`")
-        models, causes = _collect(lambda: model_plans(request.presets, request.settings), causes, {})
+            causes.append(
+                "there is nothing to test on: give `test_source=` and `test_target=`, or "
+                "`test_captions=`"
+            )
+        models, causes = _collect(
+            lambda: model_plans(request.presets, request.settings), causes, {}
+        )
         runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
         UsageError.raise_all(causes)
         had_data = (self.out / DATA).exists()
@@ -251,8 +301,12 @@ class _Session:
         self, models: Mapping[str, ModelPlan], runs: list[Entry]
     ) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
         request = self.request
-        (files, note), causes = _collect(lambda: split_off_test(request.files, self.out / DATA), [], (None, ""))
-        data, causes = _collect(lambda: read_test_data(files), causes, None) if files else (None, causes)
+        (files, note), causes = _collect(
+            lambda: split_off_test(request.files, self.out / DATA), [], (None, "")
+        )
+        data, causes = (
+            _collect(lambda: read_test_data(files), causes, None) if files else (None, causes)
+        )
         if data is None:
             raise DataError(*causes, *conflicts(runs, bool(request.files.images)))
         what = f"the test set ({data.test.name})"
@@ -269,17 +323,26 @@ class _Session:
             if name in {entry.system for entry in entries}
         ]
         if request.baseline and request.baseline not in names:
-            causes.append(f"`baseline={request.baseline}`: no system has this name; there are {', '.join(names)}")
+            causes.append(
+                f"`baseline={request.baseline}`: no system has this name; there are "
+                f"{', '.join(names)}"
+            )
         DataError.raise_all(causes)
         return self._plan(models, files) if models else None, files, note, entries, data
 
     def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:
-        """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is another one."""
+        """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is
+        another one.
+        """
         training = {name: value for name, value in files.training.items() if value is not None}
-        plan = Plan(self.request.budget, self.request.seeds, training, models, self.request.first_seed)
+        plan = Plan(
+            self.request.budget, self.request.seeds, training, models, self.request.first_seed
+        )
         begun = load_plan(self.out)
         if begun is not None:
-            stripped = {name: replace(item, expected=0, updates=None) for name, item in begun.models.items()}
+            stripped = {
+                name: replace(item, expected=0, updates=None) for name, item in begun.models.items()
+            }
             differing = [
                 name
                 for name in ("budget", "data", "models", "first_seed")
@@ -287,8 +350,9 @@ class _Session:
             ]
             if differing:
                 raise UsageError(
-                    f"{self.out}: another comparison was begun there (its {' and '.join(differing)} differ); repeat "
-                    "its arguments to continue it, or choose another `out=`"
+                    f"{self.out}: another comparison was begun there (its "
+                    f"{' and '.join(differing)} differ); repeat its arguments to continue it, or "
+                    "choose another `out=`"
                 )
             check_files(begun, self.out)
             return replace(begun, seeds=plan.seeds)  # more seeds may be added
@@ -299,7 +363,9 @@ class _Session:
     def _trained(self, plan: Plan) -> list[Entry]:
         """The runs of the plan; systems in its order, their seeds together."""
         entries = []
-        for name, seed, folder in sorted(plan.folders, key=lambda run: [*plan.models].index(run[0])):
+        for name, seed, folder in sorted(
+            plan.folders, key=lambda run: [*plan.models].index(run[0])
+        ):
             (entry,) = open_runs([("", self.out / RUNS / folder)])
             title = f"{name} seed {seed}" if plan.seeds > 1 else name
             entries.append(replace(entry, name=title, system=name, seed=seed))
@@ -312,22 +378,34 @@ class _Session:
         request = self.request
         tokenize = _word_tokenizer(entries) if files.images else None
         measured = {entry.name: self._measure(entry, data) for entry in entries if entry.is_run}
-        outputs = {e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries}
+        outputs = {
+            e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries
+        }
         systems: dict[str, list[Entry]] = {}
         for entry in entries:
             systems.setdefault(entry.system, []).append(entry)
         baseline = request.baseline or next(iter(systems))
-        longest = max((len(line.split()) for lines in outputs.values() for line in lines), default=0)
+        longest = max(
+            (len(line.split()) for lines in outputs.values() for line in lines), default=0
+        )
         is_slow = tokenize is None and longest > LONG and request.ter
         say(self.report, f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
-        language = next((entry.settings.languages.target for entry in entries if entry.settings is not None), "")
+        language = next(
+            (entry.settings.languages.target for entry in entries if entry.settings is not None), ""
+        )
         groups = _test_groups(entries, systems, baseline)
-        scores = score_groups(data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language))
-        singles = {name: sentence_scores(data.test, lines, tokenize) for name, lines in outputs.items()}
+        scores = score_groups(
+            data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language)
+        )
+        singles = {
+            name: sentence_scores(data.test, lines, tokenize) for name, lines in outputs.items()
+        }
         firsts = {name: runs[0] for name, runs in systems.items()}
         times, unmeasured = self._times(data, [entry for entry in firsts.values() if entry.is_run])
         results = {
-            e.name: _result(e, outputs[e.name], scores[e.name], singles[e.name], measured.get(e.name), times)
+            e.name: _result(
+                e, outputs[e.name], scores[e.name], singles[e.name], measured.get(e.name), times
+            )
             for e in entries
         }
         by_system = {name: [results[run.name] for run in runs] for name, runs in systems.items()}
@@ -341,13 +419,20 @@ class _Session:
             breakdowns=breakdowns(
                 data.test,
                 {name: [run.outputs for run in runs] for name, runs in by_system.items()},
-                {name: [run.sentence_scores for run in runs] for name, runs in by_system.items() if files.images},
+                {
+                    name: [run.sentence_scores for run in runs]
+                    for name, runs in by_system.items()
+                    if files.images
+                },
                 training,
                 baseline,
             ),
             examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",
-            notes=(*_notes(entries, plan, training, results, request.ter), *(f"{cause}." for cause in unmeasured)),
+            notes=(
+                *_notes(entries, plan, training, results, request.ter),
+                *(f"{cause}." for cause in unmeasured),
+            ),
             facts=self._facts(),
         )
 
@@ -356,8 +441,12 @@ class _Session:
         say(self.report, f"decoding {len(data.test.sources):,} {items} with {entry.name}")
         return measure_run(entry, data, self.device, self.request.options, self.out / "cache")
 
-    def _times(self, data: TestData, runs: Sequence[Entry]) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
-        """Measure speed and memory of these runs, if that is wanted; also return why some could not be measured."""
+    def _times(
+        self, data: TestData, runs: Sequence[Entry]
+    ) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
+        """Measure speed and memory of these runs, if that is wanted; also return why some could not
+        be measured.
+        """
         if not self.request.speed or not runs:
             return {}, ()
         say(self.report, "measuring speed and memory, the models in turns")
@@ -368,10 +457,18 @@ class _Session:
         return times, causes
 
     def _examples(
-        self, data: TestData, results: Mapping[str, RunResult], entries: Sequence[Entry], firsts: Mapping[str, Entry]
+        self,
+        data: TestData,
+        results: Mapping[str, RunResult],
+        entries: Sequence[Entry],
+        firsts: Mapping[str, Entry],
     ) -> tuple[Example, ...]:
-        """Choose the examples by the first run of each system, and show the attention of all runs, if they are few."""
-        chosen = most_different({name: results[entry.name].sentence_scores for name, entry in firsts.items()})
+        """Choose the examples by the first run of each system, and show the attention of all runs,
+        if they are few.
+        """
+        chosen = most_different(
+            {name: results[entry.name].sentence_scores for name, entry in firsts.items()}
+        )
         shown = entries if len(entries) <= MAX_SHOWN else list(firsts.values())
         pipelines = ((entry.name, load(entry.path, self.device)) for entry in shown if entry.is_run)
         return make_examples(chosen, data, pipelines, self.request.options)
@@ -402,27 +499,36 @@ def _wrong_language(entry: Entry, data: TestData) -> list[str]:
         return []
     tokenizer = load_tokenizer(entry.path, entry.settings)
     sides = [(tokenizer.source, data.test.sources, "test_source")]
-    sides.append((tokenizer.target, tuple(texts[0] for texts in data.test.references), "test_target"))
+    sides.append(
+        (tokenizer.target, tuple(texts[0] for texts in data.test.references), "test_target")
+    )
     causes = []
     for vocabulary, lines, name in sides:
         unknown = sum(vocabulary.unknown_share(line) > UNKNOWN for line in lines if line)
         if unknown > len(lines) / 2:
             causes.append(
-                f"{entry.path}: most characters of most lines of `{name}=` were never seen in its training; give the "
-                "test set of its languages, or leave it out"
+                f"{entry.path}: most characters of most lines of `{name}=` were never seen in its "
+                "training; give the test set of its languages, or leave it out"
             )
     return causes
 
 
 def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
-    """Return the splitter of captions into words for scoring. Raises UsageError if the runs differ in that."""
-    kinds = {entry.path: tokenizer_for(entry.settings.tokenizer) for entry in entries if entry.settings is not None}
+    """Return the splitter of captions into words for scoring. Raises UsageError if the runs differ
+    in that.
+    """
+    kinds = {
+        entry.path: tokenizer_for(entry.settings.tokenizer)
+        for entry in entries
+        if entry.settings is not None
+    }
     if len(set(kinds.values())) > 1:
         first, *others = kinds.items()
         other = next(item for item in others if item[1] is not first[1])
         raise UsageError(
-            f"captions of {first[0]} are compared by {first[1].__name__} and those of {other[0]} by "
-            f"{other[1].__name__}, as their vocabularies are (tokenizer.kind); compare them apart"
+            f"captions of {first[0]} are compared by {first[1].__name__} and those of {other[0]} "
+            f"by {other[1].__name__}, as their vocabularies are (tokenizer.kind); compare them "
+            "apart"
         )
     return next(iter(kinds.values()), words)
 
@@ -436,7 +542,9 @@ def _result(
     times: Mapping[str, Mapping[str, float]],
 ) -> RunResult:
     """Put together the results of a run, or of a file of outputs, which has no measurements."""
-    result = RunResult(entry.name, entry.system, entry.seed, str(entry.path), "", scores, tuple(outputs), singles)
+    result = RunResult(
+        entry.name, entry.system, entry.seed, str(entry.path), "", scores, tuple(outputs), singles
+    )
     if measured is None:
         return result
     return replace(
@@ -449,7 +557,9 @@ def _result(
     )
 
 
-def _test_groups(entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str) -> list[list[str]]:
+def _test_groups(
+    entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str
+) -> list[list[str]]:
     """The names of runs that are tested together, a run of the baseline first: those of one seed.
 
     A run whose seed the baseline has not is tested against the baseline's first run.
@@ -465,26 +575,42 @@ def _test_groups(entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]
 
 def _system(name: str, runs: Sequence[RunResult]) -> System:
     """Return a system with the means of the scores that all of its runs have."""
-    groups = [[score for run in runs for score in run.scores if score.name == first.name] for first in runs[0].scores]
+    groups = [
+        [score for run in runs for score in run.scores if score.name == first.name]
+        for first in runs[0].scores
+    ]
     means = tuple(over_seeds(scores) for scores in groups if len(scores) == len(runs))
     return System(name, tuple(run.name for run in runs), means)
 
 
 def _notes(
-    entries: Sequence[Entry], plan: Plan | None, training: TrainingWords, results: Mapping[str, RunResult], ter: bool
+    entries: Sequence[Entry],
+    plan: Plan | None,
+    training: TrainingWords,
+    results: Mapping[str, RunResult],
+    ter: bool,
 ) -> tuple[str, ...]:
     """Sentences that a reader needs to know."""
     notes = [f"{name}: {result.status}." for name, result in results.items() if result.status]
     if plan is not None:
         for name, model in plan.models.items():
             notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
-        notes.append("Warm-up and validations are fitted to the budget, and no run was stopped early.")
+        notes.append(
+            "Warm-up and validations are fitted to the budget, and no run was stopped early."
+        )
     names = {score.name for result in results.values() for score in result.scores}
     if ter and "BLEU" in names and "TER" not in names:
-        notes.append(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long.")
+        notes.append(
+            f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very "
+            "long."
+        )
     if training.target is None:
-        notes.append("Training data were not given, so words are not broken down by their frequency there.")
-    times = any(result.cost is not None and result.cost.latency is not None for result in results.values())
+        notes.append(
+            "Training data were not given, so words are not broken down by their frequency there."
+        )
+    times = any(
+        result.cost is not None and result.cost.latency is not None for result in results.values()
+    )
     if times and len(entries) > len({entry.system for entry in entries}):
         notes.append("Speed and memory are those of the first run of each system.")
     return tuple(notes)

@@ -1,4 +1,6 @@
-"""Entries of a comparison: run folders, files of outputs, and models that are still to be trained."""
+"""Entries of a comparison: run folders, files of outputs, and models that are still to be
+trained.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from regard.training.run_lock import is_locked
 
 @dataclass(frozen=True)
 class Entry:
-    """A run, or a file of outputs (`outputs` is its lines). `recipe` tells systems apart; empty: not known."""
+    """A run, or a file of outputs (`outputs` is its lines). `recipe` tells systems apart; empty:
+    not known.
+    """
 
     name: str
     system: str
@@ -41,7 +45,9 @@ class Entry:
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """Split NAME=PATH; without a name, the name is empty. A path that exists is a path, whatever is in it."""
+    """Split NAME=PATH; without a name, the name is empty. A path that exists is a path, whatever is
+    in it.
+    """
     name, equals, path = text.partition("=")
     if equals and name and path and not Path(text).exists():
         return name, Path(path)
@@ -51,10 +57,15 @@ def named_path(text: str) -> tuple[str, Path]:
 def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
     """Open run folders, each with its name or an empty one. Raises RegardError with all causes.
 
-    Runs whose recipes differ in the seed alone are one system, and so are runs with the same given name.
+    Runs whose recipes differ in the seed alone are one system, and so are runs with the same given
+    name.
     """
     causes, entries = list[str](), list[Entry]()
-    twice = {path for path, count in Counter(Path(os.path.realpath(path)) for _, path in runs).items() if count > 1}
+    twice = {
+        path
+        for path, count in Counter(Path(os.path.realpath(path)) for _, path in runs).items()
+        if count > 1
+    }
     causes += [f"{path}: is given more than once; leave the others out" for path in sorted(twice)]
     for name, path in runs:
         try:
@@ -77,17 +88,29 @@ def _open_run(name: str, path: Path) -> Entry:
 
 
 def _digest_without_seed(values: Mapping[str, Any]) -> str:
-    """Return a digest of a recipe that is the same for every seed, and for runs that were ended at another update."""
+    """Return a digest of a recipe that is the same for every seed, and for runs that were ended at
+    another update.
+    """
     ends = {"seed", "updates", "minutes", "patience"}
-    training = {name: value for name, value in values.get("training", {}).items() if name not in ends}
+    training = {
+        name: value for name, value in values.get("training", {}).items() if name not in ends
+    }
     return json_digest({**values, "training": training})
 
 
 def _named(entries: list[Entry]) -> list[Entry]:
-    """Name systems and runs: as given, else after their folders; several runs of a system get their seeds."""
+    """Name systems and runs: as given, else after their folders; several runs of a system get their
+    seeds.
+    """
     systems: dict[str, list[Entry]] = {}
     for entry in entries:
-        key = f"name {entry.name}" if entry.name else f"recipe {entry.recipe}" if entry.recipe else f"path {entry.path}"
+        key = (
+            f"name {entry.name}"
+            if entry.name
+            else f"recipe {entry.recipe}"
+            if entry.recipe
+            else f"path {entry.path}"
+        )
         systems.setdefault(key, []).append(entry)
     titles = _titles(list(systems.values()))
     result = []
@@ -96,7 +119,9 @@ def _named(entries: list[Entry]) -> list[Entry]:
         by_seed = len(set(seeds)) == len(seeds) and None not in seeds
         for number, run in enumerate(runs, 1):
             suffix = f" seed {run.seed}" if by_seed else f" run {number}"
-            result.append(replace(run, name=title + suffix if len(runs) > 1 else title, system=title))
+            result.append(
+                replace(run, name=title + suffix if len(runs) > 1 else title, system=title)
+            )
     return result
 
 
@@ -105,7 +130,10 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
     titles = []
     for runs in systems:
         names = [run.path.resolve().name for run in runs]
-        shared = "".join(letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, zip(*names)))  # noqa: B905
+        places = zip(*names, strict=False)
+        shared = "".join(
+            letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, places)
+        )
         stem = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", shared) if len(runs) > 1 else shared
         titles.append(runs[0].name or stem or names[0])
     counted = Counter(titles)
@@ -121,7 +149,9 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
 
 
 def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) -> list[Entry]:
-    """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all causes."""
+    """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all
+    causes.
+    """
     causes, entries = list[str](), list[Entry]()
     for name, path in files:
         try:
@@ -146,18 +176,26 @@ def conflicts(entries: Sequence[Entry], captions: bool) -> list[str]:
     for entry in entries:
         reads = "" if entry.settings is None else entry.settings.model.encoder.reads
         if reads == "images" and not captions:
-            causes.append(f"{entry.path}: captions images, and the test set has sentences; leave it out")
+            causes.append(
+                f"{entry.path}: captions images, and the test set has sentences; leave it out"
+            )
         elif reads == "text" and captions:
-            causes.append(f"{entry.path}: translates sentences, and the test set has images; leave it out")
+            causes.append(
+                f"{entry.path}: translates sentences, and the test set has images; leave it out"
+            )
     known = [entry for entry in entries if entry.languages is not None]
     for entry in known[1:]:
         if entry.languages != known[0].languages:
             causes.append(
-                f"{entry.path}: translates {_arrow(entry)}, and {known[0].path} {_arrow(known[0])} (by the names of "
-                "their training files); compare runs of the same languages"
+                f"{entry.path}: translates {_arrow(entry)}, and {known[0].path} {_arrow(known[0])} "
+                "(by the names of their training files); compare runs of the same languages"
             )
     names = Counter(entry.name for entry in entries)
-    causes += [f"{name}: two of them have this name; give others, as NAME=PATH" for name, n in names.items() if n > 1]
+    causes += [
+        f"{name}: two of them have this name; give others, as NAME=PATH"
+        for name, n in names.items()
+        if n > 1
+    ]
     return causes
 
 
@@ -171,16 +209,24 @@ def status_of(folder: Path) -> str:
     last = max((event.get("update", 0) for event in events), default=0)
     if is_locked(folder):
         return f"still training, at update {last:,}: compared as it is now"
-    starts = [number for number, event in enumerate(events) if event["event"] in ("machine", "resume")]
+    starts = [
+        number for number, event in enumerate(events) if event["event"] in ("machine", "resume")
+    ]
     ends = [number for number, event in enumerate(events) if event["event"] == "end"]
-    if not events or (ends and ends[-1] > max(starts, default=-1) and not _was_stopped(events[ends[-1]])):
+    if not events or (
+        ends and ends[-1] > max(starts, default=-1) and not _was_stopped(events[ends[-1]])
+    ):
         return ""
     return f"stopped at update {last:,}, before its end: compared as it is"
 
 
 def has_ended(folder: Path) -> bool:
     """Return whether the run in this folder was trained to its end."""
-    return (folder / "journal.jsonl").is_file() and bool(read(folder / "journal.jsonl")) and not status_of(folder)
+    return (
+        (folder / "journal.jsonl").is_file()
+        and bool(read(folder / "journal.jsonl"))
+        and not status_of(folder)
+    )
 
 
 def _was_stopped(event: Mapping[str, Any]) -> bool:

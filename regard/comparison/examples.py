@@ -24,10 +24,12 @@ IMAGE_SIDE = 192
 
 
 def most_different(scores: Mapping[str, Sequence[float]]) -> list[tuple[int, float]]:
-    """Return the items whose scores differ most between systems, with the spread: largest minus smallest score.
+    """Return the items whose scores differ most between systems, with the spread: largest minus
+    smallest score.
 
-    `scores` are those of one run of each system. A single system has the items with its lowest scores. Items of equal
-    spread come in their order; a source's items that no system got right or wrong alone are not told apart.
+    `scores` are those of one run of each system. A single system has the items with its lowest
+    scores. Items of equal spread come in their order; a source's items that no system got right or
+    wrong alone are not told apart.
     """
     table = np.array(list(scores.values()), np.float64)
     if not table.size:
@@ -43,10 +45,11 @@ def make_examples(
     pipelines: Iterable[tuple[str, FolderTranslator | Captioner]],
     options: SearchOptions,
 ) -> tuple[Example, ...]:
-    """Make the examples, with the attention of the named runs; each decodes them once more, to watch.
+    """Make the examples, with the attention of the named runs; each decodes them once more, to
+    watch.
 
-    `pipelines` are used one after another, so not all of them need to be in memory. Images are shown as the first
-    captioner sees them.
+    `pipelines` are used one after another, so not all of them need to be in memory. Images are
+    shown as the first captioner sees them.
     """
     indices = [index for index, _ in chosen]
     maps, images = dict[str, list[AttentionMap | None]](), [""] * len(chosen)
@@ -57,13 +60,18 @@ def make_examples(
             maps[name] = _attention(pipeline, indices, data, options)
     examples = []
     for number, (index, spread) in enumerate(chosen):
-        attention = {name: item for name, items in maps.items() if (item := items[number]) is not None}
+        attention = {
+            name: item for name, items in maps.items() if (item := items[number]) is not None
+        }
         examples.append(Example(index, spread, attention, images[number]))
     return tuple(examples)
 
 
 def _attention(
-    pipeline: FolderTranslator | Captioner, indices: Sequence[int], data: TestData, options: SearchOptions
+    pipeline: FolderTranslator | Captioner,
+    indices: Sequence[int],
+    data: TestData,
+    options: SearchOptions,
 ) -> list[AttentionMap | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
@@ -73,7 +81,9 @@ def _attention(
         else:
             texts = [data.test.sources[index] for index in indices]
             results: list[Translation] = pipeline.translate(texts, readings=True, **options)  # type: ignore[no-redef]
-    return [None if result.readings is None else _map(result.readings, pipeline) for result in results]
+    return [
+        None if result.readings is None else _map(result.readings, pipeline) for result in results
+    ]
 
 
 def _map(readings: Readings, pipeline: FolderTranslator | Captioner) -> AttentionMap:

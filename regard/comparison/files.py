@@ -1,4 +1,6 @@
-"""The files of a comparison: the report as a page, all data as JSON, tables as CSV, and the texts that were scored."""
+"""The files of a comparison: the report as a page, all data as JSON, tables as CSV, and the texts
+that were scored.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def write_files(comparison: Comparison, out: Path) -> None:
     texts.mkdir(exist_ok=True)
     for number, lines in enumerate(zip_longest(*comparison.test.references, fillvalue=""), 1):
         write_lines(texts / f"reference{number}.txt", lines)
-    for name, run in zip(_file_names([run.name for run in comparison.runs]), comparison.runs, strict=True):
+    for name, run in zip(
+        _file_names([run.name for run in comparison.runs]), comparison.runs, strict=True
+    ):
         write_lines(texts / f"{name}.txt", run.outputs)
     _draw_figures(comparison, out / "figures")
     write_text(out / REPORT, render_report(comparison))
@@ -56,12 +60,18 @@ def _draw_figures(comparison: Comparison, folder: Path) -> None:
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
-    """Make file names of the names of runs, each another one, on file systems that know no case too."""
+    """Make file names of the names of runs, each another one, on file systems that know no case
+    too.
+    """
     results, used = list[str](), set[str]()
     for name in names:
-        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).lstrip(".")
+        plain = "".join(
+            letter if letter.isalnum() or letter in "-_." else "-" for letter in name
+        ).lstrip(".")
         candidates = chain([plain or "run"], (f"{plain}-{number}" for number in count(2)))
-        results.append(next(candidate for candidate in candidates if candidate.casefold() not in used))
+        results.append(
+            next(candidate for candidate in candidates if candidate.casefold() not in used)
+        )
         used.add(results[-1].casefold())
     return results
 
@@ -70,16 +80,49 @@ def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
     yield ("run", "system", "seed", "score", "value", "low", "high", "p", "against", "signature")
     for run in comparison.runs:
         for s in run.scores:
-            yield (run.name, run.system, run.seed, s.name, s.value, s.low, s.high, s.p, s.against, s.signature)
+            yield (
+                run.name,
+                run.system,
+                run.seed,
+                s.name,
+                s.value,
+                s.low,
+                s.high,
+                s.p,
+                s.against,
+                s.signature,
+            )
 
 
 def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
-    names = ["breakdown", "system", "bucket", "first", "last", "items", "score", "value", "low", "high"]
+    names = [
+        "breakdown",
+        "system",
+        "bucket",
+        "first",
+        "last",
+        "items",
+        "score",
+        "value",
+        "low",
+        "high",
+    ]
     yield (*names, "minus baseline", "its low", "its high")
     for part in comparison.breakdowns:
         for system, buckets in part.systems.items():
             for b in buckets:
-                row = (part.key, system, b.label, b.first, b.last, b.items, part.score, b.value, b.low, b.high)
+                row = (
+                    part.key,
+                    system,
+                    b.label,
+                    b.first,
+                    b.last,
+                    b.items,
+                    part.score,
+                    b.value,
+                    b.low,
+                    b.high,
+                )
                 yield (*row, *(b.lead or ("", "", "")))
 
 

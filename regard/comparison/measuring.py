@@ -1,7 +1,8 @@
 """Measurements of a run: its outputs, learning curve, calibration, alignments, and cost.
 
-Outputs and calibration of a run are kept in the comparison's folder under the digest of all that they depend on, so
-that a comparison that is started again, or made again with another system, does not decode anew.
+Outputs and calibration of a run are kept in the comparison's folder under the digest of all that
+they depend on, so that a comparison that is started again, or made again with another system, does
+not decode anew.
 """
 
 from __future__ import annotations
@@ -58,8 +59,12 @@ class Measured:
     decoding: str
 
 
-def measure_run(entry: Entry, data: TestData, device: str, options: SearchOptions, cache: Path) -> Measured:
-    """Decode the test set and measure a run, or read what an earlier call measured of the same files."""
+def measure_run(
+    entry: Entry, data: TestData, device: str, options: SearchOptions, cache: Path
+) -> Measured:
+    """Decode the test set and measure a run, or read what an earlier call measured of the same
+    files.
+    """
     alignment = entry.path / "alignment.json"
     key = {
         "files": file_sha256(entry.path / WEIGHTS, entry.path / CONFIG),
@@ -80,12 +85,18 @@ def measure_run(entry: Entry, data: TestData, device: str, options: SearchOption
 
 
 def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
-    """Read a cached measurement; None if there is none, or if it is damaged or of something else."""
+    """Read a cached measurement; None if there is none, or if it is damaged or of something
+    else.
+    """
     if not path.is_file():
         return None
     try:
         content = parse_json(file_bytes(path))
-        return TypeAdapter(Measured).validate_python(content["values"]) if content["key"] == key else None
+        return (
+            TypeAdapter(Measured).validate_python(content["values"])
+            if content["key"] == key
+            else None
+        )
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -113,21 +124,32 @@ def decode(pipeline: Pipeline, data: TestData, options: SearchOptions) -> list[s
         if isinstance(pipeline, Captioner):
             return [caption.text for caption in pipeline.caption(list(data.images), **options)]
         try:
-            return [translation.text for translation in pipeline.translate(data.test.sources, **options)]
+            return [
+                translation.text for translation in pipeline.translate(data.test.sources, **options)
+            ]
         except LineError as problem:
             raise problem.in_file(data.test.name) from None
 
 
 def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
-    """Encode the test set with its first references; sentences that are empty on a side are left out."""
+    """Encode the test set with its first references; sentences that are empty on a side are left
+    out.
+    """
     if isinstance(pipeline, Captioner):
         return _caption_examples(pipeline, data)
     longest = pipeline.settings.search.longest_source or pipeline.settings.search.max_whole
-    pairs = [(source, clean(texts[0])) for source, texts in zip(data.test.sources, data.test.references, strict=True)]
+    pairs = [
+        (source, clean(texts[0]))
+        for source, texts in zip(data.test.sources, data.test.references, strict=True)
+    ]
     pairs = [pair for pair in pairs if all(pair)]
-    encoded = encode_pairs([source for source, _ in pairs], [target for _, target in pairs], pipeline.tokenizer)
+    encoded = encode_pairs(
+        [source for source, _ in pairs], [target for _, target in pairs], pipeline.tokenizer
+    )
     limit = pipeline.max_target or max(longest, pipeline.settings.search.max_whole)
-    usable = [item for item in encoded if len(item.source_ids) <= longest and len(item.target) <= limit]
+    usable = [
+        item for item in encoded if len(item.source_ids) <= longest and len(item.target) <= limit
+    ]
     return usable or encoded[:1]
 
 
@@ -143,14 +165,20 @@ def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
 def _of_all_lengths(examples: Sequence[Example]) -> list[Example]:
     """Take examples evenly from those sorted by length."""
     by_length = sorted(
-        examples, key=lambda item: (len(item.source) if isinstance(item.source, list) else 0, len(item.target))
+        examples,
+        key=lambda item: (
+            len(item.source) if isinstance(item.source, list) else 0,
+            len(item.target),
+        ),
     )
     count = min(COUNTED, len(by_length))
     return [by_length[(2 * place + 1) * len(by_length) // (2 * count)] for place in range(count)]
 
 
 def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
-    """Count multiply-adds of forward passes over single examples, encoder included, per target token."""
+    """Count multiply-adds of forward passes over single examples, encoder included, per target
+    token.
+    """
     total = tokens = 0
     model.eval()
     for example in examples:
@@ -163,15 +191,24 @@ def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
 
 
 def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
-    """Score the attention against gold links; without a chosen head the one that agrees best with itself."""
+    """Score the attention against gold links; without a chosen head the one that agrees best with
+    itself.
+    """
     if not data.gold or isinstance(pipeline, Captioner) or not pipeline.cross_attention():
         return None
     rows = [i for i, pair in enumerate(data.linked) if all(map(clean, pair))]
-    readings = read_all(pipeline, [data.linked[i][0] for i in rows], [data.linked[i][1] for i in rows])
+    readings = read_all(
+        pipeline, [data.linked[i][0] for i in rows], [data.linked[i][1] for i in rows]
+    )
     choice = pipeline.choice or agreeing_choices(readings[:ALIGNED])[0]
     scores = alignment_scores(extract_choice_links(readings, choice), [data.gold[i] for i in rows])
     chosen = "" if pipeline.choice else ", chosen without gold links"
-    return Alignment(scores.aer, scores.precision, scores.recall, f"{describe_choice(choice, readings[0])}{chosen}")
+    return Alignment(
+        scores.aer,
+        scores.precision,
+        scores.recall,
+        f"{describe_choice(choice, readings[0])}{chosen}",
+    )
 
 
 def learning_curve(folder: Path) -> tuple[Point, ...]:
@@ -180,15 +217,25 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
     for event in read(folder / "journal.jsonl"):
         if event["event"] != "valid":
             continue
-        scores = {name: event[name] for name in ("loss", "chrf", "bleu", "cider") if event.get(name) is not None}
+        scores = {
+            name: event[name]
+            for name in ("loss", "chrf", "bleu", "cider")
+            if event.get(name) is not None
+        }
         tokens, seconds = int(event.get("tokens") or 0), float(event.get("seconds") or 0.0)
-        points.append(Point(event["update"], tokens, seconds, scores, cross_attention_entropy(event)))
+        points.append(
+            Point(event["update"], tokens, seconds, scores, cross_attention_entropy(event))
+        )
     return tuple(points)
 
 
 def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cost:
     """Return the known costs of a run; `times` are speed and memory, if they were measured."""
-    events = [event for event in read(folder / "journal.jsonl") if event["event"] in ("train", "valid", "end")]
+    events = [
+        event
+        for event in read(folder / "journal.jsonl")
+        if event["event"] in ("train", "valid", "end")
+    ]
     ends = [event for event in events if event["event"] == "end"]
     with_tokens = [event for event in events if event.get("tokens")]
     return Cost(

@@ -1,7 +1,8 @@
 """Self-contained HTML report of a comparison: summary, tables, figures, examples and all sentences.
 
-The page fetches nothing: its content security policy allows only its own script and style, by their hashes. Tables and
-figures are static; the script draws attention on demand and shows the table of all sentences from packed data.
+The page fetches nothing: its content security policy allows only its own script and style, by their
+hashes. Tables and figures are static; the script draws attention on demand and shows the table of
+all sentences from packed data.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def render_report(comparison: Comparison) -> str:
     silent = [
         system.name
         for system in comparison.systems
-        if not any(point.entropy is not None for name in system.runs for point in comparison.run(name).curve)
+        if not any(
+            point.entropy is not None
+            for name in system.runs
+            for point in comparison.run(name).curve
+        )
     ]
     values = {
         "comparison": comparison,
@@ -129,7 +134,10 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "runs": [clean(run.name) for run in comparison.runs],
         "outputs": [[store(output) for output in run.outputs] for run in comparison.runs],
         "scores": [
-            [round(score, digits) if math.isfinite(score) else None for score in run.sentence_scores]
+            [
+                round(score, digits) if math.isfinite(score) else None
+                for score in run.sentence_scores
+            ]
             for run in comparison.runs
         ],
         **script_colours(),
@@ -151,6 +159,8 @@ def _data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _pack(values: object) -> str:
-    """Return JSON, compressed and in base64: a third of its size, and no text can close the script element."""
+    """Return JSON, compressed and in base64: a third of its size, and no text can close the script
+    element.
+    """
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")

@@ -11,7 +11,9 @@ METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 
 
 def commands(comparison: Comparison) -> list[str]:
-    """Return the command lines that compute the scores of sacreBLEU again, from the texts beside the report."""
+    """Return the command lines that compute the scores of sacreBLEU again, from the texts beside
+    the report.
+    """
     scores = [
         score
         for run in comparison.runs
@@ -28,30 +30,46 @@ def commands(comparison: Comparison) -> list[str]:
     metrics = " ".join(["-m", *(METRICS[name] for name in names), *options])
     draws = next((settings["bs"] for settings in firsts.values() if "bs" in settings), "")
     seed = next((settings["seed"] for settings in firsts.values() if "seed" in settings), "")
-    start = f"SACREBLEU_SEED={seed} sacrebleu {references} -i" if seed else f"sacrebleu {references} -i"
+    start = (
+        f"SACREBLEU_SEED={seed} sacrebleu {references} -i" if seed else f"sacrebleu {references} -i"
+    )
     confidence = f" --confidence --confidence-n {draws}" if draws else ""
     lines = [f"{start} texts/RUN.txt {metrics}{confidence}"]
     if draws and any(score.p is not None for score in scores):
-        lines.append(f"{start} texts/BASELINE.txt texts/RUN.txt {metrics} --paired-bs --paired-bs-n {draws}")
+        lines.append(
+            f"{start} texts/BASELINE.txt texts/RUN.txt {metrics} --paired-bs --paired-bs-n {draws}"
+        )
     return lines
 
 
 def _settings(signature: str) -> dict[str, str]:
-    """Return the settings of a signature such as `nrefs:1|case:mixed`, as far as they are plain words."""
+    """Return the settings of a signature such as `nrefs:1|case:mixed`, as far as they are plain
+    words.
+    """
     parts = (part.partition(":") for part in signature.split("|"))
-    return {name: value for name, _, value in parts if value and all(c.isalnum() or c in "+-._" for c in value)}
+    return {
+        name: value
+        for name, _, value in parts
+        if value and all(c.isalnum() or c in "+-._" for c in value)
+    }
 
 
 def _options(name: str, settings: dict[str, str]) -> Iterator[str]:
-    """Yield the options of the command line that say what a signature says, if it is not the usual."""
+    """Yield the options of the command line that say what a signature says, if it is not the
+    usual.
+    """
     if name == "BLEU":
         yield from (f"--tokenize {settings['tok']}",) if "tok" in settings else ()
         yield from ("--lowercase",) if settings.get("case") == "lc" else ()
         smooth = settings.get("smooth", "exp")
         yield from (f"--smooth-method {smooth}",) if smooth != "exp" else ()
     elif name == "chrF":
-        yield from (f"--chrf-char-order {settings['nc']}",) if settings.get("nc", "6") != "6" else ()
-        yield from (f"--chrf-word-order {settings['nw']}",) if settings.get("nw", "0") != "0" else ()
+        yield from (
+            (f"--chrf-char-order {settings['nc']}",) if settings.get("nc", "6") != "6" else ()
+        )
+        yield from (
+            (f"--chrf-word-order {settings['nw']}",) if settings.get("nw", "0") != "0" else ()
+        )
         yield from ("--chrf-whitespace",) if settings.get("space") == "yes" else ()
         yield from ("--chrf-lowercase",) if settings.get("case") == "lc" else ()
     else:

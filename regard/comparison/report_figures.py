@@ -16,7 +16,12 @@ from regard.visualisation.fonts import elide
 from regard.visualisation.text import clean
 
 NAME_SIZE, NAME_WIDTH = 12.0, 150.0  # text size and largest width of a system's name in figures
-CURVE_TITLES = {"loss": "validation loss, nats per token", "chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
+CURVE_TITLES = {
+    "loss": "validation loss, nats per token",
+    "chrf": "chrF",
+    "bleu": "BLEU",
+    "cider": "CIDEr-D",
+}
 IS_DRAWN = ("length", "frequency")
 """Breakdowns that have a figure; the others have two buckets, and a table says it all."""
 COSTS = (
@@ -47,7 +52,9 @@ def _run_panel(
     x_label: str,
     guide: tuple[tuple[float, float], ...] = (),
 ) -> Panel | None:
-    """Make a panel with a line for each run, in the colour of its system; None if no run has a point."""
+    """Make a panel with a line for each run, in the colour of its system; None if no run has a
+    point.
+    """
     paints = {system.name: number for number, system in enumerate(comparison.systems[:SERIES])}
     lines = []
     for run in comparison.runs:
@@ -58,7 +65,9 @@ def _run_panel(
 
 
 def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "") -> Chart | None:
-    """Make the chart of a score by bucket, all systems side by side with intervals; None if none can be shown."""
+    """Make the chart of a score by bucket, all systems side by side with intervals; None if none
+    can be shown.
+    """
     if breakdown.key not in IS_DRAWN:
         return None
     buckets = bucket_order(breakdown)
@@ -76,7 +85,9 @@ def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "
             series.append(Series(_label(system.name), points, band, paint=paint))
     if not series:
         return None
-    panel = Panel(plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(map(plain, buckets)))
+    panel = Panel(
+        plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(map(plain, buckets))
+    )
     return Chart(title, (panel,))
 
 
@@ -92,19 +103,33 @@ def breakdown_title(breakdown: Breakdown) -> str:
 
 
 def bucket_order(breakdown: Breakdown) -> list[str]:
-    """Return the labels of all buckets: by their first value, or the two kinds of words and sentences as they come."""
-    buckets = {bucket.label: bucket.first for parts in breakdown.systems.values() for bucket in parts}
-    return sorted(buckets, key=lambda label: buckets[label]) if breakdown.key in IS_DRAWN else list(buckets)
+    """Return the labels of all buckets: by their first value, or the two kinds of words and
+    sentences as they come.
+    """
+    buckets = {
+        bucket.label: bucket.first for parts in breakdown.systems.values() for bucket in parts
+    }
+    return (
+        sorted(buckets, key=lambda label: buckets[label])
+        if breakdown.key in IS_DRAWN
+        else list(buckets)
+    )
 
 
 def curve_names(comparison: Comparison) -> list[str]:
     """Return the names of all validation scores, in order."""
-    return list(dict.fromkeys(name for run in comparison.runs for point in run.curve for name in point.scores))
+    return list(
+        dict.fromkeys(
+            name for run in comparison.runs for point in run.curve for name in point.scores
+        )
+    )
 
 
 def draw_curves(comparison: Comparison) -> Figure | None:
     """Draw every validation score over updates: a line for each run, a colour for each system."""
-    return _figure([_curve_panel(comparison, name) for name in curve_names(comparison)], "Learning curves")
+    return _figure(
+        [_curve_panel(comparison, name) for name in curve_names(comparison)], "Learning curves"
+    )
 
 
 def _curve_panel(comparison: Comparison, name: str) -> Panel | None:
@@ -115,11 +140,15 @@ def _curve_panel(comparison: Comparison, name: str) -> Panel | None:
 def draw_entropy(comparison: Comparison) -> Figure | None:
     """Draw the entropy of the attention to the source over updates."""
     points_of = _over_updates(lambda point: point.entropy)
-    return _figure([_run_panel(comparison, points_of, "mean entropy, nats", "updates")], "Attention entropy")
+    return _figure(
+        [_run_panel(comparison, points_of, "mean entropy, nats", "updates")], "Attention entropy"
+    )
 
 
 def _over_updates(value_of: Callable[[Point], float | None]) -> Callable[[RunResult], Points]:
-    return lambda run: [(point.update, value) for point in run.curve if (value := value_of(point)) is not None]
+    return lambda run: [
+        (point.update, value) for point in run.curve if (value := value_of(point)) is not None
+    ]
 
 
 def draw_reliability(comparison: Comparison) -> Figure | None:
@@ -129,18 +158,26 @@ def draw_reliability(comparison: Comparison) -> Figure | None:
         bins = run.calibration.bins if run.calibration else ()
         return sorted((part.probability, part.right) for part in bins if part.tokens)
 
-    panel = _run_panel(comparison, points_of, "share that is right", "probability", ((0.0, 0.0), (1.0, 1.0)))
+    panel = _run_panel(
+        comparison, points_of, "share that is right", "probability", ((0.0, 0.0), (1.0, 1.0))
+    )
     return _figure([panel], "Reliability diagram")
 
 
 def draw_costs(comparison: Comparison) -> Figure | None:
-    """Draw the main score against the first two costs in which systems differ: a marker for each run."""
+    """Draw the main score against the first two costs in which systems differ: a marker for each
+    run.
+    """
     score = main_score(comparison)
-    panels = [panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None]
+    panels = [
+        panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None
+    ]
     return _figure(panels[:2], f"{score} against cost")
 
 
-def _cost_panel(comparison: Comparison, score: str, field: str, unit: str, factor: float) -> Panel | None:
+def _cost_panel(
+    comparison: Comparison, score: str, field: str, unit: str, factor: float
+) -> Panel | None:
     def points_of(run: RunResult) -> Points:
         value, cost = run.score(score), getattr(run.cost, field) if run.cost else None
         return [] if value is None or cost is None else [(float(cost) * factor, value.value)]

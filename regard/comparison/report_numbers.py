@@ -15,7 +15,9 @@ def plain(text: str) -> str:
 
 
 def number(value: int | float | None, digits: int = 2) -> str:
-    """Return a number with a fixed number of digits and a typographic minus; a dash if it is not known."""
+    """Return a number with a fixed number of digits and a typographic minus; a dash if it is not
+    known.
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"{value:,.{digits}f}".replace("-", "−")

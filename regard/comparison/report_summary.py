@@ -1,7 +1,8 @@
 """The decisions of a comparison: which system is better, by how much, where, and at what cost.
 
-A system is called better only if each of its runs scores higher than the run it is tested against, with p < 0.05. The
-sentences are in the template `summary.html`; they say nothing that the data do not hold.
+A system is called better only if each of its runs scores higher than the run it is tested against,
+with p < 0.05. The sentences are in the template `summary.html`; they say nothing that the data do
+not hold.
 """
 
 from __future__ import annotations
@@ -27,18 +28,24 @@ def main_score(comparison: Comparison) -> str:
 
 def score_names(comparison: Comparison) -> list[str]:
     """Return the names of all scores, in order."""
-    return list(dict.fromkeys(score.name for system in comparison.systems for score in system.scores))
+    return list(
+        dict.fromkeys(score.name for system in comparison.systems for score in system.scores)
+    )
 
 
 def rank(comparison: Comparison, score: str) -> list[tuple[SeedScore, System]]:
     """Return the systems that have a score, with its mean, the best first."""
-    means = [(mean, system) for system in comparison.systems if (mean := system.score(score)) is not None]
+    means = [
+        (mean, system) for system in comparison.systems if (mean := system.score(score)) is not None
+    ]
     return sorted(means, key=lambda pair: pair[0].mean, reverse=score not in LOWER_IS_BETTER)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Difference of a system from the baseline, with the p-values of its runs, and whether it is more than chance."""
+    """Difference of a system from the baseline, with the p-values of its runs, and whether it is
+    more than chance.
+    """
 
     system: str
     difference: float  # mean of the system minus that of the baseline
@@ -58,21 +65,27 @@ class Verdict:
         return f"p {sign}{low}" if low == high else f"p {low}–{high}".replace("< ", "<\u2009")
 
     def evidence(self) -> Text:
-        """Return the p-value of one run, or how many of several differ in the direction of the means."""
+        """Return the p-value of one run, or how many of several differ in the direction of the
+        means.
+        """
         if self.runs == 1 or not self.p:
             return Text(self.p_text(), self.p_text()) if self.p else Text("no p-value", "p값 없음")
         english = f"p < {LEVEL} this way in {self.significant} of {self.runs} runs"
         return Text(english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}")
 
     def short_evidence(self) -> str:
-        """Return the p-value of one run, or how many of several differ in the direction of the means, for a table."""
+        """Return the p-value of one run, or how many of several differ in the direction of the
+        means, for a table.
+        """
         if not self.p:
             return ""
         return f"{self.p[0]:.4f}" if self.runs == 1 else f"{self.significant} of {self.runs}"
 
 
 def verdict(comparison: Comparison, system: System, score: str) -> Verdict | None:
-    """Compare a system with the baseline; None for the baseline itself, and for systems without the score."""
+    """Compare a system with the baseline; None for the baseline itself, and for systems without the
+    score.
+    """
     baseline = {other.name: other for other in comparison.systems}.get(comparison.baseline)
     own, base = system.score(score), baseline.score(score) if baseline else None
     if system.name == comparison.baseline or own is None or base is None:
@@ -91,19 +104,29 @@ def verdict(comparison: Comparison, system: System, score: str) -> Verdict | Non
     return Verdict(system.name, difference, tuple(p), len(system.runs), significant)
 
 
-def judge_others(comparison: Comparison, score: str, named: Collection[str]) -> dict[str, list[Verdict]]:
-    """Group the other systems: better or worse than the baseline, and those whose difference may be chance."""
+def judge_others(
+    comparison: Comparison, score: str, named: Collection[str]
+) -> dict[str, list[Verdict]]:
+    """Group the other systems: better or worse than the baseline, and those whose difference may be
+    chance.
+    """
     groups: dict[str, list[Verdict]] = {"better": [], "worse": [], "chance": []}
     for system in comparison.systems:
         decision = None if system.name in named else verdict(comparison, system, score)
         if decision is not None and decision.p:
             is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER)
-            groups["chance" if not decision.is_certain else "better" if is_better else "worse"].append(decision)
+            groups[
+                "chance" if not decision.is_certain else "better" if is_better else "worse"
+            ].append(decision)
     return groups
 
 
-def length_gaps(breakdown: Breakdown, first: str, second: str) -> list[tuple[Bucket, Bucket, list[float]]]:
-    """Return the lengths that both systems, one of them the baseline, have, in order of the lead of the first."""
+def length_gaps(
+    breakdown: Breakdown, first: str, second: str
+) -> list[tuple[Bucket, Bucket, list[float]]]:
+    """Return the lengths that both systems, one of them the baseline, have, in order of the lead of
+    the first.
+    """
     theirs, gaps = {bucket.label: bucket for bucket in breakdown.systems.get(second, ())}, []
     for ours in breakdown.systems.get(first, ()):
         other = theirs.get(ours.label)
@@ -114,10 +137,14 @@ def length_gaps(breakdown: Breakdown, first: str, second: str) -> list[tuple[Buc
 
 
 def cost_ratio(comparison: Comparison, first: str, second: str, field: str) -> float | None:
-    """Return a cost of the first system divided by that of the second: means over the runs whose cost is known."""
+    """Return a cost of the first system divided by that of the second: means over the runs whose
+    cost is known.
+    """
     means = []
     for system in (first, second):
-        costs = [run.cost for run in comparison.runs if run.system == system and run.cost is not None]
+        costs = [
+            run.cost for run in comparison.runs if run.system == system and run.cost is not None
+        ]
         values = [float(value) for cost in costs if (value := getattr(cost, field)) is not None]
         means.append(sum(values) / len(values) if values else None)
     ours, theirs = means

@@ -1,7 +1,9 @@
-"""The result of a comparison as data: what `regard.compare` returns, the JSON holds and the report draws.
+"""The result of a comparison as data: what `regard.compare` returns, the JSON holds and the report
+draws.
 
-A *run* is one trained model, or one file of outputs of any other system. A *system* is one side of the comparison:
-one recipe with the runs that differ from each other in the seed alone. Intervals hold 95 %.
+A *run* is one trained model, or one file of outputs of any other system. A *system* is one side of
+the comparison: one recipe with the runs that differ from each other in the seed alone. Intervals
+hold 95 %.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ FORMAT = 1
 class TestSet:
     """The test set that all systems decode: `sources` are sentences, or file names of images.
 
-    `references` holds the references of each sentence or image, one or more. `digest`: SHA-256 of all of it.
+    `references` holds the references of each sentence or image, one or more. `digest`: SHA-256 of
+    all of it.
     """
 
     name: str
@@ -35,10 +38,12 @@ class TestSet:
 
 @dataclass(frozen=True)
 class RunScore:
-    """A corpus score of one run, with the interval of bootstrap resampling, cut at the ends of the scale.
+    """A corpus score of one run, with the interval of bootstrap resampling, cut at the ends of the
+    scale.
 
-    `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU prints them; `p` is
-    the p-value of the paired bootstrap test against the run of the baseline with the same seed; None for the baseline.
+    `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU
+    prints them; `p` is the p-value of the paired bootstrap test against the run of the baseline
+    with the same seed; None for the baseline.
     """
 
     name: str
@@ -59,7 +64,8 @@ class RunScore:
 
 @dataclass(frozen=True)
 class Point:
-    """A validation during training: scores by name (loss in nats per token, chrf, bleu, cider), and mean entropy.
+    """A validation during training: scores by name (loss in nats per token, chrf, bleu, cider), and
+    mean entropy.
 
     `entropy` is that of the decoder's attention to the source, in nats, averaged over its layers.
     """
@@ -73,11 +79,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a model: sizes that are counted, and times that are measured on the machine that compared.
+    """Cost of a model: sizes that are counted, and times that are measured on the machine that
+    compared.
 
-    `operations` are multiply-adds per target token, encoder included; training tokens are target tokens;
-    `tokens_per_second` are target tokens when many are decoded at once, `latency` the median seconds of one sentence or
-    image alone, `memory` the peak MiB of a process that loads the model and decodes. None: not known.
+    `operations` are multiply-adds per target token, encoder included; training tokens are target
+    tokens; `tokens_per_second` are target tokens when many are decoded at once, `latency` the
+    median seconds of one sentence or image alone, `memory` the peak MiB of a process that loads the
+    model and decodes. None: not known.
     """
 
     weights: int
@@ -93,7 +101,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Alignment error rate against gold links, precision and recall, and the attention that was used."""
+    """Alignment error rate against gold links, precision and recall, and the attention that was
+    used.
+    """
 
     aer: float
     precision: float
@@ -128,7 +138,9 @@ class RunResult:
 
 @dataclass(frozen=True)
 class SeedScore:
-    """Mean of a score over the seeds of a system, with Student's interval; with one seed, that of its bootstrap."""
+    """Mean of a score over the seeds of a system, with Student's interval; with one seed, that of
+    its bootstrap.
+    """
 
     name: str
     mean: float
@@ -141,10 +153,11 @@ class SeedScore:
 class Bucket:
     """A part of the test set, and a score on it: all runs of the system together.
 
-    `first` and `last` are the ends of what the buckets divide: source words, or occurrences of a word in the training
-    data; `last` None: no end. `items` are sentences, or words of the references. The interval is that of resampling
-    sentences, and runs if there are several. `lead`: the score minus that of the baseline, with the interval of the
-    differences on the same resamples; None of the baseline.
+    `first` and `last` are the ends of what the buckets divide: source words, or occurrences of a
+    word in the training data; `last` None: no end. `items` are sentences, or words of the
+    references. The interval is that of resampling sentences, and runs if there are several. `lead`:
+    the score minus that of the baseline, with the interval of the differences on the same
+    resamples; None of the baseline.
     """
 
     label: str
@@ -161,7 +174,8 @@ class Bucket:
 class Breakdown:
     """A score of each system by some property of sentences or words.
 
-    `key` is "length", "frequency", "seen_sources" or "seen_words". Buckets without items are left out.
+    `key` is "length", "frequency", "seen_sources" or "seen_words". Buckets without items are left
+    out.
     """
 
     key: str
@@ -185,7 +199,9 @@ class System:
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """Attention of one output: weights in percent by target word, then source word or grid cell, row after row."""
+    """Attention of one output: weights in percent by target word, then source word or grid cell,
+    row after row.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -195,9 +211,11 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence or image on which the systems differ most, with the attention of each run that has any.
+    """A sentence or image on which the systems differ most, with the attention of each run that has
+    any.
 
-    `spread` is the largest minus the smallest sentence score. `image`: for captioners the image as a data URI.
+    `spread` is the largest minus the smallest sentence score. `image`: for captioners the image as
+    a data URI.
     """
 
     index: int

@@ -1,4 +1,6 @@
-"""Corpus scores of runs, with paired bootstrap tests against the baseline, and intervals over seeds."""
+"""Corpus scores of runs, with paired bootstrap tests against the baseline, and intervals over
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,17 @@ UNBOUNDED = ("CIDEr-D", "TER")
 """Scores that may be above 100."""
 
 
-def sentence_scores(test: TestSet, outputs: Sequence[str], tokenize: WordTokenizer | None) -> tuple[float, ...]:
+def sentence_scores(
+    test: TestSet, outputs: Sequence[str], tokenize: WordTokenizer | None
+) -> tuple[float, ...]:
     """Score each output by itself: chrF of translations, CIDEr-D of captions."""
     if tokenize is not None:
         return tuple(cider_scores(outputs, test.references, tokenize))
     metric = CHRF()
     pairs = zip(outputs, test.references, strict=True)
-    return tuple(float(metric.sentence_score(output, list(references)).score) for output, references in pairs)
+    return tuple(
+        float(metric.sentence_score(output, list(references)).score) for output, references in pairs
+    )
 
 
 def score_groups(
@@ -34,7 +40,8 @@ def score_groups(
     ter: bool = True,
     bleu: BleuTokenizer = "13a",
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Score the runs of each group of names, and test each of them against the first, the baseline's.
+    """Score the runs of each group of names, and test each of them against the first, the
+    baseline's.
 
     Without `ter` translations have BLEU and chrF only; `bleu`: how BLEU splits their words.
     """
@@ -52,13 +59,25 @@ def score_groups(
 def _score_translations(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool, bleu: BleuTokenizer
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001), have p = 1."""
+    """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001),
+    have p = 1.
+    """
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline, results = named[0][0], {}
     for (name, _), scores in zip(named, paired_tests(named, references, ter, bleu), strict=True):
         against = "" if name == baseline else baseline
         results[name] = tuple(
-            RunScore(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)
+            RunScore(
+                s.name,
+                s.value,
+                s.low,
+                s.high,
+                s.signature,
+                s.mean,
+                s.ci,
+                1.0 if s.equal else s.p,
+                against,
+            )
             for s in scores
         )
     return results
@@ -80,7 +99,9 @@ def _score_captions(
                 low, high = alone.low, alone.high
                 p = None if name == baseline else paired_bootstrap(ciders[baseline], ciders[name]).p
             against = "" if p is None else baseline
-            scores.append(RunScore(score.name, score.value, low, high, score.signature, p=p, against=against))
+            scores.append(
+                RunScore(score.name, score.value, low, high, score.signature, p=p, against=against)
+            )
         results[name] = tuple(scores)
     return results
 

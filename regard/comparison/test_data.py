@@ -19,15 +19,21 @@ from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
 
-HELD_OUT = "it was held out of the training data; give test files for figures that others can repeat"
-VALIDATION = "these are the validation data, which chose the weights too; give test files for figures to publish"
+HELD_OUT = (
+    "it was held out of the training data; give test files for figures that others can repeat"
+)
+VALIDATION = (
+    "these are the validation data, which chose the weights too; give test files for figures to "
+    "publish"
+)
 
 
 @dataclass(frozen=True)
 class Files:
     """Data files of a comparison: those to train on, as in `regard.train`, and those to test on.
 
-    `test_target` are one or more files of references, line by line. `images` is the folder of captioned images.
+    `test_target` are one or more files of references, line by line. `images` is the folder of
+    captioned images.
     """
 
     source: str | None = None
@@ -49,7 +55,9 @@ class Files:
     def training(self) -> dict[str, str | None]:
         """The training and validation files by the names that `regard.train` has for them."""
         texts = ("source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
-        return {name: getattr(self, name) for name in (*texts, "images", "captions", "valid_captions")}
+        return {
+            name: getattr(self, name) for name in (*texts, "images", "captions", "valid_captions")
+        }
 
     @property
     def has_training(self) -> bool:
@@ -59,34 +67,63 @@ class Files:
     @property
     def has_test(self) -> bool:
         """True if there is something to test on."""
-        return bool((self.test_source and self.test_target) or self.test_pairs or (self.images and self.test_captions))
+        return bool(
+            (self.test_source and self.test_target)
+            or self.test_pairs
+            or (self.images and self.test_captions)
+        )
 
     def problems(self) -> list[str]:
         """Sentences on files that exclude each other or lack their partner."""
-        texts = [self.source, self.target, self.pairs, self.valid_source, self.valid_target, self.valid_pairs]
+        texts = [
+            self.source,
+            self.target,
+            self.pairs,
+            self.valid_source,
+            self.valid_target,
+            self.valid_pairs,
+        ]
         texts += [self.test_source, self.test_pairs, self.test_alignments, *self.test_target]
         captions = [self.captions, self.valid_captions, self.test_captions]
         causes = []
         if (self.images or any(captions)) and any(texts):
-            causes.append("`images=` and files of sentences: compare translators or captioners; leave one of them out")
-        for first, second in (("source", "target"), ("valid_source", "valid_target"), ("test_source", "test_target")):
+            causes.append(
+                "`images=` and files of sentences: compare translators or captioners; leave one of "
+                "them out"
+            )
+        for first, second in (
+            ("source", "target"),
+            ("valid_source", "valid_target"),
+            ("test_source", "test_target"),
+        ):
             if bool(getattr(self, first)) != bool(getattr(self, second)):
                 given, missing = (first, second) if getattr(self, first) else (second, first)
                 causes.append(f"`{given}=` is given without `{missing}=`; give both")
             if getattr(self, first) and getattr(self, f"{first.removesuffix('source')}pairs"):
-                causes.append(f"`{first}=` and `{first.removesuffix('source')}pairs=` exclude each other; give one")
+                causes.append(
+                    f"`{first}=` and `{first.removesuffix('source')}pairs=` exclude each other; "
+                    "give one"
+                )
         if self.test_alignments and not self.test_source:
-            causes.append("`test_alignments=`: links the words of `test_source=` and `test_target=`; give them too")
+            causes.append(
+                "`test_alignments=`: links the words of `test_source=` and `test_target=`; give "
+                "them too"
+            )
         if any(captions) and not self.images:
             causes.append("`images=` is missing: the folder of the captioned images")
         if self.images and not any(captions):
-            causes.append("`images=` is given without captions; give `test_captions=`, or `captions=` to train on")
+            causes.append(
+                "`images=` is given without captions; give `test_captions=`, or `captions=` to "
+                "train on"
+            )
         return causes
 
 
 @dataclass(frozen=True)
 class TestData:
-    """The test set, its gold alignments if there are any, and of images their paths, caption file and folder."""
+    """The test set, its gold alignments if there are any, and of images their paths, caption file
+    and folder.
+    """
 
     test: TestSet
     gold: tuple[Gold, ...] = ()
@@ -105,7 +142,9 @@ class TrainingWords:
 
 
 def read_test_data(files: Files) -> TestData:
-    """Read the test set. Raises DataError, with all causes, for files that are damaged or of different lengths."""
+    """Read the test set. Raises DataError, with all causes, for files that are damaged or of
+    different lengths.
+    """
     if files.images:
         return _read_images(files)
     links = list[str]()
@@ -125,7 +164,10 @@ def read_test_data(files: Files) -> TestData:
     if files.test_alignments:
         linked = tuple(zip(sources, references[0], strict=True))
         gold = tuple(parse_gold(files.test_alignments, links, sources, references[0]))
-    sources, references = [clean(line) for line in sources], [[nfc(line) for line in lines] for lines in references]
+    sources, references = (
+        [clean(line) for line in sources],
+        [[nfc(line) for line in lines] for lines in references],
+    )
     return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold, linked)
 
 
@@ -135,7 +177,11 @@ def _read_images(files: Files) -> TestData:
     problems = Problems(False)
     captions = read_captions(Path(files.test_captions), Path(files.images), problems, "test")
     problems.check()
-    test = _test_set(Path(files.test_captions).name, [image.file for image in captions.images], captions.references)
+    test = _test_set(
+        Path(files.test_captions).name,
+        [image.file for image in captions.images],
+        captions.references,
+    )
     return TestData(test, images=tuple(captions.paths), captions=(captions.path, captions.folder))
 
 
@@ -146,16 +192,22 @@ def _test_set(name: str, sources: Sequence[str], references: Sequence[Sequence[s
 
 
 def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
-    """Name validation data as test data, or without any hold test pairs out of the training data; add a note on it.
+    """Name validation data as test data, or without any hold test pairs out of the training data;
+    add a note on it.
 
-    Pairs are written to `folder`, named by language; to train on are those that share no side with one of them.
+    Pairs are written to `folder`, named by language; to train on are those that share no side with
+    one of them.
     """
     if files.has_test:
         return files, ""
     if files.valid_source and files.valid_target:
-        return replace(files, test_source=files.valid_source, test_target=(files.valid_target,)), VALIDATION
+        return replace(
+            files, test_source=files.valid_source, test_target=(files.valid_target,)
+        ), VALIDATION
     if files.valid_pairs or files.valid_captions:
-        return replace(files, test_pairs=files.valid_pairs, test_captions=files.valid_captions), VALIDATION
+        return replace(
+            files, test_pairs=files.valid_pairs, test_captions=files.valid_captions
+        ), VALIDATION
     if files.images:
         raise UsageError("there is nothing to test on: give `test_captions=`, or `valid_captions=`")
     codes = _training(files).languages.pair
@@ -181,11 +233,15 @@ def read_training_words(files: Files) -> TrainingWords:
     if not files.has_training:
         return TrainingWords()
     if files.images:
-        captions = read_captions(Path(files.captions or ""), Path(files.images), Problems(True), "train")
+        captions = read_captions(
+            Path(files.captions or ""), Path(files.images), Problems(True), "train"
+        )
         return TrainingWords(None, count_words(captions.captions))
     corpora = read_corpora(_training(files), read_corpus)[0].values()
     sources = count_words(line for corpus in corpora for line in corpus.sources)
-    return TrainingWords(sources, count_words(line for corpus in corpora for line in corpus.targets))
+    return TrainingWords(
+        sources, count_words(line for corpus in corpora for line in corpus.targets)
+    )
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

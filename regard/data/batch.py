@@ -1,4 +1,6 @@
-"""Training examples, and their batches as padded tensors: sentence pairs, or images with captions."""
+"""Training examples, and their batches as padded tensors: sentence pairs, or images with
+captions.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,11 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence pair as token ids: both sides end with EOS, neither begins with BOS. Or an image, its first caption,
-    and further captions that are learnt together with it.
+    """A sentence pair as token ids: both sides end with EOS, neither begins with BOS. Or an image,
+    its first caption, and further captions that are learnt together with it.
 
-    `links` is the word alignment as token positions: source, target, source, target …; None if there is none.
+    `links` is the word alignment as token positions: source, target, source, target …; None if
+    there is none.
     """
 
     source: list[int] | SourcePixels
@@ -49,9 +52,11 @@ class Example:
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Batch of tensors for teacher forcing: the decoder reads `target_in` and has to predict `target_out`.
+    """Batch of tensors for teacher forcing: the decoder reads `target_in` and has to predict
+    `target_out`.
 
-    The sources are sentences or images. With K targets each, N = B·K, and row b·K + k is target k of source b.
+    The sources are sentences or images. With K targets each, N = B·K, and row b·K + k is target k
+    of source b.
     """
 
     source: Tensor  # ids (B, S) or pixels (B, C, Y, X)
@@ -60,17 +65,26 @@ class TrainingBatch:
     target_out: Int[Tensor, "N T"]
     tokens: int  # target tokens to predict: ends of sentence included, padding not
     indices: list[int]  # of the examples in the corpus
-    links: Float[Tensor, "N T S"] | None = None  # guided alignment: where each target token should attend; 0: anywhere
+    links: Float[Tensor, "N T S"] | None = (
+        None  # guided alignment: where each target token should attend; 0: anywhere
+    )
 
     def to(self, device: torch.device | str) -> TrainingBatch:
         """Return the batch on another device."""
-        moved: Any = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved: Any = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
         return replace(self, **moved)
 
     def split(self, parts: int) -> list[TrainingBatch]:
         """Split into several batches of the same width."""
         count = len(self.indices)
-        return [self._select_rows(list(range(count)[start::parts])) for start in range(min(parts, count))]
+        return [
+            self._select_rows(list(range(count)[start::parts]))
+            for start in range(min(parts, count))
+        ]
 
     def _select_rows(self, rows: list[int]) -> TrainingBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
@@ -79,11 +93,17 @@ class TrainingBatch:
         links = None if self.links is None else self.links[targets]
         out, indices = self.target_out[targets], [self.indices[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return TrainingBatch(self.source[rows], keep, self.target_in[targets], out, tokens, indices, links)
+        return TrainingBatch(
+            self.source[rows], keep, self.target_in[targets], out, tokens, indices, links
+        )
 
 
-def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"] | None]:
-    """Pad sequences of ids to equal length with PAD; also return the keep mask, or None if nothing is padded."""
+def pad(
+    sequences: Sequence[Sequence[int]],
+) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"] | None]:
+    """Pad sequences of ids to equal length with PAD; also return the keep mask, or None if nothing
+    is padded.
+    """
     assert sequences, "a batch holds at least one sentence"
     lengths = np.array([len(sequence) for sequence in sequences])
     keep = np.arange(lengths.max()) < lengths[:, None]  # (B, S)
@@ -92,7 +112,9 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
-def pad_images(images: Sequence[Float[Tensor, "C _ _"]]) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
+def pad_images(
+    images: Sequence[Float[Tensor, "C _ _"]],
+) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
     """Pad images (C, Y, X) of any sizes with zeros at the right and the bottom.
 
     Also returns the keep mask of the pixels, row by row, (B, Y·X), or None if nothing is padded.
@@ -113,7 +135,9 @@ def pad_images(images: Sequence[Float[Tensor, "C _ _"]]) -> tuple[Float[Tensor, 
 def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -> TrainingBatch:
     """Collate examples into a batch; `indices` are theirs in the corpus (default: 0, 1, 2 …)."""
     if isinstance(examples[0].source, SourcePixels):
-        source, keep = pad_images(_image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)]))
+        source, keep = pad_images(
+            _image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)])
+        )
     else:
         source, keep = pad([example.source_ids for example in examples])
     targets = [target for example in examples for target in example.targets]
@@ -121,7 +145,9 @@ def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
     links = _alignment_targets(examples, target_out.shape[1], source.shape[1])
     numbers = list(range(len(examples)) if indices is None else indices)
-    return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), numbers, links)
+    return TrainingBatch(
+        source, keep, target_in, target_out, sum(map(len, targets)), numbers, links
+    )
 
 
 def _image_tensors(images: Sequence[SourcePixels]) -> list[Tensor]:
@@ -133,8 +159,11 @@ def _image_tensors(images: Sequence[SourcePixels]) -> list[Tensor]:
         return list(threads.map(SourcePixels.tensor, images))
 
 
-def _alignment_targets(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
-    """Return the alignment links as attention weights: each linked target token spreads 1 evenly over its links.
+def _alignment_targets(
+    examples: Sequence[Example], T: int, S: int
+) -> Float[Tensor, "B T S"] | None:
+    """Return the alignment links as attention weights: each linked target token spreads 1 evenly
+    over its links.
 
     None if no example has any.
     """

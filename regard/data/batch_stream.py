@@ -1,4 +1,6 @@
-"""Batch stream for training: shuffle, bucket by length, cut updates into micro-batches (gradient accumulation)."""
+"""Batch stream for training: shuffle, bucket by length, cut updates into micro-batches (gradient
+accumulation).
+"""
 
 from __future__ import annotations
 
@@ -19,41 +21,55 @@ from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_length
 from regard.data.shards import Shards
 
 BLOCKS = 2_000_000
-"""Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one in each block."""
+"""Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one
+in each block.
+"""
 
 CHUNK = 10_000
-"""Examples that are read and tokenised again at once: half a second, so that training never waits for a whole buffer.
+"""Examples that are read and tokenised again at once: half a second, so that training never waits
+for a whole buffer.
 
-A smaller number would cost more in all, since frequent words are segmented a few times for each chunk.
+A smaller number would cost more in all, since frequent words are segmented a few times for each
+chunk.
 """
 
 
 class BatchingSettings(Settings):
-    """Settings of batching: the size of an update, its micro-batches, bucketing, and subword dropout."""
+    """Settings of batching: the size of an update, its micro-batches, bucketing, and subword
+    dropout.
+    """
 
     tokens: int = Field(
         4096,
         ge=1,
         le=COUNT,
-        description="Size of an update: tokens on its larger side, ends of sentence and padding included.",
+        description="Size of an update: tokens on its larger side, ends of sentence and padding "
+        "included.",
     )
     micro_batches: Annotated[int, Field(ge=1, le=PARTS)] | Literal["auto"] = Field(
         "auto",
-        description="Micro-batches of an update, each computed by its own thread or process, or one after another; "
-        "more need less memory and padding. auto: one for each processor core up to four, one on a GPU; the number is "
-        "recorded.",
+        description="Micro-batches of an update, each computed by its own thread or process, or "
+        "one after another; more need less memory and padding. auto: one for each "
+        "processor core up to four, one on a GPU; the number is recorded.",
     )
-    buffer_size: int = Field(100_000, ge=1, le=COUNT, description="Sentences that are sorted by length at once.")
+    buffer_size: int = Field(
+        100_000, ge=1, le=COUNT, description="Sentences that are sorted by length at once."
+    )
     subword_dropout: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Tokenise again in each epoch, leaving out this share of BPE's merges (BPE-dropout).",
+        description="Tokenise again in each epoch, leaving out this share of BPE's merges "
+        "(BPE-dropout).",
     )
 
     def resolved(self, workers: int) -> BatchingSettings:
         """Return the settings with "auto" replaced by the number for so many cores or processes."""
-        return self.with_values(micro_batches=max(1, workers)) if self.micro_batches == "auto" else self
+        return (
+            self.with_values(micro_batches=max(1, workers))
+            if self.micro_batches == "auto"
+            else self
+        )
 
 
 @dataclass(frozen=True)
@@ -75,10 +91,11 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class Position:
-    """Position in the data: the next batch, counted from 0 within its buffer, and that buffer within its epoch.
+    """Position in the data: the next batch, counted from 0 within its buffer, and that buffer
+    within its epoch.
 
-    In a mixture `parts` are the positions in each corpus, `batch` is the number of batches drawn, and `epoch` how often
-    every corpus has been read completely.
+    In a mixture `parts` are the positions in each corpus, `batch` is the number of batches drawn,
+    and `epoch` how often every corpus has been read completely.
     """
 
     epoch: int = 0
@@ -97,7 +114,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Update:
-    """The micro-batches whose gradients are accumulated for one update, and the position after them."""
+    """The micro-batches whose gradients are accumulated for one update, and the position after
+    them.
+    """
 
     plans: tuple[BatchPlan, ...]
     after: Position
@@ -136,22 +155,31 @@ class BatchSource(ABC):
 
     @abstractmethod
     def epoch(self, n: int) -> list[BatchPlan]:
-        """Return all micro-batches of epoch n: every example once. Not for a corpus too long for memory."""
+        """Return all micro-batches of epoch n: every example once. Not for a corpus too long for
+        memory.
+        """
 
 
 class BatchStream(BatchSource):
     """Stream of one corpus: every example once per epoch, bucketed by length.
 
-    Two sentences are in one batch because they are in the same buffer and similarly long. The examples, the settings,
-    the seed and n alone determine epoch n: its examples are shuffled and divided into buffers; each buffer is sorted by
-    length, cut into batches where the budget is full, and its batches are shuffled. Only one buffer is in memory. With
-    more than `BLOCKS` examples, blocks of neighbours are shuffled, and then the examples within each buffer.
+    Two sentences are in one batch because they are in the same buffer and similarly long. The
+    examples, the settings, the seed and n alone determine epoch n: its examples are shuffled and
+    divided into buffers; each buffer is sorted by length, cut into batches where the budget is
+    full, and its batches are shuffled. Only one buffer is in memory. With more than `BLOCKS`
+    examples, blocks of neighbours are shuffled, and then the examples within each buffer.
     """
 
     def __init__(
-        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, resample: Resample | None = None
+        self,
+        examples: Sequence[Example],
+        settings: BatchingSettings,
+        seed: int,
+        resample: Resample | None = None,
     ) -> None:
-        """`resample` makes the examples of some indices from a seed, if they are not the same in each epoch."""
+        """`resample` makes the examples of some indices from a seed, if they are not the same in
+        each epoch.
+        """
         if not examples:
             raise DataError("there is no sentence pair to make batches of; give at least one")
         self.examples, self.settings, self.seed, self.resample = examples, settings, seed, resample
@@ -163,13 +191,20 @@ class BatchStream(BatchSource):
 
     def epoch(self, n: int) -> list[BatchPlan]:
         """Return all micro-batches of epoch n in their order."""
-        return [plan for number in range(self._buffers) for plan in _Buffer(self, n, number).plans()]
+        return [
+            plan for number in range(self._buffers) for plan in _Buffer(self, n, number).plans()
+        ]
 
     @cached_property
     def epoch_stats(self) -> EpochStats:
-        """Statistics of epoch 0; extrapolated from its first buffer if blocks are shuffled or text is resampled."""
+        """Statistics of epoch 0; extrapolated from its first buffer if blocks are shuffled or text
+        is resampled.
+        """
         if self._block == 1 and self.resample is None:
-            return reduce(EpochStats.__add__, (self._buffer_stats(number)[1] for number in range(self._buffers)))
+            return reduce(
+                EpochStats.__add__,
+                (self._buffer_stats(number)[1] for number in range(self._buffers)),
+            )
         count, stats = self._buffer_stats(0)
         return stats.scaled(len(self.examples) / count)
 
@@ -181,7 +216,11 @@ class BatchStream(BatchSource):
         while True:
             plans = buffer.plans()
             last = position.buffer + 1 == self._buffers
-            following = Position(position.epoch + 1) if last else Position(position.epoch, position.buffer + 1)
+            following = (
+                Position(position.epoch + 1)
+                if last
+                else Position(position.epoch, position.buffer + 1)
+            )
             buffer = _Buffer(self, following.epoch, following.buffer)
             for number in range(position.batch, len(plans)):
                 buffer.read((number + 1 - position.batch) / (len(plans) - position.batch))
@@ -190,7 +229,9 @@ class BatchStream(BatchSource):
             position = following
 
     def buffer_indices(self, epoch: int, buffer: int) -> tuple[list[int], np.random.Generator]:
-        """Return the indices of the examples of a buffer, and the generator of its further random choices."""
+        """Return the indices of the examples of a buffer, and the generator of its further random
+        choices.
+        """
         order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(self._blocks)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, buffer]))
         blocks = order[buffer * self._blocks_per_buffer : (buffer + 1) * self._blocks_per_buffer]
@@ -199,7 +240,9 @@ class BatchStream(BatchSource):
         indices = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
         return generator.permutation(indices[indices < len(self.examples)]).tolist(), generator
 
-    def read_chunks(self, indices: list[int], generator: np.random.Generator) -> Iterator[list[Example]]:
+    def read_chunks(
+        self, indices: list[int], generator: np.random.Generator
+    ) -> Iterator[list[Example]]:
         """Yield the examples of these indices, `CHUNK` at a time."""
         for start in range(0, len(indices), CHUNK):
             chunk = indices[start : start + CHUNK]
@@ -216,13 +259,17 @@ class BatchStream(BatchSource):
         """Return the number of examples in a buffer of epoch 0, and its statistics."""
         indices, generator = self.buffer_indices(0, buffer)
         if self.resample is None and isinstance(self.examples, Shards):
-            return len(indices), epoch_stats_of_lengths(*self.examples.lengths(indices), self.budget)
+            return len(indices), epoch_stats_of_lengths(
+                *self.examples.lengths(indices), self.budget
+            )
         examples = [example for chunk in self.read_chunks(indices, generator) for example in chunk]
         return len(indices), epoch_stats(examples, self.budget)
 
 
 class _Buffer:
-    """The batches of one buffer, read little by little while training consumes the buffer before it."""
+    """The batches of one buffer, read little by little while training consumes the buffer before
+    it.
+    """
 
     def __init__(self, stream: BatchStream, epoch: int, buffer: int) -> None:
         self._indices, self._generator = stream.buffer_indices(epoch, buffer)
@@ -239,7 +286,9 @@ class _Buffer:
         """Return the batches in their order."""
         self.read(1.0)
         plans = [
-            BatchPlan(tuple(self._examples[i] for i in bucket), tuple(self._indices[i] for i in bucket))
+            BatchPlan(
+                tuple(self._examples[i] for i in bucket), tuple(self._indices[i] for i in bucket)
+            )
             for bucket in make_buckets(self._examples, self._budget)
         ]
         return [plans[index] for index in self._generator.permutation(len(plans))]

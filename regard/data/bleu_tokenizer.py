@@ -10,7 +10,9 @@ from regard.data.language_codes import base_language, script_of
 
 BleuTokenizer = Literal["13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab"]
 _UNSPACED: dict[str, BleuTokenizer] = {"th": "char", "lo": "char", "km": "char", "my": "char"}
-"""Languages without spaces between words: BLEU of their words as 13a splits them would be 0 or 100."""
+"""Languages without spaces between words: BLEU of their words as 13a splits them would be 0 or
+100.
+"""
 _CHINESE = ("Hans", "Hant", "Hani")
 """Scripts of Chinese languages, such as Mandarin and Cantonese, unless they are romanised."""
 _PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
@@ -18,10 +20,11 @@ _PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 
 
 def bleu_tokenizer(language: str, chosen: BleuTokenizer | None = None) -> BleuTokenizer:
-    """Return the tokenizer of sacreBLEU for a target language: the one that was `chosen`, else by its code.
+    """Return the tokenizer of sacreBLEU for a target language: the one that was `chosen`, else by
+    its code.
 
-    Japanese is split into words if MeCab is installed, else into characters. Raises UsageError for one that is not
-    installed.
+    Japanese is split into words if MeCab is installed, else into characters. Raises UsageError for
+    one that is not installed.
     """
     language, script = base_language(language), script_of(language)
     if chosen is None and language == "ja":
@@ -30,7 +33,7 @@ def bleu_tokenizer(language: str, chosen: BleuTokenizer | None = None) -> BleuTo
     module, extra = _PACKAGES.get(tokenizer, ("", ""))
     if module and find_spec(module) is None:
         raise UsageError(
-            f"BLEU by {tokenizer} needs a package: pip install 'sacrebleu[{extra}]'; or take another tokenizer, "
-            f"such as char (there are {', '.join(get_args(BleuTokenizer))})"
+            f"BLEU by {tokenizer} needs a package: pip install 'sacrebleu[{extra}]'; or take "
+            f"another tokenizer, such as char (there are {', '.join(get_args(BleuTokenizer))})"
         )
     return tokenizer

@@ -1,4 +1,6 @@
-"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's and JSON lines, recognised by their content."""
+"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's and JSON lines, recognised by
+their content.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,14 @@ from regard.data.text import clean, nfc, read_file
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows
 SHOWN = 20  # causes of one kind that are listed
-MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
+MAX_IMAGES, FRACTION = (
+    1000,
+    20,
+)  # held out for validation: at most a thousand images, at most a twentieth
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
 _CSV_HEADER = re.compile(
-    rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""", re.IGNORECASE
+    rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""",
+    re.IGNORECASE,
 )
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 
@@ -42,7 +48,9 @@ _SIDES = re.compile(
     r"|왼|오른|좌측|우측|좌우|左|右|ซ้าย|ขวา|يسار|يمين|बाएँ|बाएं|दाएँ|दाएं",
     re.IGNORECASE,
 )
-"""Left and right in English, German, Dutch, the Scandinavian, Romance and Slavonic languages and others."""
+"""Left and right in English, German, Dutch, the Scandinavian, Romance and Slavonic languages and
+others.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,9 @@ class CaptionedImage:
 
 @dataclass
 class Problems:
-    """Collects all problems with some files, by kind: raised together, or counted if they are to be skipped."""
+    """Collects all problems with some files, by kind: raised together, or counted if they are to be
+    skipped.
+    """
 
     skip: bool = False
     remedy: str = "data.images.skip_bad = true trains without what cannot be used"
@@ -68,7 +78,11 @@ class Problems:
     def check(self) -> None:
         """Raise DataError with every cause, unless they are to be skipped."""
         if self.by_kind and not self.skip:
-            lines = [line for causes in self.by_kind.values() for line in _first([*dict.fromkeys(causes)])]
+            lines = [
+                line
+                for causes in self.by_kind.values()
+                for line in _first([*dict.fromkeys(causes)])
+            ]
             raise DataError(*lines, self.remedy)
 
     def lines(self) -> list[str]:
@@ -113,7 +127,9 @@ class CaptionSet:
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
         counts = [len(image.captions) for image in self.images]
-        spread = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+        spread = (
+            f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+        )
         summary = (
             f"{self.name}: {counted(len(self), 'image')} in {self.folder}, "
             f"{counted(len(self.captions), 'caption')}, {spread} each, "
@@ -132,8 +148,8 @@ def read_captions(
 ) -> CaptionSet:
     """Read a caption file, grouped by image in the order of their first captions.
 
-    Captions of more than `max_words` words are dropped and counted. Problems are added to `problems`; DataError is
-    raised for a file that cannot be read at all.
+    Captions of more than `max_words` words are dropped and counted. Problems are added to
+    `problems`; DataError is raised for a file that cannot be read at all.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; give the folder of the images with `images=`")
@@ -146,22 +162,30 @@ def read_captions(
         caption = clean(text)
         file, cause = index.find(image)
         if cause:
-            problems.add("captions of images that do not exist", f"{path}: {unit} {number}: {cause}")
+            problems.add(
+                "captions of images that do not exist", f"{path}: {unit} {number}: {cause}"
+            )
         elif not caption:
-            problems.add("captions with no text", f"{path}: {unit} {number}: the caption of {image} has no text")
+            problems.add(
+                "captions with no text",
+                f"{path}: {unit} {number}: the caption of {image} has no text",
+            )
         elif max_words is not None and word_count(caption) > max_words:
             long.append(number)
         else:
             captions.setdefault(file, []).append(caption)
     if long:
         notes.append(
-            f"left out: {counted(len(long), 'caption')} of more than {max_words} words, the first in {unit} {long[0]} "
-            "(data.max_length)"
+            f"left out: {counted(len(long), 'caption')} of more than {max_words} words, the first "
+            f"in {unit} {long[0]} (data.max_length)"
         )
     if long and not captions and not problems.by_kind:
         raise DataError(f"{path}: {notes[-1]}, and there are no others; set data.max_length higher")
     if not captions and not problems.by_kind:
-        raise DataError(f"{path}: there is no caption of an image in it; each line holds a file, a tab and a caption")
+        raise DataError(
+            f"{path}: there is no caption of an image in it; each line holds a file, a tab and a "
+            "caption"
+        )
     images = tuple(CaptionedImage(file, tuple(texts)) for file, texts in captions.items())
     return CaptionSet(name, folder, path, kind, images, tuple(notes))
 
@@ -170,10 +194,14 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
     """Return a sentence for each folder that holds images without a caption."""
     lines = []
     for folder in dict.fromkeys(part.folder for part in caption_sets):
-        used = {image.file for part in caption_sets if part.folder == folder for image in part.images}
+        used = {
+            image.file for part in caption_sets if part.folder == folder for image in part.images
+        }
         names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
         if rest := len(names - used):
-            others = counted(rest, "more image has no caption and is", "more images have no caption and are")
+            others = counted(
+                rest, "more image has no caption and is", "more images have no caption and are"
+            )
             lines.append(f"{folder}: {others} not used")
     return lines
 
@@ -182,26 +210,31 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
     """Split off images for validation."""
     if len(captions) < 2:
         raise DataError(
-            f"{captions.path}: has captions of {len(captions)} image only, and none is left to train on when some are "
-            "held out for validation; give more, or `valid_captions=`"
+            f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
+            "train on when some are held out for validation; give more, or `valid_captions=`"
         )
     count = min(MAX_IMAGES, max(1, len(captions) // FRACTION))
     held_out = set(random.Random(seed).sample(range(len(captions)), count))
-    note = f"no validation captions were given: {counted(count, 'image was', 'images were')} held out for it"
+    note = (
+        f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "
+        "for it"
+    )
     valid = replace(captions.select(lambda number: number in held_out), name="valid", notes=())
     return captions.select(lambda number: number not in held_out, note), valid
 
 
 def mentions_side(captions: Sequence[str]) -> bool:
-    """Return whether a caption says left or right, in English, Korean or one of some twenty other languages."""
+    """Return whether a caption says left or right, in English, Korean or one of some twenty other
+    languages.
+    """
     return any(_SIDES.search(caption) for caption in captions)
 
 
 class _FolderIndex:
     """Index of the file names in a folder; names are compared after Unicode normalisation.
 
-    An accented letter, or a syllable of Hangul, can be written in one code point or in several, and file systems do it
-    differently from people.
+    An accented letter, or a syllable of Hangul, can be written in one code point or in several, and
+    file systems do it differently from people.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -211,15 +244,24 @@ class _FolderIndex:
         self.find = cache(self._look_up)
 
     def _look_up(self, name: str) -> tuple[str, str]:
-        """Return the name as the folder has it, and what is wrong with it; empty if it is a file."""
+        """Return the name as the folder has it, and what is wrong with it; empty if it is a
+        file.
+        """
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
-            return name, f"{name!r} is not a file name in {self.folder}; names are relative to that folder"
+            return (
+                name,
+                f"{name!r} is not a file name in {self.folder}; names are relative to that folder",
+            )
         if (
             max((len(part.encode("utf-8", "replace")) for part in parts), default=0) > LONGEST_NAME
             or len(name) > LONGEST_PATH
         ):
-            return name, f"{name[:40]}… is longer than file names are ({len(name):,} characters); correct it"
+            return (
+                name,
+                f"{name[:40]}… is longer than file names are ({len(name):,} characters); correct "
+                "it",
+            )
         if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
             name = str(PurePosixPath(name))
         if len(parts) > 1:
@@ -264,24 +306,35 @@ def _first(causes: Sequence[str]) -> list[str]:
 
 
 def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str, Iterator[Row]]:
-    """Return the format of a file, what its entries are called, and the entries. Raises DataError with all causes.
+    """Return the format of a file, what its entries are called, and the entries. Raises DataError
+    with all causes.
 
     Of a file with splits the entries are those of these `splits`.
     """
     start, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
     whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
     # An image may be called [1].jpg.
-    if first.lstrip()[:1] in ("{", "[") and ("\t" not in first or whole is not None or _json(first) is not None):
+    if first.lstrip()[:1] in ("{", "[") and (
+        "\t" not in first or whole is not None or _json(first) is not None
+    ):
         if isinstance(whole, dict) and {"images", "annotations"} <= whole.keys():
             return "COCO JSON", "annotation", iter(_coco(whole, path))
         if isinstance(whole, dict) and "images" in whole:
             images = [
-                () if isinstance(image, dict) and image.get("split", splits[0]) not in splits else image
+                ()
+                if isinstance(image, dict) and image.get("split", splits[0]) not in splits
+                else image
                 for image in _list_of(whole, "images", path)
             ]
             if not any(images):
-                raise DataError(f"{path}: holds no image of the split {' or '.join(splits)}; give another file")
-            return f"Karpathy's JSON, split {' and '.join(splits)}", "image", iter(_objects(images, "image", path))
+                raise DataError(
+                    f"{path}: holds no image of the split {' or '.join(splits)}; give another file"
+                )
+            return (
+                f"Karpathy's JSON, split {' and '.join(splits)}",
+                "image",
+                iter(_objects(images, "image", path)),
+            )
         values = (_json(line) if line.strip() else () for line in lines)
         return "JSON lines", "line", iter(_objects(values, "line", path))
     if header := _CSV_HEADER.fullmatch(first):
@@ -289,16 +342,22 @@ def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str
         return "CSV", "line", iter(_tabs([*_csv(lines, header[1], bool(header[2]))], path, wanted))
     if "\t" not in first:
         raise DataError(
-            f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, "
-            "tab, caption (Flickr8k); or CSV below a line image,caption; or the JSON of COCO or Karpathy; or one JSON "
-            "object a line with image and caption"
+            f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
+            "caption; or name.jpg#0, tab, caption (Flickr8k); or CSV below a line image,caption; "
+            "or the JSON of COCO or Karpathy; or one JSON object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):
-        return "Flickr tokens", "line", iter(_tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path))
+        return (
+            "Flickr tokens",
+            "line",
+            iter(_tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path)),
+        )
     return "file, tab, caption", "line", iter(_tabs(lines, path))
 
 
-def _tabs(lines: Sequence[str], path: Path, wanted: str = "exactly one tab, between file and caption") -> list[Row]:
+def _tabs(
+    lines: Sequence[str], path: Path, wanted: str = "exactly one tab, between file and caption"
+) -> list[Row]:
     """Parse lines of file, tab, caption."""
     wrong, rows = [], list[Row]()
     for number, line in enumerate(lines, 1):
@@ -314,7 +373,9 @@ def _tabs(lines: Sequence[str], path: Path, wanted: str = "exactly one tab, betw
 
 
 def _csv(lines: Sequence[str], delimiter: str, numbered: bool) -> Iterator[str]:
-    """Turn lines of CSV, perhaps with a number between file and caption, into lines of file, tab, caption."""
+    """Turn lines of CSV, perhaps with a number between file and caption, into lines of file, tab,
+    caption.
+    """
     dialect = Dialect(delimiter)
     for record, count in dialect.records(iter(lines)):
         file, *rest = dialect.fields(record) or [record]
@@ -325,7 +386,9 @@ def _csv(lines: Sequence[str], delimiter: str, numbered: bool) -> Iterator[str]:
 
 
 def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
-    """Parse objects {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other names of the keys."""
+    """Parse objects {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other
+    names of the keys.
+    """
     wrong, rows = [], list[Row]()
     for number, value in enumerate(values, 1):
         if value == ():  # an empty line, or an image of another split
@@ -333,8 +396,9 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
         name, texts = _name_and_captions(value) if isinstance(value, dict) else (None, None)
         if name is None or texts is None:
             wrong.append(
-                f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, or "captions" with a '
-                "list; or, for the whole file, COCO JSON with images and annotations, or Karpathy's with sentences"
+                f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, '
+                'or "captions" with a list; or, for the whole file, COCO JSON with images and '
+                "annotations, or Karpathy's with sentences"
             )
         else:
             rows += [(number, name, text) for text in texts]
@@ -345,16 +409,24 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
 def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
     """Return the image and the captions of an object; None for what is missing."""
     name: Any = next((value[key] for key in ("image", *sorted(HEADERS)) if key in value), None)
-    texts: Any = value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
+    texts: Any = (
+        value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
+    )
     if isinstance(sentences := value.get("sentences"), list):  # Karpathy's; of COCO with the folder
-        texts = [sentence.get("raw") if isinstance(sentence, dict) else None for sentence in sentences]
-        name = f"{value['filepath']}/{name}" if "filepath" in value and isinstance(name, str) else name
+        texts = [
+            sentence.get("raw") if isinstance(sentence, dict) else None for sentence in sentences
+        ]
+        name = (
+            f"{value['filepath']}/{name}" if "filepath" in value and isinstance(name, str) else name
+        )
     fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     return name if isinstance(name, str) else None, list(texts) if fine else None
 
 
 def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
-    """Parse COCO: images with id and file_name, annotations with image_id and caption, numbered in file order."""
+    """Parse COCO: images with id and file_name, annotations with image_id and caption, numbered in
+    file order.
+    """
     wrong, rows, names = [], list[Row](), dict[Any, str]()
     for number, image in enumerate(_list_of(value, "images", path), 1):
         if isinstance(image, dict) and isinstance(image.get("file_name"), str) and "id" in image:
@@ -370,7 +442,8 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
             wrong.append(f"{path}: annotation {number} lacks image_id or caption")
         elif str(annotation["image_id"]) not in names:
             wrong.append(
-                f"{path}: annotation {number} is of image {annotation['image_id']}, which is not among the images"
+                f"{path}: annotation {number} is of image {annotation['image_id']}, which is not "
+                "among the images"
             )
         else:
             rows.append((number, names[str(annotation["image_id"])], annotation["caption"]))
@@ -380,7 +453,9 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
 
 def _list_of(value: Mapping[str, Any], key: str, path: Path) -> list[Any]:
     if not isinstance(value[key], list):
-        raise DataError(f"{path}: {key} is not a list; wanted COCO JSON with lists of images and annotations")
+        raise DataError(
+            f"{path}: {key} is not a list; wanted COCO JSON with lists of images and annotations"
+        )
     return list(value[key])
 
 

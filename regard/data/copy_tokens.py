@@ -1,4 +1,6 @@
-"""Copy tokens: characters of a vocabulary that stand for spans which are not language, and come back unchanged."""
+"""Copy tokens: characters of a vocabulary that stand for spans which are not language, and come
+back unchanged.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from regard.data.sentences import has_spaces
 from regard.data.spans import KEPT, find_spans
 
 COPY_CHARACTERS = "".join(map(chr, range(0xF1900, 0xF1918)))
-"""The character of each copy token: of a private area that no font of symbols uses. In text they are spans, too."""
+"""The character of each copy token: of a private area that no font of symbols uses. In text they
+are spans, too.
+"""
 _COPIES = lazy_pattern(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
 Place = tuple[int, int]
@@ -30,7 +34,8 @@ def copied_spans(line: str) -> list[Place]:
 
 
 def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
-    """Return a line with copy characters in some places, given in any order; the space before one is left out.
+    """Return a line with copy characters in some places, given in any order; the space before one
+    is left out.
 
     It would be a token of its own. `Copies.restore` knows where it belongs.
     """
@@ -42,7 +47,8 @@ def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
 
 
 class Around(NamedTuple):
-    """The characters before and behind a span in its line, and the one before its copy character; none at ends.
+    """The characters before and behind a span in its line, and the one before its copy character;
+    none at ends.
 
     The latter is another if a space before the copy character was left out.
     """
@@ -71,7 +77,9 @@ class Copies(NamedTuple):
         return cls(spans, around)
 
     def restore(self, text: str) -> str:
-        """Return a text with the spans in the place of their characters, parted from what stands beside them."""
+        """Return a text with the spans in the place of their characters, parted from what stands
+        beside them.
+        """
         if not self.spans:
             return text
         parts, end, last = list[str](), 0, ""
@@ -81,7 +89,9 @@ class Copies(NamedTuple):
             before, behind, before_copy = self.around.get(match[0], Around())
             if gap:
                 parts += [" " * self._is_parted_behind(last, gap[0]), gap]
-            if (gap[-1:] or last) == before_copy and match[0] in self.around:  # it stands there as in its line
+            if (gap[-1:] or last) == before_copy and match[
+                0
+            ] in self.around:  # it stands there as in its line
                 is_parted = before == " "
             elif gap:
                 is_parted = _is_parted(before, gap[-1], span)
@@ -93,7 +103,9 @@ class Copies(NamedTuple):
         return "".join([*parts, " " * self._is_parted_behind(last, rest[:1]), rest])
 
     def restored_words(self, text: str) -> list[range]:
-        """Return for each word of a text the words of the restored text that it becomes part of, or is made of."""
+        """Return for each word of a text the words of the restored text that it becomes part of, or
+        is made of.
+        """
         restored, words, at = self.restore(text), list[range](), 0
         starts = [match.start() for match in WORD.finditer(restored)]
         for match in WORD.finditer(text):
@@ -105,19 +117,25 @@ class Copies(NamedTuple):
         return words
 
     def _is_parted_behind(self, character: str, following: str) -> bool:
-        """Return whether a space is missing behind a span, if there is one, before a letter that was not there.
+        """Return whether a space is missing behind a span, if there is one, before a letter that
+        was not there.
 
-        Of scripts whose particles follow without a space, as 을 does, letters may stand right behind it.
+        Of scripts whose particles follow without a space, as 을 does, letters may stand right
+        behind it.
         """
         if character not in self.around or not following.isalnum() or "가" <= following <= "힣":
             return False
-        return not self.around[character].behind.isalnum() and has_spaces(self.spans[character][-1], following)
+        return not self.around[character].behind.isalnum() and has_spaces(
+            self.spans[character][-1], following
+        )
 
 
 def _is_parted(before: str, last: str, span: str) -> bool:
-    """Return whether a space parts a span, which stood behind one character, from another that has come before it.
+    """Return whether a space parts a span, which stood behind one character, from another that has
+    come before it.
 
-    It does if it did, but not behind an opening bracket and the like, and if the punctuation before it is lost.
+    It does if it did, but not behind an opening bracket and the like, and if the punctuation before
+    it is lost.
     """
     if not has_spaces(last, span[0]):
         return False

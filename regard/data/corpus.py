@@ -1,4 +1,6 @@
-"""Parallel corpora: settings, reading with filters, overlap between train and test, and the corpus report."""
+"""Parallel corpora: settings, reading with filters, overlap between train and test, and the corpus
+report.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,24 @@ from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.settings import COUNT, FACTOR, Settings
 from regard.data.images import ImageSettings
-from regard.data.languages import AUTO, Languages, LanguageSetting, language_of_name, languages_of_name, only
-from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks, format_lines
+from regard.data.languages import (
+    AUTO,
+    Languages,
+    LanguageSetting,
+    language_of_name,
+    languages_of_name,
+    only,
+)
+from regard.data.pairs import (
+    CorpusReport,
+    Filters,
+    Pair,
+    PairFiles,
+    PairFilter,
+    PairReader,
+    chunks,
+    format_lines,
+)
 from regard.data.text import MAX_LINE
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
@@ -40,8 +58,8 @@ def _canonical_licence(text: str) -> str:
         return canonicalize_license_expression(text)
     except InvalidLicenseExpression:
         raise ValueError(
-            f"wanted an SPDX licence such as CC-BY-4.0, MPL-2.0 or LicenseRef-my-own (https://spdx.org/licenses), got "
-            f"{text[:80]!r}"
+            "wanted an SPDX licence such as CC-BY-4.0, MPL-2.0 or LicenseRef-my-own "
+            f"(https://spdx.org/licenses), got {text[:80]!r}"
         ) from None
 
 
@@ -52,124 +70,187 @@ class MixSettings(Settings):
     """An additional training corpus."""
 
     source: str | None = Field(
-        None, description="In a table [[data.mix]]: file of source sentences of an additional corpus."
+        None,
+        description="In a table [[data.mix]]: file of source sentences of an additional corpus.",
     )
     target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
-    pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file.")
-    alignments: str | None = Field(None, description="In [[data.mix]]: file of word links of its pairs.")
+    pairs: str | None = Field(
+        None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file."
+    )
+    alignments: str | None = Field(
+        None, description="In [[data.mix]]: file of word links of its pairs."
+    )
     weight: float = Field(
         1.0,
         allow_inf_nan=True,  # `_wrong_part` refuses them, with all else that is wrong
-        description="In [[data.mix]]: how often batches come from it, relative to other weights; data.source has 1.",
+        description="In [[data.mix]]: how often batches come from it, relative to other weights; "
+        "data.source has 1.",
     )
     name: str | None = Field(
-        None, description="In [[data.mix]]: its name in reports and RUN/shards; mix1, mix2 … if not given."
+        None,
+        description="In [[data.mix]]: its name in reports and RUN/shards; mix1, mix2 … if not "
+        "given.",
     )
 
 
 class CorpusSettings(Settings):
     """Corpora of sentence pairs, or of images and captions, and the filters for training."""
 
-    source: str | None = Field(None, description="File of training sentences, one per line; .gz is read too.")
+    source: str | None = Field(
+        None, description="File of training sentences, one per line; .gz is read too."
+    )
     target: str | None = Field(None, description="File of their translations, line by line.")
     pairs: str | None = Field(
-        None, description="Instead of both: a TSV or CSV file, or JSONL with keys source and target."
+        None,
+        description="Instead of both: a TSV or CSV file, or JSONL with keys source and target.",
     )
     alignments: str | None = Field(
-        None, description="File of word links of the training pairs, line by line: 0-0 1-2; see training.guided."
+        None,
+        description="File of word links of the training pairs, line by line: 0-0 1-2; see "
+        "training.guided.",
     )
     valid_source: str | None = Field(None, description="Source sentences to validate on.")
     valid_target: str | None = Field(None, description="Their translations.")
     valid_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
     source_language: LanguageSetting = Field(
         AUTO,
-        description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the one that the names of "
-        "the training files end in (train.ko, news.ko-en.tsv), then written into train.toml; empty: unknown.",
+        description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the "
+        "one that the names of the training files end in (train.ko, news.ko-en.tsv), "
+        "then written into train.toml; empty: unknown.",
     )
-    target_language: LanguageSetting = Field(AUTO, description="The same of the translations, or of the captions.")
+    target_language: LanguageSetting = Field(
+        AUTO, description="The same of the translations, or of the captions."
+    )
     test_source: str | None = Field(
-        None, description="Test sentences, which are translated once, when training has ended (--test)."
+        None,
+        description="Test sentences, which are translated once, when training has ended (--test).",
     )
     test_target: str | None = Field(None, description="Their translations.")
     test_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
     test_count: int | None = Field(
-        None, ge=1, le=COUNT, description="Or so many pairs held out of the training data, into RUN/test.tsv."
+        None,
+        ge=1,
+        le=COUNT,
+        description="Or so many pairs held out of the training data, into RUN/test.tsv.",
     )
     max_length: int = Field(
-        200, ge=1, le=COUNT, description="Longest training sentence in words (ten characters also make one)."
+        200,
+        ge=1,
+        le=COUNT,
+        description="Longest training sentence in words (ten characters also make one).",
     )
     max_line: int = Field(
         MAX_LINE,
         ge=1,
         le=COUNT,
-        description="Most characters of a line, in a file of pairs of both sides; longer ones are skipped unread.",
+        description="Most characters of a line, in a file of pairs of both sides; longer ones are "
+        "skipped unread.",
     )
     max_ratio: float = Field(
         9.0,
         ge=1,
         le=COUNT,
-        description="How many times longer than the other a side of more than 30 characters may be.",
+        description="How many times longer than the other a side of more than 30 characters may "
+        "be.",
     )
     drop_duplicates: bool = Field(False, description="Keep only the first of equal training pairs.")
     mix: Annotated[tuple[MixSettings, ...], Field(strict=False)] = Field(
-        (), description="More training corpora, one table [[data.mix]] each; batches come from each by its weight."
+        (),
+        description="More training corpora, one table [[data.mix]] each; batches come from each "
+        "by its weight.",
     )
     shards: bool | Literal["auto"] = Field(
         "auto",
-        description="Keep training pairs as token ids in files under RUN/shards rather than in memory; auto: if their "
-        "text is over a gigabyte, or over a 36th of the memory.",
+        description="Keep training pairs as token ids in files under RUN/shards rather than in "
+        "memory; auto: if their text is over a gigabyte, or over a 36th of the memory.",
     )
     licence: Licence | None = Field(
         None,
-        description="Licence of the model, as an SPDX expression such as CC-BY-4.0, for the model card (--licence).",
+        description="Licence of the model, as an SPDX expression such as CC-BY-4.0, for the model "
+        "card (--licence).",
     )
-    author: str | None = Field(None, description="Who trained the model, for the model card (--author).")
-    origin: str | None = Field(None, description="Where the data are from, for the model card (--source-of-data).")
-    images: ImageSettings | None = Field(None, description="Instead of sentences: images and their captions.")
+    author: str | None = Field(
+        None, description="Who trained the model, for the model card (--author)."
+    )
+    origin: str | None = Field(
+        None, description="Where the data are from, for the model card (--source-of-data)."
+    )
+    images: ImageSettings | None = Field(
+        None, description="Instead of sentences: images and their captions."
+    )
 
     @pydantic.model_validator(mode="after")
     def _check_consistent(self) -> CorpusSettings:
         if self.images is not None:
             if self.paths != self.images.paths or self.mix or self.alignments is not None:
-                raise ValueError("images exclude source, target, pairs, alignments and mix; give images or sentences")
+                raise ValueError(
+                    "images exclude source, target, pairs, alignments and mix; give images or "
+                    "sentences"
+                )
             if self.test_count is not None:
                 raise ValueError(
-                    f"test_count ({self.test_count}): only sentence pairs are held out to test on; leave it out"
+                    f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
+                    "leave it out"
                 )
             if self.source_language not in (AUTO, ""):
-                raise ValueError(f"images have no source_language ({self.source_language}); set only target_language")
+                raise ValueError(
+                    f"images have no source_language ({self.source_language}); set only "
+                    "target_language"
+                )
             return self
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
         if self.mix and self.source is None and self.target is None and self.pairs is None:
             problems = problems[1:]
             if self.alignments is not None:
-                problems.append("alignments link the words of source and target, and there is only mix; give it there")
-        problems += [problem for number, part in enumerate(self.mix, 1) for problem in _wrong_part(number, part)]
+                problems.append(
+                    "alignments link the words of source and target, and there is only mix; give "
+                    "it there"
+                )
+        problems += [
+            problem
+            for number, part in enumerate(self.mix, 1)
+            for problem in _wrong_part(number, part)
+        ]
         problems += _wrong_names([name for name, _ in _parts(self)])
         if self.test_count is not None and any(self.files("test_")):
-            problems.append(f"test_count ({self.test_count}) and test files exclude each other; give one")
+            problems.append(
+                f"test_count ({self.test_count}) and test files exclude each other; give one"
+            )
         if causes := [problem for problem in problems if problem]:
             raise ValueError("; ".join(causes))
         return self
 
     def files(self, prefix: str) -> tuple[str | None, str | None, str | None]:
-        """Return the source, target and pairs file for a prefix: "" (training), "valid_" or "test_"."""
-        source, target, pairs = (getattr(self, prefix + name) for name in ("source", "target", "pairs"))
+        """Return the source, target and pairs file for a prefix: "" (training), "valid_" or
+        "test_".
+        """
+        source, target, pairs = (
+            getattr(self, prefix + name) for name in ("source", "target", "pairs")
+        )
         return source, target, pairs
 
     @property
     def paths(self) -> dict[str, Path]:
         """All text files by corpus and role, such as "train.source"."""
         corpora = {**self.training_files, **self.evaluation_files}
-        paths = {f"{name}.{role}": path for name, files in corpora.items() for role, path in files.paths.items()}
+        paths = {
+            f"{name}.{role}": path
+            for name, files in corpora.items()
+            for role, path in files.paths.items()
+        }
         return paths | (self.images.paths if self.images is not None else {})
 
     @property
     def training_files(self) -> dict[str, PairFiles]:
-        """The files of the training corpora by name: "train", then those of `mix`. Empty for images."""
+        """The files of the training corpora by name: "train", then those of `mix`. Empty for
+        images.
+        """
         if self.images is not None and self.files("") == (None, None, None):
             return {}
-        return {name: PairFiles(part.source, part.target, part.pairs, self.max_line) for name, part in _parts(self)}
+        return {
+            name: PairFiles(part.source, part.target, part.pairs, self.max_line)
+            for name, part in _parts(self)
+        }
 
     @property
     def alignment_files(self) -> dict[str, str]:
@@ -189,15 +270,26 @@ class CorpusSettings(Settings):
         else:
             files = list(self.training_files.values())
             both = [languages_of_name(part.pairs or "") for part in files]
-            source = only([language_of_name(part.source or "") for part in files] + [part.source for part in both])
-            target = only([language_of_name(part.target or "") for part in files] + [part.target for part in both])
+            source = only(
+                [language_of_name(part.source or "") for part in files]
+                + [part.source for part in both]
+            )
+            target = only(
+                [language_of_name(part.target or "") for part in files]
+                + [part.target for part in both]
+            )
             named = Languages(source=source, target=target)
         settings = self.source_language, self.target_language
-        codes = [name if setting == AUTO else setting for name, setting in zip(named.pair, settings, strict=True)]
+        codes = [
+            name if setting == AUTO else setting
+            for name, setting in zip(named.pair, settings, strict=True)
+        ]
         return Languages(source=codes[0], target=codes[1])
 
     def with_languages(self, inherited: Languages) -> CorpusSettings:
-        """Return the settings without `auto` languages; those that nothing names are `inherited` ones."""
+        """Return the settings without `auto` languages; those that nothing names are `inherited`
+        ones.
+        """
         named = self.languages
         source = named.source or (inherited.source if self.source_language == AUTO else "")
         target = named.target or (inherited.target if self.target_language == AUTO else "")
@@ -207,12 +299,17 @@ class CorpusSettings(Settings):
     def evaluation_files(self) -> dict[str, PairFiles]:
         """The files of "valid" and "test" as far as they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
-        return {name: PairFiles(*files, self.max_line) for name, files in corpora.items() if any(files)}
+        return {
+            name: PairFiles(*files, self.max_line) for name, files in corpora.items() if any(files)
+        }
 
     @property
     def holds_out(self) -> list[str]:
         """The corpora, of "valid" and "test", that are held out of the training data."""
-        held_out = {"valid": "valid" not in self.evaluation_files, "test": self.test_count is not None}
+        held_out = {
+            "valid": "valid" not in self.evaluation_files,
+            "test": self.test_count is not None,
+        }
         return [name for name, is_held_out in held_out.items() if is_held_out]
 
     @property
@@ -227,13 +324,17 @@ class CorpusSettings(Settings):
 
     @property
     def evaluation_filters(self) -> Filters:
-        """The filters for pairs to validate and test on: memory grows with the square of a sentence's length."""
+        """The filters for pairs to validate and test on: memory grows with the square of a
+        sentence's length.
+        """
         return Filters(max(self.max_length, EVALUATION_WORDS), math.inf)
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """Facts for the model card: the number of pairs, and the SHA-256 of both sides, line by line."""
+    """Facts for the model card: the number of pairs, and the SHA-256 of both sides, line by
+    line.
+    """
 
     pairs: int
     source: str
@@ -276,7 +377,9 @@ class Corpus:
 
 
 def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dict[str, Corpus]]:
-    """Read the training corpora with `read`, and "valid" and "test". Raises DataError with all causes at once."""
+    """Read the training corpora with `read`, and "valid" and "test". Raises DataError with all
+    causes at once.
+    """
     train: dict[str, T] = {}
     others: dict[str, Corpus] = {}
     causes: list[str] = []
@@ -320,11 +423,17 @@ class CorpusDigest:
 
 
 class Overlap:
-    """Measures how much of another corpus is in the training data, in one pass over the training pairs."""
+    """Measures how much of another corpus is in the training data, in one pass over the training
+    pairs.
+    """
 
     def __init__(self, other: Corpus) -> None:
         self.other = other
-        self._contents = {(pair.source, pair.target) for pair in other.pairs}, {*other.sources}, {*other.targets}
+        self._contents = (
+            {(pair.source, pair.target) for pair in other.pairs},
+            {*other.sources},
+            {*other.targets},
+        )
         self._shared: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
 
     def update(self, pairs: Iterable[Pair]) -> None:
@@ -337,7 +446,9 @@ class Overlap:
                 shared[2].update({pair.target} & targets)
 
     def lines(self, name: str) -> list[str]:
-        """Report the pairs, sources and targets that are in the training data, with their first line numbers."""
+        """Report the pairs, sources and targets that are in the training data, with their first
+        line numbers.
+        """
         whole, sources, targets = self._shared
         pairs = self.other.pairs
         lines_by_kind = {
@@ -348,8 +459,8 @@ class Overlap:
         if not any(lines_by_kind.values()):
             return [f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"]
         return [
-            f"{name}: {len(lines):,} of {len(pairs):,} {kind} {'is' if len(lines) == 1 else 'are'} also in train"
-            f"{format_lines(lines)}"
+            f"{name}: {len(lines):,} of {len(pairs):,} {kind} {'is' if len(lines) == 1 else 'are'} "
+            f"also in train{format_lines(lines)}"
             for kind, lines in lines_by_kind.items()
         ]
 
@@ -381,14 +492,20 @@ def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
     source, target, pairs = settings.files("")
     main = MixSettings(source=source, target=target, pairs=pairs, alignments=settings.alignments)
     parts = [(part.name or f"mix{number}", part) for number, part in enumerate(settings.mix, 1)]
-    return parts if source is None and target is None and pairs is None else [("train", main), *parts]
+    return (
+        parts if source is None and target is None and pairs is None else [("train", main), *parts]
+    )
 
 
 def _wrong_names(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
-    problems = [f"mix: two corpora are called {name}; give each a name of its own" for name in twice]
+    problems = [
+        f"mix: two corpora are called {name}; give each a name of its own" for name in twice
+    ]
     return problems + [
-        f"mix: no training corpus can be called {name}; choose another" for name in EVALUATION if name in names
+        f"mix: no training corpus can be called {name}; choose another"
+        for name in EVALUATION
+        if name in names
     ]
 
 
@@ -398,6 +515,12 @@ def _wrong_part(number: int, part: MixSettings) -> Iterator[str]:
     if problem := _problem("", part.source, part.target, part.pairs):
         yield f"{where}: {problem}"
     if not 0 < part.weight <= FACTOR:
-        yield f"{where}: weight {part.weight:g} is not a positive number up to {FACTOR:,}; give one, or drop it"
+        yield (
+            f"{where}: weight {part.weight:g} is not a positive number up to {FACTOR:,}; give one, "
+            "or drop it"
+        )
     if part.name is not None and not re.fullmatch(r"\w[\w.-]*", part.name):
-        yield f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and hyphens"
+        yield (
+            f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and "
+            "hyphens"
+        )

@@ -1,7 +1,9 @@
-"""Pairs of neighbouring tokens that training has seen: a line with others is unlike the text that a model has learnt.
+"""Pairs of neighbouring tokens that training has seen: a line with others is unlike the text that a
+model has learnt.
 
-A small closed world, such as the sample's grammar, has some thousand pairs, and a line with another one has words or
-forms that no training line has. Natural text has too many to be kept, and an unseen pair there says little.
+A small closed world, such as the sample's grammar, has some thousand pairs, and a line with another
+one has words or forms that no training line has. Natural text has too many to be kept, and an
+unseen pair there says little.
 """
 
 from __future__ import annotations
@@ -17,15 +19,19 @@ from regard.common.lazy import lazy_pattern
 MOST_PAIRS = 8_192
 """Pairs that are kept at most; of text with more, none is."""
 BITS, HASHES = 12, 4
-"""Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs passes for seen."""
+"""Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs
+passes for seen.
+"""
 _BASE64 = lazy_pattern("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)")
 
 
 @dataclass(frozen=True)
 class Familiar:
-    """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones a line may have.
+    """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones
+    a line may have.
 
-    `pairs`: its bits, the lowest of a byte first, in base64. `most`: unseen pairs at most. Raises ValueError else.
+    `pairs`: its bits, the lowest of a byte first, in base64. `most`: unseen pairs at most. Raises
+    ValueError else.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False, "extra": "forbid"}
@@ -40,7 +46,8 @@ class Familiar:
     def learn(
         cls, training: Iterable[Sequence[int]], validation: Iterable[Sequence[int]], share: float
     ) -> Familiar | None:
-        """Return the filter of these lines of ids; of validation lines a share at most has too many unseen pairs.
+        """Return the filter of these lines of ids; of validation lines a share at most has too many
+        unseen pairs.
 
         None for text with more than `MOST_PAIRS` pairs, or with none.
         """
@@ -59,10 +66,18 @@ class Familiar:
         return cls(filled.pairs, counts[-1 - int(share * len(counts))] if counts else 0)
 
     def unseen(self, ids: Sequence[int]) -> int:
-        """Return how many pairs of neighbours no line of training has; those with −1, a copy token, do not count."""
-        bits, pairs = base64.b64decode(self.pairs), (pair for pair in pairwise(ids) if min(pair) >= 0)
+        """Return how many pairs of neighbours no line of training has; those with −1, a copy token,
+        do not count.
+        """
+        bits, pairs = (
+            base64.b64decode(self.pairs),
+            (pair for pair in pairwise(ids) if min(pair) >= 0),
+        )
         size = 8 * len(bits)
-        return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size)) for pair in pairs)
+        return sum(
+            any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size))
+            for pair in pairs
+        )
 
 
 def _bit_indices(first: int, second: int, size: int) -> Iterator[int]:

@@ -23,12 +23,15 @@ _MARKED = {
     "a PDF": r".*\n%PDF-\d",
     "RTF": r".*\.rtf\n|.*\n\{\\rtf\d",
     "LaTeX": r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b",
-    "Markdown": r"(?m).*\.(md|markdown|mdx)\n(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
+    "Markdown": r"(?m).*\.(md|markdown|mdx)\n"
+    r"(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
     r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>))",
     "reStructuredText or AsciiDoc": r".*\.(rst|adoc|asciidoc)\n",
     "a message catalogue (PO)": r'.*\.pot?\n|.*\n(#.*\n|\s)*msgid ".*"\r?\n("|msgstr)',
-    "a translation file (XLIFF, TMX or TS)": rf".*\.(\w*xliff|xlf|tmx)\n|.*\n{_PROLOGUE}<(xliff|tmx|TS)[\s>]",
-    "a subtitle file": r".*\.(srt|vtt|ass|ssa|sub|sbv|lrc)\n|.*\n(WEBVTT(\s*\n|.*\n\s)|\[Script Info\]|"
+    "a translation file (XLIFF, TMX or TS)": r".*\.(\w*xliff|xlf|tmx)\n|"
+    rf".*\n{_PROLOGUE}<(xliff|tmx|TS)[\s>]",
+    "a subtitle file": r".*\.(srt|vtt|ass|ssa|sub|sbv|lrc)\n|"
+    r".*\n(WEBVTT(\s*\n|.*\n\s)|\[Script Info\]|"
     r"\d+\s*\n\d+:\d\d:\d\d,\d+ --> )",
     "a file of JSON, YAML or TOML": r".*\.(json|arb|ipynb|ya?ml|toml)\n",
     "a message file": r".*\.(properties|strings|stringsdict|xcstrings|resx|ftl)\n",
@@ -39,18 +42,24 @@ _MARKED = {
     "html": rf"(?i).*\.x?html?\n|.*\n{_PROLOGUE}<(!doctype )?html[^>]*>\s*<[!a-z]",
     "xml": r".*\.(xml|sgml?)\n|.*\n<\?xml\s[^>]*\?>\s*<",
 }
-"""Kinds of which each line may be text, by the file's name and what follows it; those that can be translated last."""
+"""Kinds of which each line may be text, by the file's name and what follows it; those that can be
+translated last.
+"""
 
 
 def binary_kind(path: Path) -> str | None:
     """Return what a file that is not text is by its name, and what to do with it."""
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    kind = next((kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)), None)
+    kind = next(
+        (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)), None
+    )
     return kind and f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
 
 
 def input_kind(path: Path) -> str:
-    """Return how a file is read: text, jsonl, html or xml. Raises DataError for one that is plainly of another kind."""
+    """Return how a file is read: text, jsonl, html or xml. Raises DataError for one that is plainly
+    of another kind.
+    """
     start = _head(path).removeprefix(b"\xef\xbb\xbf")
     subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
     kind = next((kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)), "text")
@@ -61,7 +70,9 @@ def input_kind(path: Path) -> str:
 
 
 def holds_tabs(path: Path) -> bool:
-    """Return whether most lines at the beginning of a file hold tabs, as those of pairs and tables do."""
+    """Return whether most lines at the beginning of a file hold tabs, as those of pairs and tables
+    do.
+    """
     lines = _head(path).splitlines()
     return sum(b"\t" in line.strip() for line in lines) > len(lines) / 2
 
@@ -71,6 +82,9 @@ def _head(path: Path) -> bytes:
         OSError, EOFError, ValueError, zlib.error
     ):  # a regular file's reader says what is wrong with it
         if path.is_file():
-            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
+            with (
+                path.open("rb") as raw,
+                gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file,
+            ):
                 return file.read(_HEAD)
     return b""

@@ -1,6 +1,7 @@
 """Image augmentation for training: random mirroring, cropping and colour jitter.
 
-The seed, the epoch and the image alone determine what is drawn, so that a resumed run equals an uninterrupted one.
+The seed, the epoch and the image alone determine what is drawn, so that a resumed run equals an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
 
-def flippable(caption_set: CaptionSet, settings: ImageSettings, writing: bool) -> tuple[list[bool], str]:
-    """Return which images may be mirrored, and a sentence for the report. `writing`: they show formulas or text."""
+def flippable(
+    caption_set: CaptionSet, settings: ImageSettings, writing: bool
+) -> tuple[list[bool], str]:
+    """Return which images may be mirrored, and a sentence for the report. `writing`: they show
+    formulas or text.
+    """
     if settings.flip != "auto":
         return [settings.flip] * len(caption_set), "on, as set" if settings.flip else "off, as set"
     if writing:
@@ -29,7 +34,11 @@ def flippable(caption_set: CaptionSet, settings: ImageSettings, writing: bool) -
     if all(free):
         return free, "on: no caption says left or right"
     fixed = len(free) - sum(free)
-    return free, f"on, except for the {fixed:,} of {counted(len(free), 'image')} with a caption that says left or right"
+    return (
+        free,
+        f"on, except for the {fixed:,} of {counted(len(free), 'image')} with a caption that says "
+        "left or right",
+    )
 
 
 def varies(settings: ImageSettings, free: Sequence[bool], images: Sequence[SourcePixels]) -> bool:
@@ -39,9 +48,14 @@ def varies(settings: ImageSettings, free: Sequence[bool], images: Sequence[Sourc
 
 
 def augmented(
-    examples: Sequence[Example], free: Sequence[bool], settings: ImageSettings, tokenizer: Tokenizer, dropout: float
+    examples: Sequence[Example],
+    free: Sequence[bool],
+    settings: ImageSettings,
+    tokenizer: Tokenizer,
+    dropout: float,
 ) -> Resample:
-    """Make a function that augments the images of examples and, with `dropout`, segments their captions anew.
+    """Make a function that augments the images of examples and, with `dropout`, segments their
+    captions anew.
 
     `free`: which images may be mirrored.
     """
@@ -56,7 +70,9 @@ def augmented(
             varied.append(replace(example, source=replace(example.source, augment=params)))
         if not dropout:
             return varied
-        texts = tokenizer.target.detokenised([target for example in varied for target in example.targets])
+        texts = tokenizer.target.detokenised(
+            [target for example in varied for target in example.targets]
+        )
         ids = iter(tokenizer.sample([], texts, dropout, seed)[1])
         targets = [[[*next(ids), EOS] for _ in example.targets] for example in varied]
         return [
@@ -70,7 +86,9 @@ def augmented(
 def _draw_params(
     image: SourcePixels, settings: ImageSettings, free: bool, generator: np.random.Generator
 ) -> AugmentParams:
-    """Draw crop, mirroring and colours; always with equally many draws, so that no setting changes another's draws."""
+    """Draw crop, mirroring and colours; always with equally many draws, so that no setting changes
+    another's draws.
+    """
     draws = generator.random(8)
     (Y, X), (height, width) = image.pixels.shape[:2], image.size
     height = max(1, round(height * (1 - settings.random_crop * draws[0])))
@@ -78,6 +96,10 @@ def _draw_params(
     top, left = int(draws[2] * (Y - height + 1)), int(draws[3] * (X - width + 1))
     colours = None
     if settings.colour_jitter:
-        brightness, contrast, saturation = (1 + settings.colour_jitter * (2 * draws[5:] - 1)).tolist()
+        brightness, contrast, saturation = (
+            1 + settings.colour_jitter * (2 * draws[5:] - 1)
+        ).tolist()
         colours = (brightness, contrast, saturation)
-    return AugmentParams((top, left, top + height, left + width), bool(free and draws[4] < 0.5), colours)
+    return AugmentParams(
+        (top, left, top + height, left + width), bool(free and draws[4] < 0.5), colours
+    )

@@ -1,7 +1,9 @@
-"""Cache of decoded images: small collections in memory, larger ones in a memory-mapped .npy file of the run folder.
+"""Cache of decoded images: small collections in memory, larger ones in a memory-mapped .npy file of
+the run folder.
 
-The cache folder holds `pixels.npy` (all images one after another, uint8, row by row, RGB) and `index.json` with the
-size of each image, the images that cannot be used and why, and the cache key: what the cache was made from.
+The cache folder holds `pixels.npy` (all images one after another, uint8, row by row, RGB) and
+`index.json` with the size of each image, the images that cannot be used and why, and the cache key:
+what the cache was made from.
 """
 
 from __future__ import annotations
@@ -69,18 +71,28 @@ class _Decoded:
 
 
 def cached_images(
-    paths: Sequence[Path], image_size: ImageSizeSettings, folder: Path | None = None, log: Log | None = None
+    paths: Sequence[Path],
+    image_size: ImageSizeSettings,
+    folder: Path | None = None,
+    log: Log | None = None,
 ) -> ImageCache:
     """Decode image files to `image_size`, or reuse the cache in `folder`.
 
-    The cache is reused if it is undamaged and of the same files (by name, size and modification time), else made anew.
-    Images that cannot be used raise nothing: see `problems`.
+    The cache is reused if it is undamaged and of the same files (by name, size and modification
+    time), else made anew. Images that cannot be used raise nothing: see `problems`.
     """
     cache_key = _cache_key(paths, image_size)
     if folder is not None and folder.exists():
         try:
             return _reopen(folder, cache_key)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as problem:
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+        ) as problem:
             if log is not None:
                 log(f"{folder}: {_reason(problem)}; the images are decoded again")
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,7 +114,13 @@ class _CacheWriter:
         self._temporary: Path | None = None  # the folder on disk
         self._sizes: list[tuple[int, int]] = []
         self._problems: dict[int, str] = {}
-        self._digest, self._file_bytes, self._crc32, self._length, self._data_start = hashlib.sha256(), 0, 0, 0, 0
+        self._digest, self._file_bytes, self._crc32, self._length, self._data_start = (
+            hashlib.sha256(),
+            0,
+            0,
+            0,
+            0,
+        )
 
     def add(self, image: _Decoded) -> None:
         """Append one image."""
@@ -168,13 +186,15 @@ class _CacheWriter:
             yield
         except OSError as problem:
             raise DataError(
-                f"{self._folder}: the decoded images cannot be written ({problem.strerror}); make room, or choose "
-                "another `out=`"
+                f"{self._folder}: the decoded images cannot be written ({problem.strerror}); make "
+                "room, or choose another `out=`"
             ) from None
 
 
 def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
-    """Open and check the cache of an earlier start. Raises ValueError, KeyError, TypeError or OSError if damaged."""
+    """Open and check the cache of an earlier start. Raises ValueError, KeyError, TypeError or
+    OSError if damaged.
+    """
     index = parse_json(file_bytes(folder / INDEX))
     if (index["format"], index["version"]) != (FORMAT, VERSION) or index["cache_key"] != cache_key:
         raise ValueError("made from other images, or in another size")
@@ -188,7 +208,9 @@ def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
 
 def _map_pixels(folder: Path, length: int) -> Pixels:
     try:
-        pixels: Pixels = np.lib.format.open_memmap(folder / PIXELS, mode="r")  # refuses objects, which are pickles
+        pixels: Pixels = np.lib.format.open_memmap(
+            folder / PIXELS, mode="r"
+        )  # refuses objects, which are pickles
     except (ValueError, EOFError) as problem:
         raise ValueError(f"damaged: {PIXELS} cannot be opened ({problem})") from None
     if pixels.dtype != np.uint8 or pixels.shape != (length,):
@@ -197,12 +219,16 @@ def _map_pixels(folder: Path, length: int) -> Pixels:
 
 
 def _cache_key(paths: Sequence[Path], image_size: ImageSizeSettings) -> dict[str, Any]:
-    """Everything that determines the content of a cache; the files as a hash of their names, sizes and times."""
+    """Everything that determines the content of a cache; the files as a hash of their names, sizes
+    and times.
+    """
     digest = hashlib.sha256()
     for path in paths:
         try:
             status = path.stat()
-            digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace"))
+            digest.update(
+                f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace")
+            )
         except OSError:
             digest.update(f"{path.name}\0missing\n".encode("utf-8", "replace"))
     return {"files": digest.hexdigest(), "image_size": image_size.model_dump()}

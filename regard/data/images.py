@@ -1,7 +1,8 @@
-"""Image files: decode JPEG, PNG, WebP, GIF and BMP, resize to what a model takes, and apply augmentation.
+"""Image files: decode JPEG, PNG, WebP, GIF and BMP, resize to what a model takes, and apply
+augmentation.
 
-Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255. Images from other
-people's Python, `as_image` takes or refuses by one rule.
+Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255.
+Images from other people's Python, `as_image` takes or refuses by one rule.
 """
 
 from __future__ import annotations
@@ -63,33 +64,49 @@ _ORIENTATION = 0x0112
 BLANK = 128  # grey level of blank images
 _BYTES_PER_PIXEL = 16  # at most, in a file: four channels of 32 bits
 _METADATA = 1 << 26  # bytes at most: profiles, thumbnails
-_STRIP = 1 << 20  # pixels that are converted at once, since some conversions take thirty bytes for each
+_STRIP = (
+    1 << 20
+)  # pixels that are converted at once, since some conversions take thirty bytes for each
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 class ImageSizeSettings(Settings):
-    """Size of the images that a model takes; saved with the model, so that every image is treated alike."""
+    """Size of the images that a model takes; saved with the model, so that every image is treated
+    alike.
+    """
 
     height: int = Field(
-        160, ge=0, le=SIDE, description="Rows of pixels that images are resized to; 0: in proportion to width."
+        160,
+        ge=0,
+        le=SIDE,
+        description="Rows of pixels that images are resized to; 0: in proportion to width.",
     )
     width: int = Field(
         160,
         ge=0,
         le=SIDE,
-        description="Columns; 0: in proportion to height. Both 0: images keep their size, up to `max_side`.",
+        description="Columns; 0: in proportion to height. Both 0: images keep their size, up to "
+        "`max_side`.",
     )
-    max_side: int = Field(512, ge=1, le=SIDE, description="Longest side in pixels if height or width is 0.")
+    max_side: int = Field(
+        512, ge=1, le=SIDE, description="Longest side in pixels if height or width is 0."
+    )
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
-        description="How an image of another aspect ratio is fitted: stretch it; crop the side that is too long "
-        "(at random in training, else evenly); pad: keep its aspect ratio, so that one side is shorter.",
+        description="How an image of another aspect ratio is fitted: stretch it; crop the side "
+        "that is too long (at random in training, else evenly); pad: keep its aspect "
+        "ratio, so that one side is shorter.",
     )
     cell: int = Field(
-        16, ge=1, le=SIDE, description="Side in pixels of a grid cell, which counts like a token in batches."
+        16,
+        ge=1,
+        le=SIDE,
+        description="Side in pixels of a grid cell, which counts like a token in batches.",
     )
     blank: bool = Field(
-        False, description="Make all pixels grey: the baseline that sees no image and learns from captions alone."
+        False,
+        description="Make all pixels grey: the baseline that sees no image and learns from "
+        "captions alone.",
     )
     max_pixels: int = Field(
         50_000_000,
@@ -101,12 +118,14 @@ class ImageSizeSettings(Settings):
         65_535,
         ge=1,
         le=COUNT,
-        description="Files with a longer side are refused before decoding: the rows of a stripe cost more than its "
-        "pixels.",
+        description="Files with a longer side are refused before decoding: the rows of a stripe "
+        "cost more than its pixels.",
     )
 
     def resized(self, size: Size) -> Size:
-        """Return the size that an image of this size is resized to; for `crop`, before it is cropped."""
+        """Return the size that an image of this size is resized to; for `crop`, before it is
+        cropped.
+        """
         Y, X = size
         if self.height and self.width:
             sides = self.height / Y, self.width / X
@@ -127,39 +146,56 @@ class ImageSizeSettings(Settings):
 class ImageSettings(ImageSizeSettings):
     """Images and captions to train on, and how images are augmented."""
 
-    folder: str | None = Field(None, description="Folder of the images; file names in the captions are relative to it.")
+    folder: str | None = Field(
+        None, description="Folder of the images; file names in the captions are relative to it."
+    )
     captions: str | None = Field(
         None,
-        description="File of their captions: lines of file, tab, caption; CSV; Flickr8k tokens; JSON (COCO, Karpathy).",
+        description="File of their captions: lines of file, tab, caption; CSV; Flickr8k tokens; "
+        "JSON (COCO, Karpathy).",
     )
     valid_captions: str | None = Field(None, description="Captions to validate on.")
     valid_folder: str | None = Field(None, description="Folder of their images, if it is another.")
     skip_bad: bool = Field(
-        False, description="Skip and count images and captions that cannot be used, instead of refusing all."
+        False,
+        description="Skip and count images and captions that cannot be used, instead of refusing "
+        "all.",
     )
     captions_per_image: int = Field(
-        5, ge=1, le=COUNT, description="Captions of an image that are learnt together, so that it is encoded once."
+        5,
+        ge=1,
+        le=COUNT,
+        description="Captions of an image that are learnt together, so that it is encoded once.",
     )
     flip: bool | Literal["auto"] = Field(
         "auto",
-        description="Mirror every second training image; auto: but not those whose captions say left or right, nor "
-        "any if the tokenizer (char or whitespace) says that the images show writing.",
+        description="Mirror every second training image; auto: but not those whose captions say "
+        "left or right, nor any if the tokenizer (char or whitespace) says that the "
+        "images show writing.",
     )
     random_crop: float = Field(
-        0.0, ge=0, lt=1, description="Crop up to this share of both sides of training images, at random."
+        0.0,
+        ge=0,
+        lt=1,
+        description="Crop up to this share of both sides of training images, at random.",
     )
     colour_jitter: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Change brightness, contrast and saturation of training images by up to this share.",
+        description="Change brightness, contrast and saturation of training images by up to this "
+        "share.",
     )
 
     @pydantic.model_validator(mode="after")
     def _are_named(self) -> ImageSettings:
         if self.folder is None or self.captions is None:
-            given, missing = ("folder", "captions") if self.captions is None else ("captions", "folder")
-            without = f"{given} is given without {missing}; " if self.folder != self.captions else ""
+            given, missing = (
+                ("folder", "captions") if self.captions is None else ("captions", "folder")
+            )
+            without = (
+                f"{given} is given without {missing}; " if self.folder != self.captions else ""
+            )
             raise ValueError(f"{without}give folder and captions (`images=` and `captions=`)")
         return self
 
@@ -172,12 +208,16 @@ class ImageSettings(ImageSizeSettings):
     @property
     def size_settings(self) -> ImageSizeSettings:
         """The part that is saved with a model."""
-        return ImageSizeSettings(**{name: getattr(self, name) for name in ImageSizeSettings.model_fields})
+        return ImageSizeSettings(
+            **{name: getattr(self, name) for name in ImageSizeSettings.model_fields}
+        )
 
 
 @dataclass(frozen=True)
 class AugmentParams:
-    """Augmentation of one image: the crop box, mirrored or not, and brightness, contrast, saturation (1: unchanged)."""
+    """Augmentation of one image: the crop box, mirrored or not, and brightness, contrast,
+    saturation (1: unchanged).
+    """
 
     box: Box
     mirrored: bool = False
@@ -186,7 +226,9 @@ class AugmentParams:
 
 @dataclass(frozen=True, eq=False)
 class SourcePixels:
-    """Source image with its augmentation; its length is the number of grid cells, which count like tokens."""
+    """Source image with its augmentation; its length is the number of grid cells, which count like
+    tokens.
+    """
 
     pixels: Pixels = field(repr=False)  # (Y, X, 3), before augmentation
     size: Size  # that the model takes
@@ -221,30 +263,40 @@ def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels
     (Y, X), (height, width) = pixels.shape[:2], image_size.cropped(pixels.shape[:2])
     top, left = (Y - height) // 2, (X - width) // 2
     return SourcePixels(
-        pixels, (height, width), image_size.cell, AugmentParams((top, left, top + height, left + width))
+        pixels,
+        (height, width),
+        image_size.cell,
+        AugmentParams((top, left, top + height, left + width)),
     )
 
 
 def as_images(images: Any) -> list[Any]:
-    """Return an image or several as a list, whatever they are: one is a path, bytes, or anything with pixels."""
-    is_one = isinstance(images, (str, bytes, bytearray, memoryview, Mapping, os.PathLike, Image.Image, SourcePixels))
+    """Return an image or several as a list, whatever they are: one is a path, bytes, or anything
+    with pixels.
+    """
+    is_one = isinstance(
+        images, (str, bytes, bytearray, memoryview, Mapping, os.PathLike, Image.Image, SourcePixels)
+    )
     if is_one or _is_array(images) or hasattr(images, "read") or not isinstance(images, Iterable):
         return [images]
     return list(images)
 
 
 def as_image(value: Any, name: str) -> ImageSource:
-    """Return an image from other people's Python as a path, the bytes of a file, or an image of Pillow.
+    """Return an image from other people's Python as a path, the bytes of a file, or an image of
+    Pillow.
 
-    Arrays hold whole numbers from 0 to 255 (uint8), those of NumPy as (Y, X), (Y, X, 1), (Y, X, 3) or (Y, X, 4),
-    tensors as (Y, X), (1, Y, X), (3, Y, X) or (4, Y, X). Raises DataError for anything else, with how to convert it.
+    Arrays hold whole numbers from 0 to 255 (uint8), those of NumPy as (Y, X), (Y, X, 1), (Y, X, 3)
+    or (Y, X, 4), tensors as (Y, X), (1, Y, X), (3, Y, X) or (4, Y, X). Raises DataError for
+    anything else, with how to convert it.
     """
     if isinstance(value, str) and (not value or "\0" in value):
         raise DataError(f"{name}: {value[:40]!r} is no path; give the path of an image file")
     if isinstance(value, Image.Image) and value.mode == "F":
         raise DataError(
-            f"{name}: got an image of Pillow in mode F, whose values have no known range; wanted whole numbers from 0 "
-            "to 255: for values from 0 to 1, Image.fromarray((numpy.asarray(image) * 255).round().astype('uint8'))"
+            f"{name}: got an image of Pillow in mode F, whose values have no known range; wanted "
+            "whole numbers from 0 to 255: for values from 0 to 1, "
+            "Image.fromarray((numpy.asarray(image) * 255).round().astype('uint8'))"
         )
     if isinstance(value, (str, bytes, os.PathLike, Image.Image)):
         return value
@@ -252,34 +304,53 @@ def as_image(value: Any, name: str) -> ImageSource:
         return bytes(value)
     if _is_array(value):
         return _from_array(value, name)
-    wanted = "wanted a path, the bytes of an image file, an image of Pillow, or an array of pixels (uint8)"
+    wanted = (
+        "wanted a path, the bytes of an image file, an image of Pillow, or an array of pixels "
+        "(uint8)"
+    )
     remedy = ""
     if hasattr(value, "read"):
         remedy = "; give its content: file.read()"
     elif isinstance(value, (list, tuple)):
-        remedy = "; give all images in one flat list, pixels as numpy.asarray(pixels, dtype='uint8')"
+        remedy = (
+            "; give all images in one flat list, pixels as numpy.asarray(pixels, dtype='uint8')"
+        )
     raise DataError(f"{name}: {wanted}, got {describe(value)}{remedy}")
 
 
 def _is_array(value: Any) -> bool:
     """Return whether a value is an array of any package: it has a shape, and NumPy can read it."""
-    return isinstance(value, torch.Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+    return isinstance(value, torch.Tensor) or (
+        hasattr(value, "__array__") and hasattr(value, "shape")
+    )
 
 
 def _from_array(value: Any, name: str) -> Image.Image:
     """Return the pixels of an array or tensor. Raises DataError, with how to convert it."""
     is_tensor = isinstance(value, torch.Tensor)
-    kind = f"a tensor ({value.dtype})" if is_tensor else f"an array ({getattr(value, 'dtype', type(value).__name__)})"
+    kind = (
+        f"a tensor ({value.dtype})"
+        if is_tensor
+        else f"an array ({getattr(value, 'dtype', type(value).__name__)})"
+    )
     got = f"{name}: got {kind} of shape {tuple(value.shape)}"
     try:
         array = value.detach().cpu().to_dense().numpy() if is_tensor else np.asarray(value)
-    except Exception as problem:  # of any class, such as that of a quantised tensor, or of another package's array
-        raise DataError(f"{got}, which NumPy cannot read ({problem}); convert it to uint8") from None
+    except (
+        Exception
+    ) as problem:  # of any class, such as that of a quantised tensor, or of another package's array
+        raise DataError(
+            f"{got}, which NumPy cannot read ({problem}); convert it to uint8"
+        ) from None
     wanted = "(Y, X) or (3, Y, X)" if is_tensor else "(Y, X) or (Y, X, 3)"
     if array.ndim == 4:
-        raise DataError(f"{got}, a batch of images; give them as a list of single ones: list(images)")
+        raise DataError(
+            f"{got}, a batch of images; give them as a list of single ones: list(images)"
+        )
     if array.ndim not in (2, 3):
-        hint = "; the content of a file is given as bytes: array.tobytes()" if array.ndim == 1 else ""
+        hint = (
+            "; the content of a file is given as bytes: array.tobytes()" if array.ndim == 1 else ""
+        )
         raise DataError(f"{got}; wanted the pixels of an image, {wanted}{hint}")
     if 0 in array.shape:
         raise DataError(f"{got}, which has no pixels; give another image")
@@ -292,18 +363,25 @@ def _from_array(value: Any, name: str) -> Image.Image:
 
 
 def _channels_last(array: npt.NDArray[Any], is_tensor: bool, got: str) -> npt.NDArray[Any]:
-    """Return an array of three axes with its channels last. Raises DataError if they are elsewhere, or could be."""
+    """Return an array of three axes with its channels last. Raises DataError if they are elsewhere,
+    or could be.
+    """
     first = array.shape[0] in CHANNELS
     last = array.shape[2] in CHANNELS
     if is_tensor and first and last:
-        raise DataError(f"{got}, whose channels could be the first axis or the last; give an array of NumPy, (Y, X, 3)")
+        raise DataError(
+            f"{got}, whose channels could be the first axis or the last; give an array of NumPy, "
+            "(Y, X, 3)"
+        )
     if first if is_tensor else last:
         return array.transpose(1, 2, 0) if is_tensor else array
     if first or last:
         move = "tensor.permute(2, 0, 1)" if is_tensor else "array.transpose(1, 2, 0)"
         order = "first, (3, Y, X)" if is_tensor else "last, (Y, X, 3)"
         raise DataError(f"{got}; wanted its channels {order}: {move}")
-    raise DataError(f"{got}; wanted 1, 3 or 4 channels as its {'first' if is_tensor else 'last'} axis")
+    raise DataError(
+        f"{got}; wanted 1, 3 or 4 channels as its {'first' if is_tensor else 'last'} axis"
+    )
 
 
 def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
@@ -328,12 +406,14 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
 
 
 def read_bytes(path: Path, max_pixels: int) -> bytes:
-    """Read an image file. Raises DataError if it is missing, empty, or too large to hold at most `max_pixels`."""
+    """Read an image file. Raises DataError if it is missing, empty, or too large to hold at most
+    `max_pixels`.
+    """
     try:
         if (size := path.stat().st_size) > _BYTES_PER_PIXEL * max_pixels + _METADATA:
             raise DataError(
-                f"{path}: {size:,} bytes, more than an image of {max_pixels:,} pixels takes (data.images.max_pixels); "
-                "give an image, or allow more"
+                f"{path}: {size:,} bytes, more than an image of {max_pixels:,} pixels takes "
+                "(data.images.max_pixels); give an image, or allow more"
             )
         data = file_bytes(path)
     except FileNotFoundError:
@@ -341,14 +421,20 @@ def read_bytes(path: Path, max_pixels: int) -> bytes:
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; give an image in it") from None
     except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the path and its permissions") from None
+        raise DataError(
+            f"{path}: cannot be read ({problem.strerror}); check the path and its permissions"
+        ) from None
     if not data:
         raise DataError(f"{path}: the file is empty (0 bytes); fetch the image again")
     return data
 
 
-def load_pixels(source: ImageSource, image_size: ImageSizeSettings, name: str | None = None) -> Pixels:
-    """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError if it is unusable."""
+def load_pixels(
+    source: ImageSource, image_size: ImageSizeSettings, name: str | None = None
+) -> Pixels:
+    """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError
+    if it is unusable.
+    """
     if isinstance(source, (str, os.PathLike)):
         name = name or str(source)
         source = read_bytes(Path(source), image_size.max_pixels)
@@ -356,42 +442,49 @@ def load_pixels(source: ImageSource, image_size: ImageSizeSettings, name: str | 
     if isinstance(source, bytes):
         source = decode_image(source, name, image_size, (image_size.height, image_size.width))
     elif 0 in source.size:
-        raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another image")
+        raise DataError(
+            f"{name}: has no pixels ({source.width} × {source.height}); give another image"
+        )
     else:
         source = _upright(source, name, source.format or "given")
     image = _to_rgb(source)
     size = image_size.resized((image.height, image.width))
     if size[0] * size[1] > image_size.max_pixels:
         raise DataError(
-            f"{name}: {image.width:,} × {image.height:,} is so thin that it would be resized to {size[1]:,} × "
-            f"{size[0]:,} before it is cropped; leave it out, or crop it yourself"
+            f"{name}: {image.width:,} × {image.height:,} is so thin that it would be resized to "
+            f"{size[1]:,} × {size[0]:,} before it is cropped; leave it out, or crop it yourself"
         )
     pixels = _resize(image, size)
     return np.full_like(pixels, BLANK) if image_size.blank else pixels
 
 
-def decode_image(data: bytes, name: str, limits: ImageSizeSettings, target_size: Size = (0, 0)) -> Image.Image:
+def decode_image(
+    data: bytes, name: str, limits: ImageSizeSettings, target_size: Size = (0, 0)
+) -> Image.Image:
     """Decode the bytes of an image file, and turn it upright. Raises DataError if that fails.
 
-    A file whose header says more than `max_pixels` or `max_file_side` is refused. A large JPEG is decoded at a half, a
-    quarter or an eighth of its size if that is still more than twice the `target_size` (rows, columns).
+    A file whose header says more than `max_pixels` or `max_file_side` is refused. A large JPEG is
+    decoded at a half, a quarter or an eighth of its size if that is still more than twice the
+    `target_size` (rows, columns).
     """
     kind, image = _open_header(data, name)
     max_pixels = limits.max_pixels
     if image.width * image.height > max_pixels:
         raise DataError(
-            f"{name}: {image.width:,} × {image.height:,} are {image.width * image.height:,} pixels, more than the "
-            f"{max_pixels:,} that data.images.max_pixels allows; make it smaller, or allow more if you trust the file"
+            f"{name}: {image.width:,} × {image.height:,} are {image.width * image.height:,} "
+            f"pixels, more than the {max_pixels:,} that data.images.max_pixels allows; make it "
+            "smaller, or allow more if you trust the file"
         )
     if max(image.size) > limits.max_file_side:
         raise DataError(
-            f"{name}: {image.width:,} × {image.height:,}, a side longer than the {limits.max_file_side:,} pixels that "
-            "data.images.max_file_side allows; cut it into pieces, or allow more"
+            f"{name}: {image.width:,} × {image.height:,}, a side longer than the "
+            f"{limits.max_file_side:,} pixels that data.images.max_file_side allows; cut it into "
+            "pieces, or allow more"
         )
     if kind in ("GIF", "PNG", "WebP") and getattr(image, "n_frames", 1) > 1:
         raise DataError(
-            f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} frames, and it is unclear which one is "
-            "meant; save one frame as PNG or JPEG"
+            f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} frames, and it is "
+            "unclear which one is meant; save one frame as PNG or JPEG"
         )
     if kind == "JPEG" and all(target_size):
         image.draft(None, (2 * max(target_size), 2 * max(target_size)))
@@ -414,27 +507,40 @@ def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
 def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
     """Recognise the format and read the header.
 
-    Pillow's format classes are called directly: the pixel limit of its `open` is global to the process.
+    Pillow's format classes are called directly: the pixel limit of its `open` is global to the
+    process.
     """
     for kind, begins, read in _KINDS:
         if begins(data[:16]):
             try:
                 return kind, read(io.BytesIO(data))
             except Exception:  # as in `_upright`
-                raise DataError(f"{name}: a damaged {kind} image (its header is broken); fetch it again") from None
-    raise DataError(f"{name}: {_describe_content(data)}, not a JPEG, PNG or WebP image; give one, or convert it")
+                raise DataError(
+                    f"{name}: a damaged {kind} image (its header is broken); fetch it again"
+                ) from None
+    raise DataError(
+        f"{name}: {_describe_content(data)}, not a JPEG, PNG or WebP image; give one, or convert it"
+    )
 
 
 def _describe_content(data: bytes) -> str:
     """Describe the content of a file that is no supported image."""
-    for start, kind in ((b"%PDF", "a PDF document"), (b"II*\0", "a TIFF image"), (b"MM\0*", "a TIFF image")):
+    for start, kind in (
+        (b"%PDF", "a PDF document"),
+        (b"II*\0", "a TIFF image"),
+        (b"MM\0*", "a TIFF image"),
+    ):
         if data.startswith(start):
             return kind
     if data[4:8] == b"ftyp":
         return "a HEIC or AVIF image, or a video"
     with suppress(UnicodeDecodeError):
         text = data[:200].decode("utf-8", "strict" if len(data) <= 200 else "ignore")
-        if "\0" not in text and "\ufffd" not in text and sum(map(str.isprintable, text)) > 0.9 * len(text):
+        if (
+            "\0" not in text
+            and "\ufffd" not in text
+            and sum(map(str.isprintable, text)) > 0.9 * len(text)
+        ):
             first = next(iter(text.split("\n"))).strip()
             return f"text ({first[:30]!r}{'…' if len(first) > 30 else ''})"
     return f"of an unknown kind (it begins with the bytes {data[:4].hex(' ')})"
@@ -446,7 +552,9 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if not has_wide_values and not image.has_transparency_data:
         return image if image.mode == "RGB" else image.convert("RGB")
     white = 255.0
-    if has_wide_values and (image.mode.startswith("I;16") or np.asarray(image).max(initial=0) > white):
+    if has_wide_values and (
+        image.mode.startswith("I;16") or np.asarray(image).max(initial=0) > white
+    ):
         white = 65535.0
     result, rows = Image.new("RGB", image.size), max(1, _STRIP // image.width)
     for top in range(0, image.height, rows):

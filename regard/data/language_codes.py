@@ -1,7 +1,9 @@
-"""Language codes of every client in one form (BCP 47), by the aliases and likely scripts of Unicode CLDR.
+"""Language codes of every client in one form (BCP 47), by the aliases and likely scripts of Unicode
+CLDR.
 
-One place decides what a code means, for training, export, the server and its clients. A table of our own, because the
-package langcodes takes 1 MB and calls Croatian a good match for Serbian; it is the oracle of the tests.
+One place decides what a code means, for training, export, the server and its clients. A table of
+our own, because the package langcodes takes 1 MB and calls Croatian a good match for Serbian; it is
+the oracle of the tests.
 """
 
 from __future__ import annotations
@@ -30,22 +32,39 @@ _EXTENSIONS = lazy_pattern("(-[a-wy-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+
 _ENCODING = lazy_pattern(r"(?<=_[A-Z]{2})\.[A-Za-z0-9-]+\Z")
 """The encoding in the name of a locale, such as de_DE.UTF-8."""
 _REGIONS = {"UK": "GB"}
-_MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab", "iqtelif": "Latn"}
+_MODIFIERS = {
+    "latin": "Latn",
+    "cyrillic": "Cyrl",
+    "devanagari": "Deva",
+    "arabic": "Arab",
+    "iqtelif": "Latn",
+}
 """Modifiers of a locale, such as sr@latin, that name a script."""
 _NO_VARIANTS = ("euro", "cjknarrow")
 """Modifiers that say nothing of the language."""
 _ROMANISED = ("alalc97", "hepburn", "heploc", "jyutping", "pinyin", "tongyong", "wadegile")
 """Variants that are a way to write another script in Latin letters."""
-_SCRIPT_VARIANTS = {"Aran": "Arab", "Cyrs": "Cyrl", "Hang": "Kore", "Hanb": "Hant", "Latf": "Latn", "Latg": "Latn"}
+_SCRIPT_VARIANTS = {
+    "Aran": "Arab",
+    "Cyrs": "Cyrl",
+    "Hang": "Kore",
+    "Hanb": "Hant",
+    "Latf": "Latn",
+    "Latg": "Latn",
+}
 _SAME_LANGUAGE = {"no": "nb"}
 """Norwegian is Bokmål unless it is called Nynorsk."""
 _CONFUSED = {"kr": "ko", "se": "sv", "ee": "et"}
-"""Codes of small languages that are written more often for the language of the country with this code."""
+"""Codes of small languages that are written more often for the language of the country with this
+code.
+"""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of the file of codes; `scripts` also of languages in a region, such as zh-TW; empty: unknown."""
+    """The rows of the file of codes; `scripts` also of languages in a region, such as zh-TW; empty:
+    unknown.
+    """
 
     aliases: dict[str, str]
     scripts: dict[str, str]
@@ -78,7 +97,9 @@ def _table() -> _Table:
 
 @dataclass(frozen=True)
 class LanguageTag:
-    """Subtags of a language code in their usual capitals; `rest` are variants, extensions and private use."""
+    """Subtags of a language code in their usual capitals; `rest` are variants, extensions and
+    private use.
+    """
 
     language: str
     script: str = ""
@@ -92,13 +113,19 @@ class LanguageTag:
     def likely_script(self) -> str:
         """The script, if necessary the likeliest of the language in this region; empty: unknown."""
         scripts = _table().scripts
-        written = self.script or scripts.get(f"{self.language}-{self.region}") or scripts.get(self.language, "")
+        written = (
+            self.script
+            or scripts.get(f"{self.language}-{self.region}")
+            or scripts.get(self.language, "")
+        )
         return _SCRIPT_VARIANTS.get(written, written)
 
 
 @lru_cache(maxsize=4096)
 def parse_tag(text: str) -> LanguageTag | None:
-    """Parse a code as clients write it, such as zh_CN, PT-BR, sr@latin, kor_Hang or de_DE.UTF-8; None: it is none."""
+    """Parse a code as clients write it, such as zh_CN, PT-BR, sr@latin, kor_Hang or de_DE.UTF-8;
+    None: it is none.
+    """
     locale, at, modifier = text.partition("@")
     code = _ENCODING.sub("", locale).replace("_", "-")
     if len(text) > MAX_CODE or not code.isascii():
@@ -136,7 +163,9 @@ def _parse_subtags(subtags: list[str]) -> LanguageTag | None:
 
 
 def _from_alias(language: str) -> LanguageTag:
-    """Return the tag that a language subtag stands for, which may have a script or region, such as sr-Latn for sh."""
+    """Return the tag that a language subtag stands for, which may have a script or region, such as
+    sr-Latn for sh.
+    """
     language, *others = _table().aliases.get(language, language).split("-")
     script = next((subtag for subtag in others if len(subtag) == 4), "")
     region = next((subtag for subtag in others if len(subtag) == 2), "")
@@ -148,13 +177,18 @@ def _with_modifier(tag: LanguageTag, modifier: str) -> LanguageTag | None:
         return replace(tag, script=_MODIFIERS[modifier])
     if modifier in _NO_VARIANTS:
         return tag
-    return replace(tag, rest=f"{modifier}-{tag.rest}".strip("-")) if _VARIANT.fullmatch(modifier) else None
+    return (
+        replace(tag, rest=f"{modifier}-{tag.rest}".strip("-"))
+        if _VARIANT.fullmatch(modifier)
+        else None
+    )
 
 
 def canonical_code(text: str) -> str:
     """Return a language code in its shortest form, such as de for deu_Latn; empty: unknown.
 
-    A script is left out if the language has no other in any region. Raises ValueError for what has not the form of one.
+    A script is left out if the language has no other in any region. Raises ValueError for what has
+    not the form of one.
     """
     if not text:
         return ""
@@ -162,13 +196,19 @@ def canonical_code(text: str) -> str:
     if tag is None:
         raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}")
     is_usual = tag.script and replace(tag, script="").likely_script == tag.likely_script
-    if is_usual and tag.language not in _table().by_region and not any(part in tag.rest for part in _ROMANISED):
+    if (
+        is_usual
+        and tag.language not in _table().by_region
+        and not any(part in tag.rest for part in _ROMANISED)
+    ):
         tag = replace(tag, script="")
     return str(tag)
 
 
 def code_exists(code: str) -> bool:
-    """Return whether the language of a code is one of ISO 639 or the IANA registry, or for private use."""
+    """Return whether the language of a code is one of ISO 639 or the IANA registry, or for private
+    use.
+    """
     tag = parse_tag(code)
     if tag is None:
         return False
@@ -177,17 +217,23 @@ def code_exists(code: str) -> bool:
 
 
 def code_of_country(code: str) -> str:
-    """Return the language that the code of a country may stand for by mistake, such as ja for jp; empty: none."""
+    """Return the language that the code of a country may stand for by mistake, such as ja for jp;
+    empty: none.
+    """
     return _table().countries.get(code.lower().replace("_", "-").partition("-")[0], "")
 
 
 def confused_with(code: str) -> str:
-    """Return the language that a valid code is often meant for, such as ko for kr, which is Kanuri; empty: none."""
+    """Return the language that a valid code is often meant for, such as ko for kr, which is Kanuri;
+    empty: none.
+    """
     return _CONFUSED.get(code, "")
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code without script, region and variants; the code itself if it is none."""
+    """Return the language of a code without script, region and variants; the code itself if it is
+    none.
+    """
     tag = parse_tag(code)
     return code if tag is None else tag.language
 
@@ -201,8 +247,9 @@ def script_of(code: str) -> str:
 class CodeIndex:
     """Codes of models, in which `match` finds the one that a client means.
 
-    A region or variant may be left out or added, so that en-US means en. A script that is not the model's may not:
-    sr-Latn is not served by sr, which is Cyrillic, nor zh-TW by zh. `stand_ins` are names and no codes.
+    A region or variant may be left out or added, so that en-US means en. A script that is not the
+    model's may not: sr-Latn is not served by sr, which is Cyrillic, nor zh-TW by zh. `stand_ins`
+    are names and no codes.
     """
 
     def __init__(self, codes: Iterable[str], stand_ins: Iterable[str] = ()) -> None:
@@ -212,7 +259,9 @@ class CodeIndex:
             self._by_name.setdefault(code.lower(), code)
             tag = parse_tag(code)
             if tag is not None and code not in stand_ins:
-                self._by_language[_SAME_LANGUAGE.get(tag.language, tag.language)].append((tag, code))
+                self._by_language[_SAME_LANGUAGE.get(tag.language, tag.language)].append(
+                    (tag, code)
+                )
 
     def match(self, text: str) -> str | None:
         """Return the code that a client's code means; None: there is none."""
@@ -221,16 +270,25 @@ class CodeIndex:
         if named is not None or wanted is None:
             return named
         tags = self._by_language.get(_SAME_LANGUAGE.get(wanted.language, wanted.language), [])
-        ranks = [(_closeness(wanted, tag), -number, code) for number, (tag, code) in enumerate(tags)]
+        ranks = [
+            (_closeness(wanted, tag), -number, code) for number, (tag, code) in enumerate(tags)
+        ]
         return max((rank for rank in ranks if rank[0]), default=((), 0, None))[2]
 
 
 def _closeness(wanted: LanguageTag, tag: LanguageTag) -> tuple[bool, ...]:
-    """Return how near a tag of the language is to the wanted one, to be compared; empty: it is another."""
+    """Return how near a tag of the language is to the wanted one, to be compared; empty: it is
+    another.
+    """
     scripts = {wanted.likely_script, tag.likely_script} - {""}
     if len(scripts) > 1:
         return ()
-    if tag.language not in _table().by_region and wanted.region and tag.region and wanted.region != tag.region:
+    if (
+        tag.language not in _table().by_region
+        and wanted.region
+        and tag.region
+        and wanted.region != tag.region
+    ):
         return ()
     is_likely = tag.region == _table().regions.get(tag.language, tag.region)
     return (

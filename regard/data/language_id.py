@@ -1,8 +1,10 @@
-"""Language identification: which of a model's languages a text is in, by the character n-grams of its training text.
+"""Language identification: which of a model's languages a text is in, by the character n-grams of
+its training text.
 
-A language is a character model of order `ORDER`: the probability of a character after those before it, where that of
-one character less fills in what was seen rarely (Jelinek and Mercer 1980; Witten and Bell 1991). It is kept as the
-counts of its most frequent n-grams, which add up: models of several servers can be merged.
+A language is a character model of order `ORDER`: the probability of a character after those before
+it, where that of one character less fills in what was seen rarely (Jelinek and Mercer 1980; Witten
+and Bell 1991). It is kept as the counts of its most frequent n-grams, which add up: models of
+several servers can be merged.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ READ = 2_000
 """Letters of a text that are looked at."""
 MAX_SIZE = 8_000_000
 """Bytes of a file at most; one of a model with two languages has 150 to 250 thousand."""
-# Measured on ten files of five languages (docs/log/quality.md), also of other domains than the training text.
+# Measured on ten files of five languages (docs/log/quality.md), also of other domains than the
+# training text.
 TEMPERATURE = 2.5
 UNKNOWN_RATIO, UNKNOWN_WIDTH = 2.3, 1.25
-"""Nats of a character, relative to those of held-out text, at which a text is as likely in no known language as in one;
-and how wide the range of doubt is for a single character."""
+"""Nats of a character, relative to those of held-out text, at which a text is as likely in no known
+language as in one; and how wide the range of doubt is for a single character.
+"""
 _DOUBT = 100
 """Characters from which on more of them make nothing surer, since they are of one domain."""
 _SMOOTHING, _ALPHABET = 20.0, 1_000
@@ -54,7 +58,9 @@ Numbers = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LanguageProfile:
-    """A language: counts of n-grams by their text, characters they are of, and nats a character of other such text."""
+    """A language: counts of n-grams by their text, characters they are of, and nats a character of
+    other such text.
+    """
 
     characters: float
     nats: float
@@ -69,7 +75,9 @@ class LanguageId:
 
     @classmethod
     def learn(cls, texts: Mapping[str, Sequence[str]]) -> LanguageId:
-        """Learn each language from lines of text by its code; languages without a letter are left out."""
+        """Learn each language from lines of text by its code; languages without a letter are left
+        out.
+        """
         profiles = {code: _learn(lines) for code, lines in texts.items()}
         return cls({code: profile for code, profile in profiles.items() if profile is not None})
 
@@ -84,7 +92,9 @@ class LanguageId:
 
     @classmethod
     def parse(cls, content: bytes, identity: str | None = None) -> LanguageId:
-        """Read what `to_json` wrote. Raises ValueError if it is damaged or, given an identity, of another model."""
+        """Read what `to_json` wrote. Raises ValueError if it is damaged or, given an identity, of
+        another model.
+        """
         if len(content) > MAX_SIZE:
             raise ValueError(f"of {len(content):,} bytes; at most {MAX_SIZE:,} are read")
         values = parse_json(content)
@@ -95,26 +105,41 @@ class LanguageId:
         if identity is not None and values[SEAL].get("id") != identity:
             raise ValueError("learnt for another model")
         try:
-            return cls({canonical_code(code): _read_profile(entry) for code, entry in values["languages"].items()})
+            return cls(
+                {
+                    canonical_code(code): _read_profile(entry)
+                    for code, entry in values["languages"].items()
+                }
+            )
         except (KeyError, TypeError, AttributeError, OverflowError, binascii.Error) as problem:
             raise ValueError(reason_of(problem)) from None
 
     def to_json(self, identity: str = "") -> str:
-        """Write the languages as JSON with a digest, for the model of this identity; counts are rounded to 4 %."""
+        """Write the languages as JSON with a digest, for the model of this identity; counts are
+        rounded to 4 %.
+        """
         languages = {code: _profile_values(profile) for code, profile in self.profiles.items()}
-        return json.dumps(sealed({"format": FORMAT, "languages": languages}, id=identity), ensure_ascii=False) + "\n"
+        return (
+            json.dumps(
+                sealed({"format": FORMAT, "languages": languages}, id=identity), ensure_ascii=False
+            )
+            + "\n"
+        )
 
     def renamed(self, codes: Mapping[str, str]) -> LanguageId:
-        """Return the languages with other codes; one without a new code keeps its own, one with an empty one is left
-        out."""
-        parts = (LanguageId({codes.get(code, code): profile}) for code, profile in self.profiles.items())
+        """Return the languages with other codes; one without a new code keeps its own, one with an
+        empty one is left out.
+        """
+        parts = (
+            LanguageId({codes.get(code, code): profile}) for code, profile in self.profiles.items()
+        )
         return LanguageId.merge(part for part in parts if "" not in part.profiles)
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return each language with the probability that the text is in it, likeliest first.
 
-        What is left to 1 is the probability of none of them: of another language, or of no language at all. It is 1
-        for a text without letters. At most `READ` letters are looked at.
+        What is left to 1 is the probability of none of them: of another language, or of no language
+        at all. It is 1 for a text without letters. At most `READ` letters are looked at.
         """
         letters = _letters(text[: 4 * READ])[:READ]
         if not letters.strip() or not self.profiles:
@@ -133,7 +158,9 @@ class LanguageId:
     def _table(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
         """Hashes of all n-grams, sorted (U,), and their counts in each language (L, U)."""
         parts = [_hashed(profile.counts) for profile in self.profiles.values()]
-        keys, indices = np.unique(np.concatenate([hashes for hashes, _ in parts]), return_inverse=True)
+        keys, indices = np.unique(
+            np.concatenate([hashes for hashes, _ in parts]), return_inverse=True
+        )
         table = np.zeros((len(parts), len(keys)))
         start = 0
         for row, (hashes, counts) in zip(table, parts, strict=True):
@@ -149,7 +176,9 @@ class LanguageId:
         for shorter, longer in pairwise(counts):
             size = longer.shape[1]
             context, rest = shorter[:, :size], probabilities.shape[1] - size
-            sure = (np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]) / (context + _SMOOTHING)
+            sure = (np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]) / (
+                context + _SMOOTHING
+            )
             probabilities = np.concatenate([probabilities[:, :rest], sure], axis=1)
         return np.log(probabilities)
 
@@ -216,23 +245,32 @@ def _by_order(counts: Mapping[str, float]) -> list[list[str]]:
 
 
 def _learn(lines: Sequence[str]) -> LanguageProfile | None:
-    """Learn a language; every twentieth line is held out to measure how well the others predict it."""
+    """Learn a language; every twentieth line is held out to measure how well the others predict
+    it.
+    """
     texts = [letters for line in spread(lines) if (letters := _letters(line[:LINE])).strip()]
     if not texts:
         return None
     held_out = texts[::_HELD_OUT] if len(texts) >= 2 * _HELD_OUT else texts
-    kept = [text for index, text in enumerate(texts) if index % _HELD_OUT] if held_out is not texts else texts
+    kept = (
+        [text for index, text in enumerate(texts) if index % _HELD_OUT]
+        if held_out is not texts
+        else texts
+    )
     text = f" {' '.join(map(str.strip, kept))} "
     profile = LanguageProfile(float(len(text)), 1.0, _count(text))
     model = LanguageId({"": profile})
-    measured = -np.concatenate([model._log_probabilities(line)[0] for line in held_out[:500]]).mean()
+    measured = -np.concatenate(
+        [model._log_probabilities(line)[0] for line in held_out[:500]]
+    ).mean()
     nats = max(float(measured), _letter_entropy(profile.counts) / UNKNOWN_RATIO, 0.1)
     return LanguageProfile(profile.characters, nats, profile.counts)
 
 
 def _letter_entropy(counts: Mapping[str, float]) -> float:
-    """Return the nats of a character by the frequencies of single ones: a text of narrow contents, which is predicted
-    much better, must not make other texts of its language look foreign."""
+    """Return the nats of a character by the frequencies of single ones: a text of narrow contents,
+    which is predicted much better, must not make other texts of its language look foreign.
+    """
     letters = np.array([count for text, count in counts.items() if len(text) == 1])
     shares = letters / letters.sum()
     return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum())
@@ -253,7 +291,9 @@ def _count(text: str) -> dict[str, float]:
 
 
 def _pack(counts: Numbers) -> bytes:
-    packed: npt.NDArray[np.uint8] = np.minimum(np.rint(np.log1p(counts) * _STEP), 255).astype(np.uint8)
+    packed: npt.NDArray[np.uint8] = np.minimum(np.rint(np.log1p(counts) * _STEP), 255).astype(
+        np.uint8
+    )
     return packed.tobytes()
 
 
@@ -272,7 +312,9 @@ def _joined(first: LanguageProfile, second: LanguageProfile) -> LanguageProfile:
 
 
 def _profile_values(profile: LanguageProfile) -> dict[str, Any]:
-    """Return a language as JSON values: the n-grams of each order one after another, and their counts."""
+    """Return a language as JSON values: the n-grams of each order one after another, and their
+    counts.
+    """
     orders = _by_order(profile.counts)
     counts = np.array([profile.counts[text] for texts in orders for text in texts])
     return {
@@ -285,12 +327,24 @@ def _profile_values(profile: LanguageProfile) -> dict[str, Any]:
 
 def _read_profile(values: Mapping[str, Any]) -> LanguageProfile:
     """Read a language. Raises ValueError, or what wrong types raise."""
-    characters, nats, orders = float(values["characters"]), float(values["nats"]), list(values["ngrams"])
+    characters, nats, orders = (
+        float(values["characters"]),
+        float(values["nats"]),
+        list(values["ngrams"]),
+    )
     if not (0 < characters < math.inf and 0 < nats < math.inf):
-        raise ValueError(f"characters and nats have to be positive, got {characters:g} and {nats:g}")
+        raise ValueError(
+            f"characters and nats have to be positive, got {characters:g} and {nats:g}"
+        )
     counts = _unpack(base64.b64decode(values["counts"], validate=True))
-    texts = [text[at : at + order] for order, text in enumerate(orders, 1) for at in range(0, len(text), order)]
-    whole = len(orders) == ORDER and not any(len(text) % order for order, text in enumerate(orders, 1))
+    texts = [
+        text[at : at + order]
+        for order, text in enumerate(orders, 1)
+        for at in range(0, len(text), order)
+    ]
+    whole = len(orders) == ORDER and not any(
+        len(text) % order for order, text in enumerate(orders, 1)
+    )
     if not whole or not texts or len(texts) != len(counts) or len({*texts}) != len(texts):
         raise ValueError("n-grams and their counts do not belong together")
     "".join(texts).encode("utf-32-le")  # ValueError: surrogates

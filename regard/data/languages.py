@@ -29,7 +29,22 @@ _NAMED = re.compile(r"([a-z]{2,3})(?:[-_]([A-Za-z]{2}|[A-Za-z]{4}))?")
 _BOTH_NAMED = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 _ENDINGS = {"gz", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "raw", "tok", "bpe", "lc", "tc"}
 """Endings of names that come after the language."""
-_NO_LANGUAGES = {"src", "ada", "bin", "del", "ext", "in", "man", "mid", "min", "new", "rom", "sas", "sh", "vec"}
+_NO_LANGUAGES = {
+    "src",
+    "ada",
+    "bin",
+    "del",
+    "ext",
+    "in",
+    "man",
+    "mid",
+    "min",
+    "new",
+    "rom",
+    "sas",
+    "sh",
+    "vec",
+}
 """Endings that are a code of a table and mean something else."""
 _REGIONAL_NAMES = {
     "en-GB": "English (British)",
@@ -47,7 +62,9 @@ NAMES_FILE = Path(__file__).parent / "languages.tsv"
 
 @cache
 def language_names() -> dict[str, tuple[str, ...]]:
-    """Return the names of each language of Unicode CLDR by its code: in English, in Korean and in itself, if known."""
+    """Return the names of each language of Unicode CLDR by its code: in English, in Korean and in
+    itself, if known.
+    """
     lines = NAMES_FILE.read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {code: tuple(names) for code, *names in rows}
@@ -56,12 +73,19 @@ def language_names() -> dict[str, tuple[str, ...]]:
 @cache
 def _codes() -> dict[str, str]:
     """Return the code of each name in lower case; of a name of several languages the first."""
-    names = ((name.casefold(), code) for code, names in language_names().items() for name in names if name)
+    names = (
+        (name.casefold(), code)
+        for code, names in language_names().items()
+        for name in names
+        if name
+    )
     return dict(reversed([*names]))
 
 
 def english_name(code: str) -> str:
-    """Return the English name of a language, with its region or script in brackets; the code if nothing is known."""
+    """Return the English name of a language, with its region or script in brackets; the code if
+    nothing is known.
+    """
     base, _, rest = code.partition("-")
     own = language_names().get(base)
     if own is None or code in _REGIONAL_NAMES:
@@ -70,7 +94,8 @@ def english_name(code: str) -> str:
 
 
 def code_of(text: str) -> str:
-    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for others.
+    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for
+    others.
 
     What can be a code is one: ga is Irish, and Ga the language of that name, whose code is gaa.
     """
@@ -80,7 +105,9 @@ def code_of(text: str) -> str:
 
 
 def existing_code(text: str) -> str:
-    """Return a code in its shortest form. Raises ValueError, with what may be meant, if there is no such language."""
+    """Return a code in its shortest form. Raises ValueError, with what may be meant, if there is no
+    such language.
+    """
     if not text or code_exists(text):
         return canonical_code(text)
     near = code_of_country(text) or _code_of_similar(text)
@@ -88,22 +115,30 @@ def existing_code(text: str) -> str:
     if parse_tag(text) is None:
         raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}{hint}")
     raise ValueError(
-        f"{text} is not a code of ISO 639{hint or '; for a language without one write x- and a name of it'}"
+        f"{text} is not a code of ISO "
+        f"639{hint or '; for a language without one write x- and a name of it'}"
     )
 
 
 def describe_code(text: str, kept: str) -> list[str]:
-    """Describe a given code that is kept in another form, or that is easily meant for another language."""
+    """Describe a given code that is kept in another form, or that is easily meant for another
+    language.
+    """
     sentences = []
     if code_exists(text) and canonical_code(text) == kept != text:
         sentences.append(f"language {text}: kept as {kept} ({english_name(kept)})")
     if meant := confused_with(text):
-        sentences.append(f"language {text}: is {english_name(text)}; if {english_name(meant)} is meant, write {meant}")
+        sentences.append(
+            f"language {text}: is {english_name(text)}; if {english_name(meant)} is meant, write "
+            f"{meant}"
+        )
     return sentences
 
 
 def as_given(text: str, languages: Languages) -> tuple[str, str]:
-    """Return the codes of an option as they are written there, and those of languages that it names."""
+    """Return the codes of an option as they are written there, and those of languages that it
+    names.
+    """
     given = ["", *(code.strip() for code in text.split(","))][-2:]
     source, target = (
         code if code_exists(code) and canonical_code(code) == kept else kept
@@ -153,9 +188,15 @@ class Languages(Settings):
 
 
 def parse_languages(text: str, origin: str, captions: bool = False) -> Languages:
-    """Parse codes or names such as ko,Upper Sorbian; of captions one. Raises UsageError that names their `origin`."""
+    """Parse codes or names such as ko,Upper Sorbian; of captions one. Raises UsageError that names
+    their `origin`.
+    """
     codes = [code.strip() for code in text.split(",")]
-    wanted = "one code, that of the captions, such as en" if captions else "codes of source and target, such as ko,en"
+    wanted = (
+        "one code, that of the captions, such as en"
+        if captions
+        else "codes of source and target, such as ko,en"
+    )
     if len(codes) != (1 if captions else 2):
         raise UsageError(f"{origin}: wanted {wanted}; got {text[:80]!r}")
     try:
@@ -166,12 +207,15 @@ def parse_languages(text: str, origin: str, captions: bool = False) -> Languages
 
 
 def language_of_name(path: str | Path) -> str:
-    """Return the language that the name of a file ends in, such as train.ko or train.ko.txt.gz; empty: none."""
+    """Return the language that the name of a file ends in, such as train.ko or train.ko.txt.gz;
+    empty: none.
+    """
     return named_code(_last_part(path))
 
 
 def named_code(text: str) -> str:
-    """Return the code that a text is, in its usual form, such as pt-BR for pt_br; empty: it is none.
+    """Return the code that a text is, in its usual form, such as pt-BR for pt_br; empty: it is
+    none.
 
     It has to be a language of Unicode CLDR by one of its codes.
     """
@@ -183,7 +227,9 @@ def named_code(text: str) -> str:
 
 
 def languages_of_name(path: str | Path) -> Languages:
-    """Return the languages in the name of a file of pairs, such as news.ko-en.tsv or app.en-hsb.train.tsv."""
+    """Return the languages in the name of a file of pairs, such as news.ko-en.tsv or
+    app.en-hsb.train.tsv.
+    """
     for part in reversed(Path(path).name.split(".")[1:]):
         match = _BOTH_NAMED.fullmatch(part)
         source, target = map(named_code, match.groups()) if match else ("", "")
@@ -199,6 +245,8 @@ def only(codes: Iterable[str]) -> str:
 
 
 def _last_part(path: str | Path) -> str:
-    """Return the last part of a file's name after its first one that says more than its format; empty: none."""
+    """Return the last part of a file's name after its first one that says more than its format;
+    empty: none.
+    """
     parts = [part for part in Path(path).name.split(".") if part][1:]
     return next((part for part in reversed(parts) if part.lower() not in _ENDINGS), "")

@@ -1,7 +1,8 @@
-"""Upper and lower case by the rules of a language, as Unicode CLDR and ICU have them, and what capitals do not show.
+"""Upper and lower case by the rules of a language, as Unicode CLDR and ICU have them, and what
+capitals do not show.
 
-Most languages need no rule of their own: Unicode's, which are Python's, fit them. Patterns are compiled at their first
-use, as most processes need none.
+Most languages need no rule of their own: Unicode's, which are Python's, fit them. Patterns are
+compiled at their first use, as most processes need none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _PARTED_SYLLABLES = 5
 
 
 class LetterCase:
-    """The rules of most languages. A word in capitals may have several spellings in small letters, as ΑΛΛΑ has."""
+    """The rules of most languages. A word in capitals may have several spellings in small letters,
+    as ΑΛΛΑ has.
+    """
 
     def upper(self, text: str) -> str:
         """Return a text in capitals."""
@@ -31,7 +34,9 @@ class LetterCase:
         return text.replace("İ", "i").lower()  # Unicode's own rule leaves a dot beside the i
 
     def initial(self, text: str) -> str:
-        """Return a text with a capital at its start, if a letter stands there, or an apostrophe and a letter."""
+        """Return a text with a capital at its start, if a letter stands there, or an apostrophe and
+        a letter.
+        """
         match = re.match(_INITIAL, text)
         return self._titlecase(match[0]) + text[match.end() :] if match else text
 
@@ -58,7 +63,9 @@ class _Turkic(LetterCase):
 
 
 class _Lithuanian(LetterCase):
-    """An i or j under an accent shows its dot, which Unicode writes as a mark of its own; a capital has none."""
+    """An i or j under an accent shows its dot, which Unicode writes as a mark of its own; a capital
+    has none.
+    """
 
     _ACCENTED = "([IJ]\u0328?)(?=[\u0300\u0301\u0303])"
     _DOTTED = "([ij]\u0328?)\u0307"
@@ -92,24 +99,32 @@ class _Dutch(LetterCase):
 
 
 class _Greek(LetterCase):
-    """Capitals have no accents and breathings, but the dialytika, also where an accent has shown that vowels part.
+    """Capitals have no accents and breathings, but the dialytika, also where an accent has shown
+    that vowels part.
 
     The word ή, which is "or", keeps its accent.
     """
 
     _OR = "(?<![^\\W\\d_])(?<![\u0300-\u036f])[ηΗ]\u0301(?![\\w\u0300-\u036f])"
-    _PARTED = "([αεηιουωΑΕΗΙΟΥΩ][\u0313\u0314]?[\u0300\u0301\u0342][ιυΙΥ])(?![\u0300-\u0345]?\u0308)"
+    _PARTED = (
+        "([αεηιουωΑΕΗΙΟΥΩ][\u0313\u0314]?[\u0300\u0301\u0342][ιυΙΥ])(?![\u0300-\u0345]?\u0308)"
+    )
     _MARKED = "[\u0370-\u03ff][\u0300-\u0345]+"
-    _DROPPED = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0303\u0304\u0306\u0311\u0313\u0314\u0342\u0343"))
+    _DROPPED = dict.fromkeys(
+        map(ord, "\u0300\u0301\u0302\u0303\u0304\u0306\u0311\u0313\u0314\u0342\u0343")
+    )
     _SYLLABLE = "(?:[αεηο]υ|[αεου]ι)(?!\u0308)|[αεηιουω]\u0308?"
 
     def upper(self, text: str) -> str:
         decomposed = re.sub(self._OR, "Ή", _nfd(text))
         parted = re.sub(self._PARTED, r"\1" + _DIALYTIKA, decomposed)
-        return nfc(re.sub(self._MARKED, lambda match: match[0].translate(self._DROPPED), parted).upper())
+        return nfc(
+            re.sub(self._MARKED, lambda match: match[0].translate(self._DROPPED), parted).upper()
+        )
 
     def spellings(self, word: str) -> list[str]:
-        """Return the word with an accent on each of its last three syllables, on those that may have parted vowels too.
+        """Return the word with an accent on each of its last three syllables, on those that may
+        have parted vowels too.
 
         A word of one syllable has an accent seldom; any other seldom has none.
         """
@@ -119,7 +134,11 @@ class _Greek(LetterCase):
         if _TONOS in small or len(small) > LONGEST_WORD:
             return [nfc(small)]
         syllables = [*re.finditer(self._SYLLABLE, small)]
-        pairs = [match for match in syllables[-_PARTED_SYLLABLES:] if match[0][-1] in "ιυ" and len(match[0]) > 1]
+        pairs = [
+            match
+            for match in syllables[-_PARTED_SYLLABLES:]
+            if match[0][-1] in "ιυ" and len(match[0]) > 1
+        ]
         parted = [_inserted(small, _DIALYTIKA, match.end()) for match in pairs]
         joined = small.replace(_DIALYTIKA, "")  # ΡΟΪΔΙ may be ρόιδι
         accented = [form for base in (small, *parted, joined) for form in self._accented(base)]
@@ -127,10 +146,14 @@ class _Greek(LetterCase):
         return [*dict.fromkeys(map(nfc, forms))]
 
     def _accented(self, word: str) -> list[str]:
-        """Return a word with each accent that it may have, and with two, as όνομά in το όνομά μου."""
+        """Return a word with each accent that it may have, and with two, as όνομά in το όνομά
+        μου.
+        """
         syllables = [*re.finditer(self._SYLLABLE, word)][-3:]
         ends = [match.end() for match in syllables]
-        firsts = [match.start() + 1 for match in syllables if len(match[0]) > 1 and match[0][-1] in "ιυ"]
+        firsts = [
+            match.start() + 1 for match in syllables if len(match[0]) > 1 and match[0][-1] in "ιυ"
+        ]
         forms = [_inserted(word, _TONOS, end) for end in [*ends[-2:], *ends[:-2], *firsts]]
         if len(ends) == 3:
             forms.append(_inserted(_inserted(word, _TONOS, ends[-1]), _TONOS, ends[0]))
@@ -173,11 +196,15 @@ _LANGUAGES = {
 }
 """Languages with rules of their own."""
 _IN_LATIN = dict.fromkeys(("kk", "kaa", "tt", "ba"), _TURKIC)
-"""Languages that have rules of their own if their code names the Latin script, which is not the likeliest."""
+"""Languages that have rules of their own if their code names the Latin script, which is not the
+likeliest.
+"""
 
 
 def letter_case(code: str) -> LetterCase:
-    """Return the rules of a language, whose code may have any form, such as kk-Latn or OPUS-MT's kaz_Latn."""
+    """Return the rules of a language, whose code may have any form, such as kk-Latn or OPUS-MT's
+    kaz_Latn.
+    """
     from regard.data.language_codes import base_language, script_of
 
     language = base_language(code)

@@ -13,17 +13,21 @@ from regard.data.bucketing import EpochStats
 
 
 class Mixture(BatchSource):
-    """Batches of several corpora in proportion to their weights; each corpus goes through epochs of its own.
+    """Batches of several corpora in proportion to their weights; each corpus goes through epochs of
+    its own.
 
     The seed and the number of batches so far determine which corpus a batch comes from.
     """
 
     def __init__(self, streams: Sequence[BatchStream], weights: Sequence[float], seed: int) -> None:
-        """All streams have equally many micro-batches per update. Raises ConfigurationError for bad weights."""
+        """All streams have equally many micro-batches per update. Raises ConfigurationError for bad
+        weights.
+        """
         wrong = [weight for weight in weights if not 0 < weight < float("inf")]
         if wrong or len(streams) != len(weights) or not streams:
             raise ConfigurationError(
-                f"a mixture of {len(streams)} corpora needs as many weights above 0, got {list(weights)}; give one each"
+                f"a mixture of {len(streams)} corpora needs as many weights above 0, got "
+                f"{list(weights)}; give one each"
             )
         self.streams, self.seed = tuple(streams), seed
         self.per_update = streams[0].per_update
@@ -36,17 +40,24 @@ class Mixture(BatchSource):
     def epoch_stats(self) -> EpochStats:
         """Statistics of the stretch in which every corpus is read at least once."""
         stats = [stream.epoch_stats for stream in self.streams]
-        length = max(corpus.batches / share for corpus, share in zip(stats, self.shares, strict=True))
-        epochs = [float(length * share / corpus.batches) for corpus, share in zip(stats, self.shares, strict=True)]
-        return reduce(EpochStats.__add__, (corpus.scaled(n) for corpus, n in zip(stats, epochs, strict=True)))
+        length = max(
+            corpus.batches / share for corpus, share in zip(stats, self.shares, strict=True)
+        )
+        epochs = [
+            float(length * share / corpus.batches)
+            for corpus, share in zip(stats, self.shares, strict=True)
+        ]
+        return reduce(
+            EpochStats.__add__, (corpus.scaled(n) for corpus, n in zip(stats, epochs, strict=True))
+        )
 
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Yield micro-batches without end, each with the position after it."""
         positions = [*(position.parts or [Position()] * len(self.streams))]
         if len(positions) != len(self.streams):
             raise ConfigurationError(
-                f"data.mix: the run has positions in {len(positions)} corpora and the recipe has {len(self.streams)}; "
-                "give those it began with, or train anew with another `out=`"
+                f"data.mix: the run has positions in {len(positions)} corpora and the recipe has "
+                f"{len(self.streams)}; give those it began with, or train anew with another `out=`"
             )
         plans = [stream.plans(start) for stream, start in zip(self.streams, positions, strict=True)]
         number = position.batch
@@ -63,4 +74,6 @@ class Mixture(BatchSource):
     def _draw_corpus(self, number: int) -> int:
         """Return the index of the corpus that the batch of this number comes from."""
         draw = np.random.Generator(np.random.PCG64([self.seed, number, 0, 1])).random()
-        return min(int(np.searchsorted(np.cumsum(self.shares), draw, side="right")), len(self.streams) - 1)
+        return min(
+            int(np.searchsorted(np.cumsum(self.shares), draw, side="right")), len(self.streams) - 1
+        )

@@ -1,4 +1,6 @@
-"""Reading and filtering of sentence pairs in one pass: length and ratio filters, and deduplication."""
+"""Reading and filtering of sentence pairs in one pass: length and ratio filters, and
+deduplication.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,11 @@ class Pair:
         if (pair.source, pair.target) == (source, target):
             return pair
         words = given_words(source), given_words(target)
-        return replace(pair, words=words) if any(not side.is_clean or side.is_uneven for side in words) else pair
+        return (
+            replace(pair, words=words)
+            if any(not side.is_clean or side.is_uneven for side in words)
+            else pair
+        )
 
 
 @dataclass
@@ -86,9 +92,13 @@ class CorpusReport:
     files: tuple[str, ...]
     read: int  # lines
     kept: int
-    dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason: empty, too long, odd length ratio, duplicate
+    dropped: dict[str, Dropped] = field(
+        default_factory=dict
+    )  # by reason: empty, too long, odd length ratio, duplicate
     duplicates: int = 0  # kept pairs that occurred before
-    notes: tuple[str, ...] = ()  # on byte-order marks and CRs that were removed, and on how pairs were read
+    notes: tuple[
+        str, ...
+    ] = ()  # on byte-order marks and CRs that were removed, and on how pairs were read
     other_lines: int = 0  # those read that are `SKIPPED`
 
     def lines(self) -> list[str]:
@@ -97,10 +107,16 @@ class CorpusReport:
         count = f"{read:,} pair{'s' * (read != 1)}"
         lines = [f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
-            lines.append(f"  dropped, {reason}: {dropped.count:,}{format_lines(dropped.lines, dropped.count)}")
+            lines.append(
+                f"  dropped, {reason}: "
+                f"{dropped.count:,}{format_lines(dropped.lines, dropped.count)}"
+            )
             lines += [f"    line {line}: {excerpt}" for line, excerpt in dropped.examples]
         if self.duplicates:
-            lines.append(f"  duplicates kept: {self.duplicates:,} (drop_duplicates = true leaves them out of training)")
+            lines.append(
+                f"  duplicates kept: {self.duplicates:,} (drop_duplicates = true leaves them out "
+                "of training)"
+            )
         return lines + [f"  {note}" for note in self.notes]
 
 
@@ -111,12 +127,15 @@ class PairFiles:
     source: str | Path | None = None
     target: str | Path | None = None
     pairs: str | Path | None = None
-    max_line: int = MAX_LINE  # characters, of both sides together in a file of pairs; longer lines are skipped
+    max_line: int = (
+        MAX_LINE  # characters, of both sides together in a file of pairs; longer lines are skipped
+    )
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
             raise UsageError(
-                "pairs come from a source and a target file, or from one file of pairs; give one or the other"
+                "pairs come from a source and a target file, or from one file of pairs; give one "
+                "or the other"
             )
 
     @property
@@ -134,14 +153,16 @@ class PairFiles:
     @property
     def names(self) -> tuple[str, ...]:
         """The paths as they were given."""
-        return (str(self.pairs),) if self.pairs is not None else (str(self.source), str(self.target))
+        return (
+            (str(self.pairs),) if self.pairs is not None else (str(self.source), str(self.target))
+        )
 
 
 class PairReader:
     """Reads the raw pairs of a corpus line by line; a line that is no pair is `SKIPPED`.
 
-    After the last pair, `count` is the number of lines and `notes` says what was repaired. Everything that is wrong
-    with any of the files is raised there in one DataError.
+    After the last pair, `count` is the number of lines and `notes` says what was repaired.
+    Everything that is wrong with any of the files is raised there in one DataError.
     """
 
     def __init__(self, files: PairFiles) -> None:
@@ -152,7 +173,11 @@ class PairReader:
     def __iter__(self) -> Iterator[Row]:
         max_line = self.files.max_line * (JSON_SIZE if self.files.is_json else 1)
         readers = [LineReader(path, max_line, skip_long=True) for path in self.files.paths.values()]
-        yield from self._read_pairs_file(readers[0]) if len(readers) == 1 else self._read_two_files(*readers)
+        yield from (
+            self._read_pairs_file(readers[0])
+            if len(readers) == 1
+            else self._read_two_files(*readers)
+        )
         self.count = readers[0].count
         self.notes = (*(note for reader in readers for note in reader.notes), *self.notes)
 
@@ -164,17 +189,24 @@ class PairReader:
         DataError.raise_all(source.causes + target.causes)
         if source.count != target.count:
             raise DataError(
-                f"{self.files.source} has {source.count:,} lines but {self.files.target} has {target.count:,}; line n "
-                "of one must translate line n of the other: check for a stray line break or a missing line"
+                f"{self.files.source} has {source.count:,} lines but {self.files.target} has "
+                f"{target.count:,}; line n of one must translate line n of the other: check for a "
+                "stray line break or a missing line"
             )
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
         path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, Dropped]()
         lines, number = iter(reader), 1
         head = [] if self.files.is_json else [*islice(lines, HEAD)]
-        dialect = infer_dialect(head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t")
+        dialect = infer_dialect(
+            head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
+        )
         parse = _parse_json if self.files.is_json else dialect.pair
-        records = ((line, 1) for line in lines) if self.files.is_json else dialect.records(chain(head, lines))
+        records = (
+            ((line, 1) for line in lines)
+            if self.files.is_json
+            else dialect.records(chain(head, lines))
+        )
         for record, count in records:
             row = (CUT, CUT) if CUT in record else parse(record) if record.strip() else ("", "")
             if not isinstance(row, str) and sum(map(len, row)) > longest:
@@ -187,7 +219,10 @@ class PairReader:
             number += count
         self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
         DataError.raise_all(reader.causes)
-        bad = ((_count_lines(lines.count, why), format_lines(lines.lines, lines.count)) for why, lines in wrong.items())
+        bad = (
+            (_count_lines(lines.count, why), format_lines(lines.lines, lines.count))
+            for why, lines in wrong.items()
+        )
         DataError.raise_all(f"{path}: {problem}{numbers}" for problem, numbers in bad)
 
 
@@ -199,7 +234,9 @@ def _count_lines(count: int, why: str) -> str:
 
 
 class PairFilter:
-    """Filter and deduplicate pairs by length, ratio and hash, and count the dropped ones by reason."""
+    """Filter and deduplicate pairs by length, ratio and hash, and count the dropped ones by
+    reason.
+    """
 
     def __init__(self, filters: Filters | None) -> None:
         """Without `filters` only empty pairs are dropped."""
@@ -229,28 +266,37 @@ class PairFilter:
     def report(self, name: str, reader: PairReader) -> CorpusReport:
         """Return the report. Raises DataError if no pair was kept."""
         if not self._kept:
-            reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in self._dropped.items())
+            reasons = ", ".join(
+                f"{pairs.count:,} {reason}" for reason, pairs in self._dropped.items()
+            )
             raise DataError(
-                f"{' and '.join(reader.files.names)}: none of the {counted(self._read, 'pair')} can be used "
-                f"({reasons}); "
-                "give sentences with their translations, or set max_length and max_ratio higher"
+                f"{' and '.join(reader.files.names)}: none of the {counted(self._read, 'pair')} "
+                f"can be used ({reasons}); give sentences with their translations, or set "
+                "max_length and max_ratio higher"
             )
         notes = list(reader.notes)
         if 2 * self._copies > self._kept:
             same = f"the same in {self._copies:,} of {self._kept:,} pairs"
-            notes.append(f"warning: source and target are {same}; a model that learns from these copies its input")
+            notes.append(
+                f"warning: source and target are {same}; a model that learns from these copies its "
+                "input"
+            )
         counts = self._read, self._kept, self._dropped, self._repeated
         return CorpusReport(name, reader.files.names, *counts, tuple(notes), self._others)
 
 
 class SeenPairs:
-    """Set of pairs for deduplication, by a hash of 64 bits: 8 bytes a pair, at times 16 while it grows.
+    """Set of pairs for deduplication, by a hash of 64 bits: 8 bytes a pair, at times 16 while it
+    grows.
 
-    Two different pairs are taken for equal with a probability of n² / 2⁶⁵: once in 3,700 corpora of 100 million pairs.
+    Two different pairs are taken for equal with a probability of n² / 2⁶⁵: once in 3,700 corpora of
+    100 million pairs.
     """
 
     def __init__(self) -> None:
-        self._runs: list[npt.NDArray[np.uint64]] = []  # sorted; each more than twice as long as the next
+        self._runs: list[
+            npt.NDArray[np.uint64]
+        ] = []  # sorted; each more than twice as long as the next
 
     def first_seen(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return whether each of the next pairs occurs for the first time."""
@@ -279,7 +325,9 @@ def chunks(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def format_lines(lines: Sequence[int], count: int | None = None) -> str:
-    """Format the first line numbers in brackets; `count` is their number if `lines` is truncated."""
+    """Format the first line numbers in brackets; `count` is their number if `lines` is
+    truncated.
+    """
     if not lines:
         return ""
     total = len(lines) if count is None else count
@@ -298,7 +346,9 @@ def _parse_json(line: str) -> Row | str:
         row = parse_json(line)
     except ValueError:
         return 'are not JSON; write one object per line, such as {"source": "…", "target": "…"}'
-    if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("source", "target")):
+    if not isinstance(row, dict) or not all(
+        isinstance(row.get(key), str) for key in ("source", "target")
+    ):
         return "lack a text under the key source or target; give both"
     if "\0" in row["source"] + row["target"]:
         return "hold a NUL character; remove it"
@@ -322,7 +372,9 @@ def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
 
 
 def word_count(text: str) -> int:
-    """Count the words of a line for `data.max_length`: those between spaces, or one for every ten characters."""
+    """Count the words of a line for `data.max_length`: those between spaces, or one for every ten
+    characters.
+    """
     return max(text.count(" ") + 1, -(-len(text) // _DENSE))
 
 

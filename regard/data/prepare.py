@@ -1,4 +1,6 @@
-"""Data preparation for training: from settings to batches, with the vocabulary learnt, in memory or in shards."""
+"""Data preparation for training: from settings to batches, with the vocabulary learnt, in memory or
+in shards.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,14 @@ from regard.data.word_alignments import WordLinks, read_word_links
 IMAGES, SHARDS = "images", "shards"  # in a run folder
 SUMMARY = "summary.json"  # in the folder of shards
 SHARD_BYTES = 1_000_000_000  # bytes of training text above which `shards = "auto"` uses shards
-MEMORY_FACTOR = 36  # or if the text times this exceeds the memory: a byte of text takes 18, and half is left free
+# Or if the text times this exceeds the memory: a byte of text takes 18, and half is left free.
+MEMORY_FACTOR = 36
 GZIP_RATIO = 4  # text is about so many times larger than its .gz
 
 TextSample = tuple[list[str], list[str]]
-"""Both sides of some training pairs, evenly spread; of images the captions alone; empty where shards are reused."""
+"""Both sides of some training pairs, evenly spread; of images the captions alone; empty where
+shards are reused.
+"""
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
 
 
@@ -72,13 +77,17 @@ class PreparedData:
 
     report: tuple[str, ...]  # on the corpora, line by line
     tokenizer: Tokenizer
-    longest_source: int  # tokens of the longest training source with its EOS; of images, of the longest caption
+    longest_source: (
+        int  # tokens of the longest training source with its EOS; of images, of the longest caption
+    )
     valid: Corpus | CaptionCorpus
     test: Corpus | None
     batches: BatchSource
     pairs: int  # to train on
     facts: dict[str, CorpusFacts]  # of each corpus by name, for the model card
-    changes: tuple[str, ...]  # sentences on how the data differ from those that the run started with
+    changes: tuple[
+        str, ...
+    ]  # sentences on how the data differ from those that the run started with
     sample: TextSample  # of the training text
 
 
@@ -124,16 +133,19 @@ def prepare_data(
 ) -> PreparedData:
     """Read the corpora of a run and make batches of them. Raises DataError with all causes at once.
 
-    Given tokenizer settings, a vocabulary is learnt from the training text; a tokenizer is used as it is, and if it is
-    that of a resumed run, the data are compared with those the run started with. `batching` is resolved already.
-    Training text up to about a gigabyte is held in memory; longer text (see `CorpusSettings.shards`) is tokenised
-    once, into `run/shards`, which are reused as long as text, filters and vocabulary stay the same.
-    `log` is called with messages about slow steps. `inspect` is called with both sides of the training text (of a long
-    one, with evenly sampled lines) before it is tokenised, and may raise. `resumed`: changed files are refused.
+    Given tokenizer settings, a vocabulary is learnt from the training text; a tokenizer is used as
+    it is, and if it is that of a resumed run, the data are compared with those the run started
+    with. `batching` is resolved already. Training text up to about a gigabyte is held in memory;
+    longer text (see `CorpusSettings.shards`) is tokenised once, into `run/shards`, which are reused
+    as long as text, filters and vocabulary stay the same. `log` is called with messages about slow
+    steps. `inspect` is called with both sides of the training text (of a long one, with evenly
+    sampled lines) before it is tokenised, and may raise. `resumed`: changed files are refused.
     """
     _check_rereadable(data)
     functions, varied = (log or _ignore, inspect or _ignore), variation or VariationSettings()
-    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied, resumed)
+    request = _DataRequest(
+        data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied, resumed
+    )
     request.check_files()
     if data.images is not None:
         return _prepare_captions(request, data.images)
@@ -141,14 +153,17 @@ def prepare_data(
         return _encode(request, on_disk=False)
     if data.alignment_files:
         raise DataError(
-            f"{', '.join(data.alignment_files.values())}: training pairs in shards have no word links; set "
-            "data.shards = false, which needs memory for all pairs, or leave the alignments out"
+            f"{', '.join(data.alignment_files.values())}: training pairs in shards have no word "
+            "links; set data.shards = false, which needs memory for all pairs, or leave the "
+            "alignments out"
         )
     return _reuse_shards(request)
 
 
 def _check_rereadable(data: CorpusSettings) -> None:
-    """Raise DataError, with all causes, for pipes, and for addresses that nothing can be read from."""
+    """Raise DataError, with all causes, for pipes, and for addresses that nothing can be read
+    from.
+    """
     causes = []
     for path in (*data.paths.values(), *map(data_path, data.alignment_files.values())):
         is_address = not isinstance(path, Path)
@@ -157,7 +172,8 @@ def _check_rereadable(data: CorpusSettings) -> None:
                 path.exists()
             elif path.is_fifo() or path.is_char_device():
                 causes.append(
-                    f"{path}: can be read only once, and training reads its files more often; write it to a file"
+                    f"{path}: can be read only once, and training reads its files more often; "
+                    "write it to a file"
                 )
         except Exception as problem:
             if not is_address:
@@ -169,20 +185,27 @@ def _check_rereadable(data: CorpusSettings) -> None:
 def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
     """Prepare images and their captions."""
     data, tokenizer = request.data, request.tokenizer
-    train, valid, notes = read_caption_corpora(images, data.max_length, request.seed, request.run / IMAGES, request.log)
+    train, valid, notes = read_caption_corpora(
+        images, data.max_length, request.seed, request.run / IMAGES, request.log
+    )
     captions = train.caption_set.captions
     request.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
     batches, flip_note = caption_batches(train, images, tokenizer, request.batching, request.seed)
     by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
-    request.fingerprints.update({f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()})
+    request.fingerprints.update(
+        {f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()}
+    )
     request.check_files()
     mirroring = f"  mirroring (data.images.flip): {flip_note}"
     return PreparedData(
         report=(*train.caption_set.lines(), mirroring, *valid.caption_set.lines(), *notes),
         tokenizer=tokenizer,
-        longest_source=max(len(target) for example in batches.examples for target in example.targets) - 1,
+        longest_source=max(
+            len(target) for example in batches.examples for target in example.targets
+        )
+        - 1,
         valid=valid,
         test=None,
         batches=batches,
@@ -194,12 +217,16 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
 
 
 def _read_links(data: CorpusSettings, train: Mapping[str, TrainingCorpus]) -> dict[str, WordLinks]:
-    """Read the word links of the corpora that have some. Raises DataError with all causes at once."""
+    """Read the word links of the corpora that have some. Raises DataError with all causes at
+    once.
+    """
     links: dict[str, WordLinks] = {}
     causes: list[str] = []
     for name, path in data.alignment_files.items():
         try:
-            links[name] = read_word_links(path, train[name], train[name].report.read, name, data.max_line)
+            links[name] = read_word_links(
+                path, train[name], train[name].report.read, name, data.max_line
+            )
         except DataError as problem:
             causes += problem.causes
     DataError.raise_all(causes)
@@ -207,7 +234,9 @@ def _read_links(data: CorpusSettings, train: Mapping[str, TrainingCorpus]) -> di
 
 
 def _reuse_shards(request: _DataRequest) -> PreparedData:
-    """Reuse the shards of an earlier start of this run if they are undamaged and still fit; else make new ones."""
+    """Reuse the shards of an earlier start of this run if they are undamaged and still fit; else
+    make new ones.
+    """
     reason = None
     if isinstance(request.tokenizer, Tokenizer):
         try:
@@ -225,9 +254,13 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     try:
         summary = parse_json(file_bytes(folder / SUMMARY))
         facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
-        rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(summary["held_out"])
+        rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(
+            summary["held_out"]
+        )
         held_out = {name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()}
-        report, shared = (TypeAdapter(list[str]).validate_python(summary[key]) for key in ("report", "shared"))
+        report, shared = (
+            TypeAdapter(list[str]).validate_python(summary[key]) for key in ("report", "shared")
+        )
         compared = summary["compared_with"]
         old_key = dict(summary["cache_key"])
     except FileNotFoundError:
@@ -235,27 +268,42 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DataError(f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}") from None
     if changed := sorted({_subject(key) for key in differences(old_key, cache_key)}):
-        raise DataError(f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}")
+        raise DataError(
+            f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}"
+        )
     shards = {name: Shards.open(folder / name) for name in request.data.training_files}
     if any(part.cache_key != cache_key for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
     _, others = read_corpora(request.data, _ignore)
     files = [pair_files.names for pair_files in request.data.training_files.values()]
-    others |= {name: Corpus(pairs, held_out_report(files, len(pairs), name)) for name, pairs in held_out.items()}
+    others |= {
+        name: Corpus(pairs, held_out_report(files, len(pairs), name))
+        for name, pairs in held_out.items()
+    }
     if compared != _evaluation_hashes(request.fingerprints):
-        shared = ["what valid and test share with train was not compared again: the shards hold no text"]
-    report = [*report, *(line for other in others.values() for line in other.report.lines()), *shared]
+        shared = [
+            "what valid and test share with train was not compared again: the shards hold no text"
+        ]
+    report = [
+        *report,
+        *(line for other in others.values() for line in other.report.lines()),
+        *shared,
+    ]
     return _prepared(request, tokenizer, shards, {}, report, others, facts, ([], []))
 
 
 def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
-    """Read and tokenise the text: into memory, or `on_disk`, in a few passes with little of the text in memory."""
+    """Read and tokenise the text: into memory, or `on_disk`, in a few passes with little of the
+    text in memory.
+    """
     data, folder, log = request.data, request.run / SHARDS, request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
     read: Read[TrainingCorpus] = scan if on_disk else read_corpus
     train, others = read_corpora(data, read)
     if on_disk:
-        shutil.rmtree(folder, ignore_errors=True)  # only now: if text is missing, the shards made from it are kept
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # only now: if text is missing, the shards made from it are kept
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
         train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
@@ -265,7 +313,11 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     others |= held_out
     links = _read_links(data, train)
     tokenizer = request.tokenizer
-    log("learning the vocabulary" if isinstance(tokenizer, TokenizerSettings) else "inspecting the text")
+    log(
+        "learning the vocabulary"
+        if isinstance(tokenizer, TokenizerSettings)
+        else "inspecting the text"
+    )
     sources, targets = _sample([*train.values()])
     request.inspect(sources, targets)
     if isinstance(tokenizer, TokenizerSettings):
@@ -292,12 +344,15 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             "report": report,
             "facts": {name: asdict(values) for name, values in facts.items()},
             "held_out": {
-                held: [(pair.source, pair.target, pair.line) for pair in pairs] for held, pairs in held_out.items()
+                held: [(pair.source, pair.target, pair.line) for pair in pairs]
+                for held, pairs in held_out.items()
             },
             "compared_with": _evaluation_hashes(request.fingerprints),
             "shared": shared,
         }
-        write_text(folder / SUMMARY, json.dumps(summary, indent=1))  # last: without it the folder does not count
+        write_text(
+            folder / SUMMARY, json.dumps(summary, indent=1)
+        )  # last: without it the folder does not count
     report += [*(line for other in others.values() for line in other.report.lines()), *shared]
     return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
 
@@ -317,7 +372,9 @@ def _prepared(
 
     def stream(number: int, name: str, part: Sequence[Example]) -> BatchStream:
         vary = None if name in links else pair_variation(request.variation, part, tokenizer)
-        resample = resampler(part, tokenizer, dropout, links.get(name), vary) if dropout or vary else None
+        resample = (
+            resampler(part, tokenizer, dropout, links.get(name), vary) if dropout or vary else None
+        )
         return BatchStream(part, batching, request.seed + number, resample)
 
     streams = [stream(number, name, part) for number, (name, part) in enumerate(examples.items())]
@@ -337,11 +394,17 @@ def _prepared(
 
 
 def _longest_source(examples: Sequence[Example]) -> int:
-    return examples.longest_source if isinstance(examples, Shards) else max(len(item.source) for item in examples)
+    return (
+        examples.longest_source
+        if isinstance(examples, Shards)
+        else max(len(item.source) for item in examples)
+    )
 
 
 def _sample(corpora: Sequence[TrainingCorpus]) -> tuple[list[str], list[str]]:
-    """Return both sides of pairs spread evenly over all corpora: those that `Tokenizer.train` would sample itself."""
+    """Return both sides of pairs spread evenly over all corpora: those that `Tokenizer.train` would
+    sample itself.
+    """
     step = sampling_stride(sum(len(corpus) for corpus in corpora))
     return _sides(islice(chain.from_iterable(corpora), 0, None, step))
 
@@ -363,8 +426,15 @@ def _needs_shards(data: CorpusSettings) -> bool:
     """Return whether the training pairs are kept on disk."""
     if data.shards != "auto":
         return data.shards
-    paths = [path for files in data.training_files.values() for path in files.paths.values() if path.is_file()]
-    text_bytes = sum(path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths)
+    paths = [
+        path
+        for files in data.training_files.values()
+        for path in files.paths.values()
+        if path.is_file()
+    ]
+    text_bytes = sum(
+        path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths
+    )
     return text_bytes > min(SHARD_BYTES, _memory_bytes() / MEMORY_FACTOR)
 
 
@@ -380,7 +450,11 @@ def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
     evaluation = _evaluation_hashes(request.fingerprints)
     return {
-        "files": {role: entry["sha256"] for role, entry in request.fingerprints.items() if role not in evaluation},
+        "files": {
+            role: entry["sha256"]
+            for role, entry in request.fingerprints.items()
+            if role not in evaluation
+        },
         "filters": asdict(request.data.filters),
         "held_out_seed": request.seed if request.data.holds_out else None,
         "held_out_test": request.data.test_count,
@@ -395,7 +469,11 @@ def _subject(key: str) -> str:
 
 
 def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
-    return {role: entry["sha256"] for role, entry in fingerprints.items() if role.split(".")[0] in EVALUATION}
+    return {
+        role: entry["sha256"]
+        for role, entry in fingerprints.items()
+        if role.split(".")[0] in EVALUATION
+    }
 
 
 def _ignore(*_: object) -> None:

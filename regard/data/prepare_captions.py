@@ -1,4 +1,6 @@
-"""Caption data for training: read images and caption files, decode them once, and make batches of them."""
+"""Caption data for training: read images and caption files, decode them once, and make batches of
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
-from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
+from regard.data.caption_files import (
+    CaptionSet,
+    Problems,
+    hold_out_images,
+    read_captions,
+    report_uncaptioned,
+)
 from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
 from regard.data.image_augmentation import augmented, flippable, varies
 from regard.data.image_cache import ImageCache, Log, cached_images
@@ -34,26 +42,36 @@ class CaptionCorpus:
         return len(self.images)
 
     def facts(self) -> CorpusFacts:
-        """Return what a model card says of the corpus: its captions, and the hashes of images and captions."""
+        """Return what a model card says of the corpus: its captions, and the hashes of images and
+        captions.
+        """
         captions = self.caption_set.captions
         return CorpusFacts(len(captions), self.digest, texts_sha256(captions))
 
     def image_fingerprint(self) -> dict[str, Any]:
         """Return folder, size and hash of the image files, to compare a resumed run with."""
-        return {"path": str(self.caption_set.folder), "bytes": self.file_bytes, "sha256": self.digest}
+        return {
+            "path": str(self.caption_set.folder),
+            "bytes": self.file_bytes,
+            "sha256": self.digest,
+        }
 
 
 def read_caption_corpora(
     images: ImageSettings, max_words: int, seed: int, cache_folder: Path, log: Log
 ) -> tuple[CaptionCorpus, CaptionCorpus, list[str]]:
-    """Read and decode training and validation images; also return what was skipped and what both share.
+    """Read and decode training and validation images; also return what was skipped and what both
+    share.
 
     Raises DataError with all causes at once, unless skipping.
     """
     problems = Problems(images.skip_bad)
     caption_sets = _read_caption_sets(images, max_words, seed, problems)
     log(f"reading {counted(sum(map(len, caption_sets)), 'image')}")
-    caches = [cached_images(s.paths, images.size_settings, cache_folder / s.name, log) for s in caption_sets]
+    caches = [
+        cached_images(s.paths, images.size_settings, cache_folder / s.name, log)
+        for s in caption_sets
+    ]
     for caption_set, cache in zip(caption_sets, caches, strict=True):
         _add_problems(problems, caption_set, cache)
     problems.check()
@@ -61,7 +79,10 @@ def read_caption_corpora(
         _usable_images(caption_set, cache, images.size_settings)
         for caption_set, cache in zip(caption_sets, caches, strict=True)
     )
-    notes = [_shared_images(train.caption_set, valid.caption_set), *report_uncaptioned(caption_sets)]
+    notes = [
+        _shared_images(train.caption_set, valid.caption_set),
+        *report_uncaptioned(caption_sets),
+    ]
     return train, valid, [*notes, *problems.lines()]
 
 
@@ -81,13 +102,20 @@ def read_caption_corpus(
 
 
 def caption_batches(
-    train: CaptionCorpus, images: ImageSettings, tokenizer: Tokenizer, batching: BatchingSettings, seed: int
+    train: CaptionCorpus,
+    images: ImageSettings,
+    tokenizer: Tokenizer,
+    batching: BatchingSettings,
+    seed: int,
 ) -> tuple[BatchStream, str]:
-    """Make the batch stream of a caption corpus, with image augmentation and subword regularisation if set.
+    """Make the batch stream of a caption corpus, with image augmentation and subword regularisation
+    if set.
 
     Also return what was decided about mirroring.
     """
-    free, flip_note = flippable(train.caption_set, images, tokenizer.settings.kind in ("char", "whitespace"))
+    free, flip_note = flippable(
+        train.caption_set, images, tokenizer.settings.kind in ("char", "whitespace")
+    )
     examples, numbers = caption_examples(train, tokenizer, images.captions_per_image)
     dropout = batching.subword_dropout
     resample = None
@@ -99,10 +127,14 @@ def caption_batches(
 def caption_examples(
     corpus: CaptionCorpus, tokenizer: Tokenizer, captions_per_image: int
 ) -> tuple[list[Example], list[int]]:
-    """Encode images with up to `captions_per_image` of their captions; also return the number of each one's image."""
+    """Encode images with up to `captions_per_image` of their captions; also return the number of
+    each one's image.
+    """
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
     examples, numbers = list[Example](), list[int]()
-    for number, (image, captioned) in enumerate(zip(corpus.images, corpus.caption_set.images, strict=True)):
+    for number, (image, captioned) in enumerate(
+        zip(corpus.images, corpus.caption_set.images, strict=True)
+    ):
         targets = [[*next(ids), EOS] for _ in captioned.captions]
         for start in range(0, len(targets), captions_per_image):
             first, *rest = targets[start : start + captions_per_image]
@@ -132,7 +164,11 @@ def _read_caption_sets(
     if empty:
         problems.check()
     DataError.raise_all(f"{part.path}: everything in it was skipped" for part in empty)
-    return (caption_sets[0], caption_sets[1]) if len(caption_sets) > 1 else hold_out_images(caption_sets[0], seed)
+    return (
+        (caption_sets[0], caption_sets[1])
+        if len(caption_sets) > 1
+        else hold_out_images(caption_sets[0], seed)
+    )
 
 
 def _add_problems(problems: Problems, caption_set: CaptionSet, cache: ImageCache) -> None:
@@ -140,12 +176,15 @@ def _add_problems(problems: Problems, caption_set: CaptionSet, cache: ImageCache
         problems.add(UNREADABLE, f"{caption_set.path}: {cause}")
 
 
-def _usable_images(caption_set: CaptionSet, cache: ImageCache, image_size: ImageSizeSettings) -> CaptionCorpus:
+def _usable_images(
+    caption_set: CaptionSet, cache: ImageCache, image_size: ImageSizeSettings
+) -> CaptionCorpus:
     """Keep the images that can be used. Raises DataError if there are none."""
     numbers = [number for number in range(len(cache)) if number not in cache.problems]
     if not numbers:
         raise DataError(
-            f"{caption_set.path}: none of its {counted(len(caption_set), 'image')} can be used; give others"
+            f"{caption_set.path}: none of its {counted(len(caption_set), 'image')} can be used; "
+            "give others"
         )
     usable = caption_set.select(lambda number: number not in cache.problems)
     images = tuple(source_pixels(cache[number], image_size) for number in numbers)
@@ -160,4 +199,6 @@ def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
         return f"valid: none of its {counted(len(valid), 'image')} is also in train"
     names = ", ".join(shared[:5]) + " …" * (len(shared) > 5)
     verb = "is" if len(shared) == 1 else "are"
-    return f"valid: {len(shared):,} of {counted(len(valid), 'image')} {verb} also in train ({names})"
+    return (
+        f"valid: {len(shared):,} of {counted(len(valid), 'image')} {verb} also in train ({names})"
+    )

@@ -1,4 +1,6 @@
-"""Data provenance: hashes of a run's data files and the settings that select from them, compared when it resumes."""
+"""Data provenance: hashes of a run's data files and the settings that select from them, compared
+when it resumes.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,31 @@ REMEDY = (
     "put back what it was to go on, or train anew in another `out=`, "
     "if you like with the weights of this run (`parent=`)"
 )
-_PATHS = ("folder", "captions", "valid_folder", "valid_captions")  # settings that are compared by content
+_PATHS = (
+    "folder",
+    "captions",
+    "valid_folder",
+    "valid_captions",
+)  # settings that are compared by content
 
 Fingerprints = dict[str, dict[str, Any]]
 
 
 def fingerprint_files(data: CorpusSettings) -> Fingerprints:
-    """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read are left out."""
-    files = data.paths | {f"{name}.alignments": data_path(path) for name, path in data.alignment_files.items()}
+    """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read
+    are left out.
+    """
+    files = data.paths | {
+        f"{name}.alignments": data_path(path) for name, path in data.alignment_files.items()
+    }
     fingerprints: Fingerprints = {}
     for role, path in files.items():
         with suppress(OSError):
-            fingerprints[role] = {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+            fingerprints[role] = {
+                "path": str(path),
+                "bytes": path.stat().st_size,
+                "sha256": file_sha256(path),
+            }
     return fingerprints
 
 
@@ -44,7 +59,9 @@ def write_fingerprints(data: CorpusSettings, fingerprints: Fingerprints, run: Pa
     write_text(run / DATA_FILE, json.dumps(values, indent=1))
 
 
-def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints | None = None) -> tuple[str, ...]:
+def describe_changes(
+    data: CorpusSettings, run: Path, fingerprints: Fingerprints | None = None
+) -> tuple[str, ...]:
     """Describe how the data differ from those that the run started with; empty if unknown."""
     if not (run / DATA_FILE).exists():
         return ()
@@ -52,31 +69,51 @@ def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints
     try:
         before = parse_json(file_bytes(run / DATA_FILE))
         old, old_settings = before["files"], before["settings"]
-        if before["version"] != VERSION and data.images is None and "valid" not in data.evaluation_files:
+        if (
+            before["version"] != VERSION
+            and data.images is None
+            and "valid" not in data.evaluation_files
+        ):
             raise DataError(
-                f"{run}: was begun by a version of Regard that held out other pairs for validation, which would now be "
-                "trained on; train anew, in another `out=`"
+                f"{run}: was begun by a version of Regard that held out other pairs for "
+                "validation, which would now be trained on; train anew, in another `out=`"
             )
         sentences = [_describe_file(role, old.get(role), new.get(role)) for role in {**old, **new}]
         settings = _selection(data)
         sentences += [
-            f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the run began"
+            f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the run "
+            "began"
             for key in differences(old_settings, settings)
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        return (f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began with is not known",)
+        return (
+            f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began "
+            "with is not known",
+        )
     return tuple(sentence for sentence in sentences if sentence)
 
 
 def refuse_changed_files(run: Path, fingerprints: Fingerprints, remedy: str = REMEDY) -> None:
-    """Raise DataError, with all causes, if files have another content than those that the run began with.
+    """Raise DataError, with all causes, if files have another content than those that the run began
+    with.
 
-    Moved files are the same by their content; test files do not matter, nor do corpora that were not there.
+    Moved files are the same by their content; test files do not matter, nor do corpora that were
+    not there.
     """
     try:
         old = parse_json(file_bytes(run / DATA_FILE))["files"]
-        sentences = [_describe_file(role, old[role], new) for role, new in fingerprints.items() if role in old]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # `describe_changes` says that it is damaged
+        sentences = [
+            _describe_file(role, old[role], new)
+            for role, new in fingerprints.items()
+            if role in old
+        ]
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # `describe_changes` says that it is damaged
         return
     DataError.raise_all(f"{sentence}; {remedy}" for sentence in sentences if sentence)
 
@@ -93,16 +130,22 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str
     return names
 
 
-def _describe_file(role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str | None:
+def _describe_file(
+    role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> str | None:
     """Return a sentence if a file has changed; test files do not matter to a run."""
     if role.startswith("test.") or (old and new and old["sha256"] == new["sha256"]):
         return None
     if old is None or new is None:
         known = old or new or {}
-        return f"{role}: {known['path']} was {'not there' if old is None else 'there'} when the run began"
+        return (
+            f"{role}: {known['path']} was {'not there' if old is None else 'there'} when the run "
+            "began"
+        )
     if old["path"] == new["path"]:
         return (
-            f"{role}: {new['path']} has changed since the run began ({old['bytes']:,} bytes then, {new['bytes']:,} now)"
+            f"{role}: {new['path']} has changed since the run began ({old['bytes']:,} bytes then, "
+            f"{new['bytes']:,} now)"
         )
     return f"{role}: {new['path']} is not what {old['path']} was when the run began"
 
@@ -111,6 +154,9 @@ def _selection(data: CorpusSettings) -> dict[str, Any]:
     """Return the settings that decide, beside the files, what is trained on."""
     if data.images is not None:
         values = data.images.model_dump(exclude=set(_PATHS))
-        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in values.items()}}
+        return {
+            "max_length": data.max_length,
+            **{f"images.{key}": value for key, value in values.items()},
+        }
     weights = {f"weights.{name}": weight for name, weight in data.weights.items()}
     return {**asdict(data.filters), **(weights if len(weights) > 1 else {})}

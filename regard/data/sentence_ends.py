@@ -1,9 +1,10 @@
-"""Sentence boundaries: after which characters of a line a sentence ends, or a clause of a script without marks.
+"""Sentence boundaries: after which characters of a line a sentence ends, or a clause of a script
+without marks.
 
-A sentence ends at `.!?…` with closing quotes and brackets, before white space, unless an abbreviation, an initial or a
-number says otherwise; at the marks of one script, such as `。` and `।`, without white space too. Doubtful ends are
-none: two sentences in one line are translated better than a sentence in two. `regard/runtime/c/splitter.c` has the same
-rules.
+A sentence ends at `.!?…` with closing quotes and brackets, before white space, unless an
+abbreviation, an initial or a number says otherwise; at the marks of one script, such as `。` and
+`।`, without white space too. Doubtful ends are none: two sentences in one line are translated
+better than a sentence in two. `regard/runtime/c/splitter.c` has the same rules.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _CJK = character_class(tables.CJK)
 _UNCASED = character_class(tables.UNCASED)
 _GREEK = character_class(tables.GREEK)
 _AFTER = rf"[{_CLOSERS}{character_class(tables.NOTES)}]|\[[0-9]{{1,3}}\]|\s[»›](?!\S)"
-"""A closing quote (of French, behind a space) or bracket, a note, or an emoji: it belongs to the sentence before it."""
+"""A closing quote (of French, behind a space) or bracket, a note, or an emoji: it belongs to the
+sentence before it.
+"""
 _TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
 """All closing marks, notes and emoji that follow a mark: the match takes none back."""
 _GREEK_MARKS = rf"(?:(?<=[{_GREEK}])|(?<=[{_GREEK}][{_CLOSERS}]))[{_MARKS};\u037e]+"
@@ -42,10 +45,13 @@ SENTENCE_END = (
     rf"(?=\s+[{_OPENERS}]*(?P<next>[^\s{_MARKS},;:{_OPENERS}]))"
     rf"|(?<=[{_UNCASED}])[{re.escape(tables.CALLS)}]+{_TAIL}(?![{_MARKS}])(?=[{_CJK}]|(?=[{_UNCASED}])[^\W\d_])"
     rf"|(?<=[{tables.KOREAN_ENDINGS}])\.+{_TAIL}(?=[가-힣])"
-    rf"|(?:{'|'.join(f'(?<={ending})' for ending in tables.HINDI_ENDINGS)})\.+{_TAIL}(?=[\u0904-\u0939])"
+    rf"|(?:{'|'.join(f'(?<={ending})' for ending in tables.HINDI_ENDINGS)})"
+    rf"\.+{_TAIL}(?=[\u0904-\u0939])"
     rf")"
 )
-"""Pattern: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
+"""Pattern: glued marks; marks before white space; between letters without capitals; after the
+ending of a verb.
+"""
 _CANDIDATE = lazy_pattern(SENTENCE_END)
 _LETTERS = character_class(tables.CLAUSES)
 _CLAUSE_LETTER = lazy_pattern(f"[{_LETTERS}]")
@@ -64,7 +70,9 @@ _FIRST_LETTERS = lazy_pattern(r"[^\W\d_]*")
 
 
 def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
-    """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time for any text."""
+    """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time
+    for any text.
+    """
     for match in _CANDIDATE.finditer(text, start, len(text) if stop is None else stop):
         if _is_end(text, start, match):
             start = match.end()
@@ -72,7 +80,9 @@ def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterato
 
 
 def clause_ends(text: str) -> Iterator[int]:
-    """Yield the offsets at which clauses of a sentence in Thai, Lao or Khmer end, but for the last."""
+    """Yield the offsets at which clauses of a sentence in Thai, Lao or Khmer end, but for the
+    last.
+    """
     for match in _CLAUSE_END.finditer(text):
         yield match.start()
 
@@ -83,8 +93,12 @@ def count_sentences(line: str) -> int:
 
 
 def usual_clauses(lines: Iterable[str]) -> int | None:
-    """Return how many clauses 99 of 100 lines in Thai, Lao or Khmer have at most; None: there are no such lines."""
-    counts = sorted(1 + sum(1 for _ in clause_ends(line)) for line in lines if _CLAUSE_LETTER.search(line))
+    """Return how many clauses 99 of 100 lines in Thai, Lao or Khmer have at most; None: there are
+    no such lines.
+    """
+    counts = sorted(
+        1 + sum(1 for _ in clause_ends(line)) for line in lines if _CLAUSE_LETTER.search(line)
+    )
     return counts[(len(counts) - 1) * 99 // 100] if counts else None
 
 
@@ -104,7 +118,9 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
 def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Judge marks that need no white space behind them."""
     last, after = match["glued"][-1], match["after"]
-    if match["quote"] and "\u3040" <= after <= "\u309f":  # Japanese goes on after a quotation: 「…。」と
+    if (
+        match["quote"] and "\u3040" <= after <= "\u309f"
+    ):  # Japanese goes on after a quotation: 「…。」と
         return False
     before = text[max(start, match.start() - LONGEST_ABBREVIATION) : match.start()]
     following = text[match.end() : match.end() + LONGEST_ABBREVIATION]
@@ -114,12 +130,16 @@ def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
         return _first_letters(following) not in tables.URDU_LETTERS
     if last in tables.TIBETAN:
         syllable = re.split(r"[་༌\s།]", before.rstrip(" ་༌།"))[-1]
-        return not (syllable in tables.TIBETAN_CONNECTIVES or syllable.endswith(tables.TIBETAN_GENITIVE))
+        return not (
+            syllable in tables.TIBETAN_CONNECTIVES or syllable.endswith(tables.TIBETAN_GENITIVE)
+        )
     return not (last == "។" and following.startswith(tables.KHMER_ETC))
 
 
 def _last_word(before: str) -> str:
-    """Return the last word of the text before a mark, without the quotes and brackets that open it."""
+    """Return the last word of the text before a mark, without the quotes and brackets that open
+    it.
+    """
     match = _LAST_WORD.search(before.rstrip())
     return match[0].lstrip(tables.BEFORE_WORDS) if match else ""
 
@@ -130,7 +150,9 @@ def _first_letters(following: str) -> str:
 
 
 def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bool:
-    """Judge marks with a small letter behind them: a full stop may be that of an abbreviation within a sentence."""
+    """Judge marks with a small letter behind them: a full stop may be that of an abbreviation
+    within a sentence.
+    """
     marks, stop = match["marks"], match.start()
     following = match.start("next")
     word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
@@ -142,20 +164,25 @@ def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bo
         is_bracketed = text[following - 1] in "([{"
         return not (match["closers"] or is_bracketed or _goes_on(word))
     is_variable = marks[0] in ";\u037e" and len(word) == 1  # in a list: α; β
-    return not match["closers"] and not is_variable and any(mark not in tables.QUIET for mark in marks)
+    return (
+        not match["closers"] and not is_variable and any(mark not in tables.QUIET for mark in marks)
+    )
 
 
 def _is_known_abbreviation(word: str) -> bool:
-    """Return whether a word with a full stop is no last one of a sentence if a small letter follows."""
+    """Return whether a word with a full stop is no last one of a sentence if a small letter
+    follows.
+    """
     folded = word.translate(tables.FOLDED)
     return folded in tables.BEFORE_SMALL or tables.CONSONANTS.issuperset(folded)
 
 
 def _goes_on(word: str) -> bool:
-    """Return whether a sentence goes on in small letters after a number, a word before one, or an abbreviation.
+    """Return whether a sentence goes on in small letters after a number, a word before one, or an
+    abbreviation.
 
-    No list holds all abbreviations, so any short word may be one: two sentences in one line are translated better than
-    a sentence in two.
+    No list holds all abbreviations, so any short word may be one: two sentences in one line are
+    translated better than a sentence in two.
     """
     return (
         word.translate(tables.FOLDED) in tables.BEFORE_NUMBERS
@@ -176,10 +203,14 @@ def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     is_number = word.isdecimal()
     if folded in tables.NEVER_LAST or _THAI_ABBREVIATION.fullmatch(word):
         return True
-    is_before_numbers = is_number or folded in tables.BEFORE_NUMBERS or folded in tables.BEFORE_SMALL
+    is_before_numbers = (
+        is_number or folded in tables.BEFORE_NUMBERS or folded in tables.BEFORE_SMALL
+    )
     if first.isdecimal() and is_before_numbers:
         return True
     if is_number and len(word) < 3 and _MONTHS.match(text, match.end()):
         return True
     is_short = stop - start <= LONGEST_ABBREVIATION
-    return _LETTERS_WITH_DOTS.match(word) is not None or (is_short and _NUMBER.match(text[start:stop]) is not None)
+    return _LETTERS_WITH_DOTS.match(word) is not None or (
+        is_short and _NUMBER.match(text[start:stop]) is not None
+    )

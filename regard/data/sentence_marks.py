@@ -1,6 +1,7 @@
 """Tables of sentence splitting: marks of all scripts, abbreviations, and scripts.
 
-`tools/make_sentence_tables.py` writes `regard/runtime/c/sentence_tables.h` from them: both read the same.
+`tools/make_sentence_tables.py` writes `regard/runtime/c/sentence_tables.h` from them: both read the
+same.
 """
 
 from __future__ import annotations
@@ -16,10 +17,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-SPACED: Final = ".!?…\u2024\u203c\u203d\u2047\u2048\u2049\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61\ufe52\uff0e"
-"""Marks of all scripts: they stand in numbers, addresses and code too, and end a sentence before white space."""
+SPACED: Final = (
+    ".!?…\u2024\u203c\u203d\u2047\u2048\u2049\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61\ufe52\uff0e"
+)
+"""Marks of all scripts: they stand in numbers, addresses and code too, and end a sentence before
+white space.
+"""
 _COMMAS = "\u104a\u1b5e\ua9c8"
-"""Of Burmese, Balinese and Javanese: Unicode calls them terminal, but they are written as commas are."""
+"""Of Burmese, Balinese and Javanese: Unicode calls them terminal, but they are written as commas
+are.
+"""
 TIBETAN: Final = "\u0f0d\u0f0e\u0f0f\u0f10\u0f11\u0f12\u0f14"
 """The shad and its like, which Unicode does not call terminal: they end clauses, too."""
 _ALSO_TERMINAL = TIBETAN + "\u05c3\u0df4\u0e5a\u0e5b\u10fb\u17da"
@@ -28,7 +35,9 @@ GLUED: Final = "".join(sorted({*SENTENCE_TERMINAL, *_ALSO_TERMINAL} - {*SPACED, 
 """Marks of one script, or of East Asian width: they end a sentence without white space, too."""
 MARKS: Final = SPACED + GLUED
 CALLS: Final = "!?\u203c\u203d\u2047\u2048\u2049\ufe52\uff0e"
-"""Of the spaced marks, those that end a sentence between two letters of scripts without capitals."""
+"""Of the spaced marks, those that end a sentence between two letters of scripts without
+capitals.
+"""
 QUIET: Final = ".…:\u2024\ufe52\uff0e"
 """Marks before a small letter that do not end a sentence as `?` and `!` do."""
 BETWEEN_DIGITS: Final = "\u0589\u06d4"
@@ -110,56 +119,85 @@ CLAUSES: Final[Ranges] = (
     (0x1980, 0x19C9),
     (0xAA80, 0xAADB),
 )
-"""Letters of Thai, Lao, Khmer, Tai Le, New Tai Lue and Tai Viet, in which white space parts clauses and sentences.
+"""Letters of Thai, Lao, Khmer, Tai Le, New Tai Lue and Tai Viet, in which white space parts clauses
+and sentences.
 
-Without the signs of repetition and of abbreviation (ๆ ฯ ໆ ຯ ៗ), which have white space for their own sake.
+Without the signs of repetition and of abbreviation (ๆ ฯ ໆ ຯ ៗ), which have white space for their
+own sake.
 """
 
 KOREAN_ENDINGS: Final = "다요죠까"
 """Syllables that verbs end with: a full stop behind them needs no white space."""
-HINDI_ENDINGS: Final = ("है", "हैं", "हूँ", "हूं", "हो", "था", "थी", "थे", "थीं", "गा", "गे", "गी", "आहे", "आहेत")
+HINDI_ENDINGS: Final = (
+    "है",
+    "हैं",
+    "हूँ",
+    "हूं",
+    "हो",
+    "था",
+    "थी",
+    "थे",
+    "थीं",
+    "गा",
+    "गे",
+    "गी",
+    "आहे",
+    "आहेत",
+)
 """Of verbs, likewise; the last are of Marathi."""
 
 NEVER_LAST: Final = _words("""
-    mr mrs ms mx dr prof st ste vs rev hon gen col maj capt cmdr lt sgt gov sen rep pres supt messrs mme mlle mgr
-    fr hr frl hrn dipl ing bzw vgl bspw sog usw ggf evtl inkl exkl zzgl ca approx viz cf al ibid resp
-    sr sra srta dra ud uds jr med jur rer डॉ डा प्रो पं मो कु ডা মো
+    mr mrs ms mx dr prof st ste vs rev hon gen col maj capt cmdr lt sgt gov sen rep pres supt messrs
+    mme mlle mgr fr hr frl hrn dipl ing bzw vgl bspw sog usw ggf evtl inkl exkl zzgl ca approx viz
+    cf al ibid resp sr sra srta dra ud uds jr med jur rer डॉ डा प्रो पं मो कु ডা মো
     """)
 """Abbreviations that a sentence does not end with, or seldom."""
-BEFORE_NUMBERS: Final = _words("no nos nr nrn art fig figs vol vols ch chap sec eq p pp abb tab abs bd num núm n°")
+BEFORE_NUMBERS: Final = _words(
+    "no nos nr nrn art fig figs vol vols ch chap sec eq p pp abb tab abs bd num núm n°"
+)
 BEFORE_SMALL: Final = _words("""
-    eg ie etc meas inc ltd corp co dept univ min max incl excl temp tel ext avg std est ref orig misc asst
-    assoc intl natl govt jan feb apr aug sept oct nov dec tue tues thu thurs fri op ed eds ex cit loc seq
-    abk abt allg angew anm anz arch aufl ausg bearb begr bes betr bez bzgl dgl ebd ehem einschl entspr erg etw ev fam
-    geb gebr geg gegr gek gesch gest gez ggfs hist hrsg inh insb jew kath lat math mio mrd möbl nachm nördl od östl
-    phil phys priv qual rd reg röm schwed sonst spez staatl std stellv str südl tel tgl übers usf urspr verf verh vorm
-    wg westl wiss zit zus zw zt
-    av env éd ét fasc hab obs réf suiv trad boul apr aprox avda depto ej máx mín pág págs teléf ecc pag sig sigg dott
-    avv bijv enz evt evtl osv fx feks esim jne ym np itd itp tzn tzw godz tys zob např atd apod popř tzv tj tis obr
-    stb ún örn bkz npr god
-    руб коп тыс млн млрд им ул обл рис табл тел акад ред изд гл стр см др пр гг напр тис ім вул див проф доц
-    δηλ κλπ βλ αρ σελ τηλ εκ χιλ
+    eg ie etc meas inc ltd corp co dept univ min max incl excl temp tel ext avg std est ref orig
+    misc asst assoc intl natl govt jan feb apr aug sept oct nov dec tue tues thu thurs fri op ed eds
+    ex cit loc seq abk abt allg angew anm anz arch aufl ausg bearb begr bes betr bez bzgl dgl ebd
+    ehem einschl entspr erg etw ev fam geb gebr geg gegr gek gesch gest gez ggfs hist hrsg inh insb
+    jew kath lat math mio mrd möbl nachm nördl od östl phil phys priv qual rd reg röm schwed sonst
+    spez staatl std stellv str südl tel tgl übers usf urspr verf verh vorm wg westl wiss zit zus zw
+    zt av env éd ét fasc hab obs réf suiv trad boul apr aprox avda depto ej máx mín pág págs teléf
+    ecc pag sig sigg dott avv bijv enz evt evtl osv fx feks esim jne ym np itd itp tzn tzw godz tys
+    zob např atd apod popř tzv tj tis obr stb ún örn bkz npr god
+    руб коп тыс млн млрд им ул обл рис табл тел акад ред изд гл стр см др пр гг напр тис ім вул див
+    проф доц δηλ κλπ βλ αρ σελ τηλ εκ χιλ
     """)
 """Abbreviations that a sentence may end with; before a small letter or a number it goes on."""
-CONSONANTS: Final = frozenset("bcdfghjklmnpqrstvwxzßçčćďłńňřśšťźžбвгджзйклмнпрстфхцчшщъьβγδζθκλμνξπρστφχψς")
+CONSONANTS: Final = frozenset(
+    "bcdfghjklmnpqrstvwxzßçčćďłńňřśšťźžбвгджзйклмнпрстфхцчшщъьβγδζθκλμνξπρστφχψς"
+)
 """A word of these alone is an abbreviation."""
 MONTHS: Final = tuple(
     sorted(
-        _words("Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember Jahrhundert")
+        _words(
+            "Januar Jänner Februar März April Mai Juni Juli August September Oktober November "
+            "Dezember Jahrhundert"
+        )
     )
 )
 """Words after a German ordinal."""
 URDU_LETTERS: Final = _words(
-    "اے بی سی ڈی ای ایف جی ایچ آئی جے کے ایل ایم این او پی کیو آر ایس ٹی یو وی ڈبلیو ایکس وائی زیڈ زی"
+    "اے بی سی ڈی ای ایف جی ایچ آئی جے کے ایل ایم این او پی کیو آر ایس ٹی یو وی ڈبلیو ایکس وائی زیڈ "
+    "زی"
 )
 """Names of Latin letters: the mark between two of them is that of an abbreviation."""
-TIBETAN_CONNECTIVES: Final = _words("དང ནི ནས ན ཏེ སྟེ ཞིང ཅིང ཤིང ཀྱང ཡང འང ཀྱི གྱི གི ཀྱིས གྱིས གིས པས བས པར བར ཞེས ཅེས")
+TIBETAN_CONNECTIVES: Final = _words(
+    "དང ནི ནས ན ཏེ སྟེ ཞིང ཅིང ཤིང ཀྱང ཡང འང ཀྱི གྱི གི ཀྱིས གྱིས གིས པས བས པར བར ཞེས ཅེས"
+)
 """Syllables after which a clause ends, and no sentence."""
 TIBETAN_GENITIVE: Final = "འི"
 KHMER_ETC: Final = ("ល។", "បេ។")
 """Continuations of the first mark of ។ល។, which is "and so on"."""
 SHORTEST_LAST: Final = 5
-"""Letters of a word from which on it is no unlisted abbreviation, so that a small letter may begin a sentence."""
+"""Letters of a word from which on it is no unlisted abbreviation, so that a small letter may begin
+a sentence.
+"""
 LONGEST_ABBREVIATION: Final = 12
 """Characters before a mark that count."""
 
@@ -170,7 +208,9 @@ def character_class(ranges: Ranges) -> str:
 
 
 def _folded_letters() -> dict[int, int]:
-    """Map the capitals of abbreviations to their small letters: those whose numbers lie 32 or 80 apart."""
+    """Map the capitals of abbreviations to their small letters: those whose numbers lie 32 or 80
+    apart.
+    """
     ranges = (
         (0x41, 0x5A, 32),
         (0xC0, 0xD6, 32),

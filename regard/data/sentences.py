@@ -1,4 +1,6 @@
-"""Sentence splitting: the sentences of a text, and their translations put together with everything that was between."""
+"""Sentence splitting: the sentences of a text, and their translations put together with everything
+that was between.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,19 @@ class TextLayout:
     gaps: tuple[str, ...]
 
     def join(self, translations: Sequence[str]) -> str:
-        """Put translations in the place of the lines. Raises UsageError unless there is one for each line.
+        """Put translations in the place of the lines. Raises UsageError unless there is one for
+        each line.
 
-        Sentences that stood side by side without white space get a space, unless the text on one of its sides is
-        Chinese or Japanese, or both came back unchanged.
+        Sentences that stood side by side without white space get a space, unless the text on one of
+        its sides is Chinese or Japanese, or both came back unchanged.
         """
         check_count(translations, self.lines)
         parts = [self.gaps[0]]
         for index, text in enumerate(translations):
             is_glued = index > 0 and not self.gaps[index]
-            if is_glued and needs_space(translations[index - 1 : index + 1], self.lines[index - 1 : index + 1]):
+            if is_glued and needs_space(
+                translations[index - 1 : index + 1], self.lines[index - 1 : index + 1]
+            ):
                 parts.append(" ")
             parts += [text, self.gaps[index + 1]]
         return "".join(parts)
@@ -54,21 +59,25 @@ def check_count(translations: Sequence[object], lines: Sequence[str]) -> None:
 
 
 def needs_space(translations: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether two translated sentences, whose sources stood side by side, have to be parted by a space."""
+    """Return whether two translated sentences, whose sources stood side by side, have to be parted
+    by a space.
+    """
     left, right = translations
     return bool(left and right) and (left, right) != tuple(lines) and has_spaces(left[-1], right[0])
 
 
 def has_spaces(left: str, right: str) -> bool:
     """Return whether two characters are of scripts with spaces, and neither is one."""
-    return not (left.isspace() or right.isspace() or _UNSPACED.match(left) or _UNSPACED.match(right))
+    return not (
+        left.isspace() or right.isspace() or _UNSPACED.match(left) or _UNSPACED.match(right)
+    )
 
 
 def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> TextLayout:
     """Split a text into lines to translate: sentences, none across a line break.
 
-    `sentences=False` keeps text lines whole. `newlines=False`: a line break ends no sentence, and becomes a space in
-    it; blank lines still do. Text without any letter is not translated.
+    `sentences=False` keeps text lines whole. `newlines=False`: a line break ends no sentence, and
+    becomes a space in it; blank lines still do. Text without any letter is not translated.
     """
     lines, gaps, end = list[str](), list[str](), 0
     for start, stop in _spans(text, NEWLINE if newlines else _BLANK_LINE, sentences):
@@ -83,14 +92,19 @@ def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> T
 
 
 def has_letters(text: str) -> bool:
-    """Return whether there is anything to translate: numbers, punctuation and symbols stay as they are."""
+    """Return whether there is anything to translate: numbers, punctuation and symbols stay as they
+    are.
+    """
     return any(map(str.isalpha, text))
 
 
 def _spans(text: str, newline: re.Pattern[str], sentences: bool) -> Iterator[tuple[int, int]]:
     """Yield where lines begin and end, white space included."""
     start = 0
-    for stop, following in [*(match.span() for match in newline.finditer(text)), (len(text), len(text))]:
+    for stop, following in [
+        *(match.span() for match in newline.finditer(text)),
+        (len(text), len(text)),
+    ]:
         for end in sentence_ends(text, start, stop) if sentences else ():
             yield start, end
             start = end

@@ -1,8 +1,10 @@
-"""Shards: the token ids of a corpus in memory-mapped .npy files, so that memory holds only what is in use.
+"""Shards: the token ids of a corpus in memory-mapped .npy files, so that memory holds only what is
+in use.
 
-A folder holds four arrays for each shard of equally many pairs (the last one has fewer): for either side,
-`00000.source_tokens.npy`, all tokens one after another with each EOS, and `00000.source_offsets.npy`, the positions at
-which each sentence begins and the last one ends. `index.json` says how many there are and from what they were made.
+A folder holds four arrays for each shard of equally many pairs (the last one has fewer): for either
+side, `00000.source_tokens.npy`, all tokens one after another with each EOS, and
+`00000.source_offsets.npy`, the positions at which each sentence begins and the last one ends.
+`index.json` says how many there are and from what they were made.
 """
 
 from __future__ import annotations
@@ -59,18 +61,24 @@ class Shards(Sequence[Example]):
         self.longest_source = int(index["longest_source"])  # tokens, EOS included
         self._pairs, self._rows = int(index["pairs"]), int(index["rows"])
         count = -(-self._pairs // self._rows)
-        self._shards = [tuple(_map_side(folder, number, side) for side in _SIDES) for number in range(count)]
+        self._shards = [
+            tuple(_map_side(folder, number, side) for side in _SIDES) for number in range(count)
+        ]
 
     @classmethod
     def open(cls, folder: Path) -> Shards:
-        """Check the checksums of a folder of shards and map it into memory. Raises DataError if it is damaged."""
+        """Check the checksums of a folder of shards and map it into memory. Raises DataError if it
+        is damaged.
+        """
         try:
             index = parse_json(file_bytes(folder / INDEX))
             if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
             for entry in index["files"]:
                 if not _FILE_NAME.fullmatch(entry["name"]):  # which could lead out of the folder
-                    raise ValueError(f"its index names {entry['name']!r}, which is no file of shards")
+                    raise ValueError(
+                        f"its index names {entry['name']!r}, which is no file of shards"
+                    )
                 _check(folder / entry["name"], entry)
             return cls(folder, index)
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError) as problem:
@@ -91,7 +99,9 @@ class Shards(Sequence[Example]):
         return Example(source.row(row), target.row(row))
 
     def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Return the lengths of both sides of these pairs, EOS included, without reading a token."""
+        """Return the lengths of both sides of these pairs, EOS included, without reading a
+        token.
+        """
         shards, rows = np.divmod(np.asarray(indices, dtype=np.int64), self._rows)
         lengths = np.empty((2, len(rows)), dtype=np.int64)
         for shard in np.unique(shards):
@@ -108,28 +118,44 @@ def write_shards(
     cache_key: Mapping[str, Any] | None = None,
     rows: int = ROWS,
 ) -> Shards:
-    """Tokenise pairs and write them as shards of `rows` pairs; replaces the folder when everything is written.
+    """Tokenise pairs and write them as shards of `rows` pairs; replaces the folder when everything
+    is written.
 
-    `cache_key` is any JSON object that says what the shards are made from; it is stored, to decide about their reuse.
+    `cache_key` is any JSON object that says what the shards are made from; it is stored, to decide
+    about their reuse.
     """
-    dtype = np.min_scalar_type(max(len(tokenizer.source), len(tokenizer.target)) - 1).newbyteorder("<")
+    dtype = np.min_scalar_type(max(len(tokenizer.source), len(tokenizer.target)) - 1).newbyteorder(
+        "<"
+    )
     try:
         with atomic_folder(folder) as temporary:
             files, total, longest = list[dict[str, Any]](), 0, 0
             for number, shard in enumerate(_tokenise(pairs, tokenizer, rows, dtype)):
                 for name, side in zip(_SIDES, shard, strict=True):
-                    files.append(_save(temporary / f"{number:05}.{name}_offsets.npy", side.offsets.astype("<i8")))
+                    files.append(
+                        _save(
+                            temporary / f"{number:05}.{name}_offsets.npy",
+                            side.offsets.astype("<i8"),
+                        )
+                    )
                     files.append(_save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens))
                 lengths = np.diff(shard[0].offsets)
                 total, longest = total + len(lengths), max(longest, int(lengths.max()))
             if not files:
                 raise DataError(f"{folder}: there is no sentence pair to write; give at least one")
-            index = {"format": FORMAT, "version": VERSION, "pairs": total, "rows": rows, "longest_source": longest}
+            index = {
+                "format": FORMAT,
+                "version": VERSION,
+                "pairs": total,
+                "rows": rows,
+                "longest_source": longest,
+            }
             index |= {"cache_key": dict(cache_key or {}), "files": files}
             write_text(temporary / INDEX, json.dumps(index, indent=1))
     except OSError as problem:
         raise DataError(
-            f"{folder}: cannot be written ({problem.strerror or problem}); make room, or choose another `out=`"
+            f"{folder}: cannot be written ({problem.strerror or problem}); make room, or choose "
+            "another `out=`"
         ) from None
     return Shards.open(folder)
 
@@ -153,13 +179,17 @@ def _tokenise(
 def _encode(vocabulary: Vocabulary, texts: Sequence[str], dtype: np.dtype[Any]) -> _Side:
     ids = [[*row, EOS] for row in vocabulary.encode_all(texts)]
     lengths = np.array([0, *map(len, ids)], dtype=np.int64)
-    return _Side(np.cumsum(lengths), np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum())))
+    return _Side(
+        np.cumsum(lengths), np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum()))
+    )
 
 
 def _concatenate(parts: Sequence[_Side]) -> _Side:
     starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
     offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
-    return _Side(np.concatenate([starts[:1], *offsets]), np.concatenate([part.tokens for part in parts]))
+    return _Side(
+        np.concatenate([starts[:1], *offsets]), np.concatenate([part.tokens for part in parts])
+    )
 
 
 def _save(path: Path, array: Array) -> dict[str, Any]:
@@ -187,7 +217,9 @@ def _crc32(path: Path) -> int:
 
 def _map_side(folder: Path, number: int, side: str) -> _Side:
     offsets, tokens = (
-        np.lib.format.open_memmap(folder / f"{number:05}.{side}_{array}.npy", mode="r").view(np.ndarray)
+        np.lib.format.open_memmap(folder / f"{number:05}.{side}_{array}.npy", mode="r").view(
+            np.ndarray
+        )
         for array in ("offsets", "tokens")
     )
     return _Side(offsets, tokens)

@@ -1,7 +1,9 @@
-"""Spans of a line that are not language: placeholders, tags, addresses, paths, code, emoji, symbols, numbers.
+"""Spans of a line that are not language: placeholders, tags, addresses, paths, code, emoji,
+symbols, numbers.
 
-A translation should hold each of them exactly once and unchanged. They are found by the table below, kind by kind, from
-left to right; where two begin at the same character, the kind that stands first in the table wins.
+A translation should hold each of them exactly once and unchanged. They are found by the table
+below, kind by kind, from left to right; where two begin at the same character, the kind that stands
+first in the table wins.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from regard.data.text import nfc, nfc_with_places
 _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
 _TOP = r"(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)"
-_ENDINGS = r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)"
+_ENDINGS = (
+    r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)"
+)
 _BRACKETS = r"\([!#-'*-;=?-~]{0,80}\)"
 _FOLDER = r"[\w.()-]{1,60}"
 _FLAGS, _SIZE = r"[-\#0+]{0,3}", r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
@@ -37,8 +41,11 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "tag": (rf"</?{_NAME}(?:\s[^<>]{{0,300}})?/?>",),
     "entity": (r"&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});",),
-    # Of an ICU message what stands around its texts, which are language; its other parts are found as it is read.
-    "message": (r"\{\s*\w{1,60}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?=?\w{1,20}\s*\{",),
+    # Of an ICU message what stands around its texts, which are language; its other parts are found
+    # as it is read.
+    "message": (
+        r"\{\s*\w{1,60}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?=?\w{1,20}\s*\{",
+    ),
     "placeholder": (
         r"\{\{\{?[^{}\n]{1,100}\}?\}\}|[$%\#]\{[^{}\n]{1,100}\}|\$\(\w{1,60}\)|\{%[^%{}\n]{1,100}%\}|<%[^%<>\n]{1,100}%>",
         r"\{\s*[$-]?\s*[\w.-]{1,60}(?:\s*[(,:!][^{}\n]{0,100})?\s*\}",
@@ -50,12 +57,15 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?<![\w:]):[a-z_]\w{1,40}\b(?![\w:])",
         r"(?<![\w])__\w{1,40}?__(?![\w])",
     ),
-    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|\[\[\w{1,60}\]\]|[\U000f1900-\U000f1917]",),
+    "token": (
+        r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|\[\[\w{1,60}\]\]|[\U000f1900-\U000f1917]",
+    ),
     "code": (
         r"`[^`\n]{1,200}`",
         r"(?<![\w])\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
         r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^\s.!?] )-[A-Za-z](?![\w'’-])",
-        r"(?<![\w-])(?![A-Z]_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",  # E_xit is a label
+        # E_xit is a label.
+        r"(?<![\w-])(?![A-Z]_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",
     ),
     "path": (
         r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?",
@@ -79,13 +89,19 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:[A-Za-z]{1,3}(?![\w]))?",
     ),
 }
-"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear.
+"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is
+linear.
 
-Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean particles do. Right
-before and behind a span letters with accents (U+00C0 to U+024F) count, too: they make a word of language of it.
+Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean
+particles do. Right before and behind a span letters with accents (U+00C0 to U+024F) count, too:
+they make a word of language of it.
 """
-KEPT = frozenset({"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
-"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
+KEPT = frozenset(
+    {"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"}
+)
+"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has
+learnt.
+"""
 KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
 """Kinds of spans that are kept where a model has lost any when it saw them."""
 SHOWN = 3
@@ -93,9 +109,13 @@ SHOWN = 3
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = lazy_pattern(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
-"""A span has one of these, in its first word or its second: they are found in a fraction of the time."""
+"""A span has one of these, in its first word or its second: they are found in a fraction of the
+time.
+"""
 LONGEST_OWN = 500
-"""Characters that a user's pattern matches at most; a search reads twice as many, so that time is linear."""
+"""Characters that a user's pattern matches at most; a search reads twice as many, so that time is
+linear.
+"""
 _CACHED = 500
 """Characters of a line whose spans are kept for when they are asked for again, at most."""
 _MESSAGE_PART = lazy_pattern(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
@@ -114,9 +134,9 @@ class Span(NamedTuple):
 def own_pattern(patterns: Sequence[str]) -> Any:
     """Compile patterns of a user's own, which `find_spans` looks for, too; None without any.
 
-    They are RE2's (https://github.com/google/re2/wiki/Syntax), and match at most `LONGEST_OWN` characters, in linear
-    time whatever they are. Raises UsageError, with all causes, for those that are none, or match where there is nothing
-    or whole sentences.
+    They are RE2's (https://github.com/google/re2/wiki/Syntax), and match at most `LONGEST_OWN`
+    characters, in linear time whatever they are. Raises UsageError, with all causes, for those that
+    are none, or match where there is nothing or whole sentences.
     """
     if not patterns:
         return None
@@ -130,13 +150,15 @@ def own_pattern(patterns: Sequence[str]) -> Any:
             compiled = re2.compile(nfc(pattern), options)
         except re2.error as error:
             reason = (
-                f"{error.args[0].decode(errors='replace')}; https://github.com/google/re2/wiki/Syntax lists what is one"
+                f"{error.args[0].decode(errors='replace')}; "
+                "https://github.com/google/re2/wiki/Syntax lists what is one"
             )
             causes.append(f"keep: {pattern!r} is no pattern of RE2: {reason}")
             continue
         if compiled.fullmatch("") or compiled.fullmatch("some words of a sentence"):
             causes.append(
-                f"keep: {pattern!r} matches everything, or nothing at all; write what is not to be translated"
+                f"keep: {pattern!r} matches everything, or nothing at all; write what is not to be "
+                "translated"
             )
     UsageError.raise_all(causes)
     return re2.compile("|".join(f"(?:{_closed(nfc(pattern))})" for pattern in patterns), options)
@@ -155,7 +177,8 @@ def may_have_spans(line: str) -> bool:
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user.
 
-    They are found in the line as NFC composes it; where they stand is counted in the line as it was given.
+    They are found in the line as NFC composes it; where they stand is counted in the line as it was
+    given.
     """
     spans_of = _cached_spans if len(line) <= _CACHED else _cached_spans.__wrapped__
     if unicodedata.is_normalized("NFC", line):
@@ -164,7 +187,9 @@ def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     spans = spans_of(composed, own)
     given, end = list[Span](), 0
     for span in spans:
-        start = max(end, places[span.start][0])  # a letter and its mark, of which two spans have a part, stay together
+        start = max(
+            end, places[span.start][0]
+        )  # a letter and its mark, of which two spans have a part, stay together
         end = max(end, places[span.end - 1][1])
         if start < end:
             given.append(Span(start, end, span.kind))
@@ -178,7 +203,9 @@ def _own_spans(line: str, own: Any) -> Iterator[Span]:
     """
     at = 0
     while at < len(line):
-        first = max(0, at - 1)  # with a character on either side of the window, which anchors look at
+        first = max(
+            0, at - 1
+        )  # with a character on either side of the window, which anchors look at
         window = line[first : at + 2 * LONGEST_OWN + 1]
         hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
         if hit is None:
@@ -203,7 +230,8 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     part = match
     places = [*_own_spans(line, own)][::-1] if own else []
     while at < len(line):
-        # A match ahead is kept until it is passed: a new search for it at each span would take quadratic time.
+        # A match ahead is kept until it is passed: a new search for it at each span would take
+        # quadratic time.
         if match and match.start < at:
             if sign := _SIGN.search(line, at):
                 second = max(at, line.rfind(" ", at, sign.start()))
@@ -225,20 +253,26 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
 
 
 def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str], list[str]]:
-    """Return the spans of a source that its translation lacks, and those that it has invented or doubled.
+    """Return the spans of a source that its translation lacks, and those that it has invented or
+    doubled.
 
-    Numbers are compared by their digits, since languages write the separators in other ways; those of one digit, which
-    may be a word in the other language, are not compared. A number of the translation is invented if another is lost.
+    Numbers are compared by their digits, since languages write the separators in other ways; those
+    of one digit, which may be a word in the other language, are not compared. A number of the
+    translation is invented if another is lost.
     """
     before, after = Counter(_compared(source, own)), Counter(_compared(output, own))
     lost, invented = [*(before - after).elements()], [*(after - before).elements()]
     if not any(map(str.isdigit, lost)):
-        invented = [text for text in invented if not text.isdigit()]  # it may stand for a word: twelve, 12
+        invented = [
+            text for text in invented if not text.isdigit()
+        ]  # it may stand for a word: twelve, 12
     return lost, invented
 
 
 def spans_note(source: str, output: str, own: Any = None) -> str | None:
-    """Return a warning that names the spans in which a translation differs from its source; None if it has the same."""
+    """Return a warning that names the spans in which a translation differs from its source; None if
+    it has the same.
+    """
     lost, invented = differing_spans(source, output, own)
     parts = [f"lacks {_listed(lost)} of its source"] * bool(lost)
     parts += [f"has {_listed(invented)}, which its source has not"] * bool(invented)

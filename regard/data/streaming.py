@@ -1,4 +1,6 @@
-"""Streaming corpora that exceed memory: the text stays in its files, with a bit for each line that is kept."""
+"""Streaming corpora that exceed memory: the text stays in its files, with a bit for each line that
+is kept.
+"""
 
 from __future__ import annotations
 
@@ -28,28 +30,33 @@ class FilteredCorpus:
 
     def __iter__(self) -> Iterator[Pair]:
         reader = PairReader(self.files)
-        for chunk in chunks((line, source, target) for line, (source, target) in enumerate(reader, 1)):
+        for chunk in chunks(
+            (line, source, target) for line, (source, target) in enumerate(reader, 1)
+        ):
             start = (chunk[0][0] - 1) // 8
             bits = self.keep_bits[start : start + -(-len(chunk) // 8)]
             kept = compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
             yield from (Pair.read(source, target, line) for line, source, target in kept)
         if reader.count != self.report.read:
             raise DataError(
-                f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago and {reader.count:,} "
-                "now; do not change the files while training starts"
+                f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago "
+                f"and {reader.count:,} now; do not change the files while training starts"
             )
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> FilteredCorpus:
         """Return the corpus with some of its pairs."""
         bits = np.unpackbits(self.keep_bits)
         bits[bits == 1] = mask
-        return FilteredCorpus(self.files, np.packbits(bits), replace(self.report, kept=int(bits.sum())))
+        return FilteredCorpus(
+            self.files, np.packbits(bits), replace(self.report, kept=int(bits.sum()))
+        )
 
 
 def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") -> FilteredCorpus:
     """Filter a corpus in one pass: the same pairs and the same report as `read_corpus`.
 
-    Memory holds a few thousand pairs, a bit for each line, and eight bytes for each pair to find duplicates.
+    Memory holds a few thousand pairs, a bit for each line, and eight bytes for each pair to find
+    duplicates.
     """
     reader, pair_filter = PairReader(files), PairFilter(filters)
     masks = [

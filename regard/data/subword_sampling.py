@@ -1,7 +1,8 @@
-"""Subword regularisation: BPE-dropout and unigram sampling draw one of the many segmentations of a word.
+"""Subword regularisation: BPE-dropout and unigram sampling draw one of the many segmentations of a
+word.
 
-SentencePiece samples too, but with other results for the same seed in another process, so that no run could be
-repeated.
+SentencePiece samples too, but with other results for the same seed in another process, so that no
+run could be repeated.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-VARIANTS = 4  # segmentations of a word that are drawn in one call; each of its occurrences takes one of them
-LONGEST = 500  # characters; a longer word is segmented in parts, since the time of merging grows with the square
-UNKNOWN_PENALTY = 10.0  # an unknown character is so many nats less likely than the least likely token
+# Segmentations of a word that are drawn in one call; each of its occurrences takes one of them.
+VARIANTS = 4
+# Characters; a longer word is segmented in parts, since the time of merging grows with the square.
+LONGEST = 500
+UNKNOWN_PENALTY = (
+    10.0  # an unknown character is so many nats less likely than the least likely token
+)
 
 Segmenter = Callable[[str, random.Random], list[str]]
 
@@ -21,8 +26,8 @@ Segmenter = Callable[[str, random.Random], list[str]]
 def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
     """Make a BPE-dropout segmenter (Provilkov et al. 2020).
 
-    At each step every possible merge is left out with probability `dropout`, and the best of the others is made, until
-    none is left.
+    At each step every possible merge is left out with probability `dropout`, and the best of the
+    others is made, until none is left.
     """
 
     def segment(word: str, rng: random.Random) -> list[str]:
@@ -31,7 +36,11 @@ def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
             best_score, best_index = -math.inf, -1
             for index in range(len(tokens) - 1):
                 score = scores.get(tokens[index] + tokens[index + 1])
-                if score is not None and score > best_score and (dropout == 0 or rng.random() >= dropout):
+                if (
+                    score is not None
+                    and score > best_score
+                    and (dropout == 0 or rng.random() >= dropout)
+                ):
                     best_score, best_index = score, index
             if best_index < 0:
                 return tokens
@@ -43,17 +52,25 @@ def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
 def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
     """Make a segmenter for subword regularisation of unigram models (Kudo 2018).
 
-    A segmentation is drawn with its probability to the power of `alpha`: forward filtering, backward sampling.
+    A segmentation is drawn with its probability to the power of `alpha`: forward filtering,
+    backward sampling.
     """
     longest = max(map(len, scores), default=1)
     unknown_score = min(scores.values(), default=0.0) - UNKNOWN_PENALTY
 
     def segment(word: str, rng: random.Random) -> list[str]:
-        forward, arcs = [0.0], list[list[tuple[int, float]]]()  # log sums; (start, log weight) of tokens by their end
+        forward, arcs = (
+            [0.0],
+            list[list[tuple[int, float]]](),
+        )  # log sums; (start, log weight) of tokens by their end
         for end in range(1, len(word) + 1):
             starts = range(max(0, end - longest), end)
             known = [(start, scores.get(word[start:end])) for start in starts]
-            incoming = [(start, forward[start] + alpha * score) for start, score in known if score is not None]
+            incoming = [
+                (start, forward[start] + alpha * score)
+                for start, score in known
+                if score is not None
+            ]
             if not any(start == end - 1 for start, _ in incoming):
                 incoming.append((end - 1, forward[end - 1] + alpha * unknown_score))
             top = max(value for _, value in incoming)
@@ -79,18 +96,29 @@ def _draw_start(arcs: Sequence[tuple[int, float]], total: float, rng: random.Ran
     return arcs[-1][0]
 
 
-def sample_segmentations(lines: Sequence[Sequence[str]], segment: Segmenter, seed: int) -> list[list[list[str]]]:
-    """Segment every word of every line; each occurrence of a frequent word takes one of a few segmentations."""
+def sample_segmentations(
+    lines: Sequence[Sequence[str]], segment: Segmenter, seed: int
+) -> list[list[list[str]]]:
+    """Segment every word of every line; each occurrence of a frequent word takes one of a few
+    segmentations.
+    """
     lines = [[part for word in line for part in _parts(word)] for line in lines]
     counts = Counter(word for line in lines for word in line)
     variants = {}
     for number, (word, count) in enumerate(counts.items()):
-        rng = random.Random((seed << 32) + number)  # one for each word, so that words do not depend on each other
+        rng = random.Random(
+            (seed << 32) + number
+        )  # one for each word, so that words do not depend on each other
         variants[word] = [segment(word, rng) for _ in range(min(count, VARIANTS))]
     rng, sampled = random.Random(seed), []
     for line in lines:
         options = [variants[word] for word in line]
-        sampled.append([words[int(rng.random() * len(words))] if len(words) > 1 else words[0] for words in options])
+        sampled.append(
+            [
+                words[int(rng.random() * len(words))] if len(words) > 1 else words[0]
+                for words in options
+            ]
+        )
     return sampled
 
 

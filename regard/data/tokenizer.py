@@ -1,4 +1,6 @@
-"""Tokenizer: SentencePiece vocabularies (BPE, unigram, char, whitespace), trained, saved and loaded."""
+"""Tokenizer: SentencePiece vocabularies (BPE, unigram, char, whitespace), trained, saved and
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ from regard.common.reading import check_links, file_bytes
 from regard.common.settings import VOCABULARY, Settings
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
-from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
+from regard.data.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    SPACE,
+    UNK,
+    Vocabulary,
+    normalised_line,
+    vocabulary_of,
+)
 
 _MAX_LINES = 2_000_000
 _REMEDY = "copy it again from where the model was trained, or train the model again"
@@ -30,29 +41,38 @@ class TokenizerSettings(Settings):
 
     kind: Literal["unigram", "bpe", "char", "whitespace"] = Field(
         "bpe",
-        description="Algorithm that splits text into tokens; char: single characters; whitespace: split at spaces, as "
-        "formulas are written (unseen tokens are unknown). subword_dropout has no effect on these two.",
+        description="Algorithm that splits text into tokens; char: single characters; whitespace: "
+        "split at spaces, as formulas are written (unseen tokens are unknown). "
+        "subword_dropout has no effect on these two.",
     )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
     size: int | None = Field(
         None,
         ge=5,
         le=VOCABULARY,
-        description="Tokens in each vocabulary, beside copy_tokens; chosen from the corpus if not given.",
+        description="Tokens in each vocabulary, beside copy_tokens; chosen from the corpus if not "
+        "given.",
     )
-    byte_fallback: bool = Field(True, description="Encode characters never seen in training as bytes, not as unknown.")
+    byte_fallback: bool = Field(
+        True, description="Encode characters never seen in training as bytes, not as unknown."
+    )
     character_coverage: float = Field(
-        0.9999, gt=0, le=1, description="Share of the training text whose characters get tokens of their own."
+        0.9999,
+        gt=0,
+        le=1,
+        description="Share of the training text whose characters get tokens of their own.",
     )
     copy_tokens: int = Field(
         0,
         ge=0,
         le=len(COPY_CHARACTERS),
-        description="Tokens that stand for placeholders, addresses, code and the like of a line; each comes back once.",
+        description="Tokens that stand for placeholders, addresses, code and the like of a line; "
+        "each comes back once.",
     )
     numbering: Literal["sentencepiece", "marian"] = Field(
         "sentencepiece",
-        description="Numbering of token ids; marian: by a table beside the vocabularies, in imported models.",
+        description="Numbering of token ids; marian: by a table beside the vocabularies, in "
+        "imported models.",
     )
 
     @property
@@ -66,32 +86,48 @@ class Tokenizer:
 
     def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
         assert (source is target) == settings.joint or settings.numbering == "marian", (
-            "a joint tokenizer has one vocabulary, any other has two, unless a table numbers the tokens of both"
+            "a joint tokenizer has one vocabulary, any other has two, unless a table numbers the "
+            "tokens of both"
         )
         self.source, self.target, self.settings = source, target, settings
 
     @classmethod
-    def train(cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
-        """Learn a vocabulary from training text; the same text and settings give the same one, to the byte."""
+    def train(
+        cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings
+    ) -> Tokenizer:
+        """Learn a vocabulary from training text; the same text and settings give the same one, to
+        the byte.
+        """
         if settings.numbering != "sentencepiece":
             raise ConfigurationError(
-                "tokenizer.numbering = 'marian' is for imported models; leave it out to learn a vocabulary"
+                "tokenizer.numbering = 'marian' is for imported models; leave it out to learn a "
+                "vocabulary"
             )
         if settings.joint:
             joint = vocabulary_of(
-                _train([*_sample_lines(sources), *_sample_lines(targets)], settings, "both sides together")
+                _train(
+                    [*_sample_lines(sources), *_sample_lines(targets)],
+                    settings,
+                    "both sides together",
+                )
             )
             return cls(joint, joint, settings)
         source = vocabulary_of(_train(_sample_lines(sources), settings, "the source side"))
-        return cls(source, vocabulary_of(_train(_sample_lines(targets), settings, "the target side")), settings)
+        return cls(
+            source,
+            vocabulary_of(_train(_sample_lines(targets), settings, "the target side")),
+            settings,
+        )
 
     def sample(
         self, sources: Sequence[str], targets: Sequence[str], dropout: float, seed: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Encode both sides with subword regularisation: the seed determines the segmentation of each line.
+        """Encode both sides with subword regularisation: the seed determines the segmentation of
+        each line.
 
-        bpe: each merge is left out with probability `dropout` (BPE-dropout, Provilkov et al. 2020). unigram: a
-        segmentation is drawn with its probability to the power of 1 − `dropout` (Kudo 2018).
+        bpe: each merge is left out with probability `dropout` (BPE-dropout, Provilkov et al. 2020).
+        unigram: a segmentation is drawn with its probability to the power of 1 − `dropout` (Kudo
+        2018).
         """
         kind = self.settings.kind
         if kind in ("char", "whitespace"):  # have only one segmentation
@@ -105,7 +141,9 @@ class Tokenizer:
         return "".join(text for text in self.source.copy_ids if text in self.target.copy_ids)
 
     def copies_of(self, source: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids in the target's vocabulary of the copy tokens of a source, each once, in order."""
+        """Return the ids in the target's vocabulary of the copy tokens of a source, each once, in
+        order.
+        """
         if not self.source.copy_ids:
             return ()
         target = {self.source.copy_ids[text]: self.target.copy_ids[text] for text in self.copies}
@@ -127,9 +165,14 @@ class Tokenizer:
     def files(self) -> dict[str, bytes]:
         """The files that the vocabularies are stored as, by name."""
         sides = (self.source, self.target)
-        models = {name: side.model for name, side in zip(_model_names(self.settings), sides, strict=False)}
+        models = {
+            name: side.model for name, side in zip(_model_names(self.settings), sides, strict=False)
+        }
         tables = zip(_table_names(self.settings), sides, strict=False)
-        return {**models, **{name: side.table.text for name, side in tables if side.table is not None}}
+        return {
+            **models,
+            **{name: side.table.text for name, side in tables if side.table is not None},
+        }
 
     @classmethod
     def load(
@@ -139,22 +182,31 @@ class Tokenizer:
         digests: Mapping[str, str] | None = None,
         remedy: str = _REMEDY,
     ) -> Tokenizer:
-        """Read the vocabularies of a model folder; `digests` are the SHA-256 that its files have to have, by name.
+        """Read the vocabularies of a model folder; `digests` are the SHA-256 that its files have to
+        have, by name.
 
         Raises ModelFolderError if a file is missing or damaged.
         """
         names = [*_table_names(settings), *_model_names(settings)]
         contents = {name: _read(Path(folder) / name, digests, remedy) for name in names}
-        tables = [_parse_table(Path(folder) / name, contents[name]) for name in _table_names(settings)]
+        tables = [
+            _parse_table(Path(folder) / name, contents[name]) for name in _table_names(settings)
+        ]
         vocabularies = [
-            _parse(Path(folder) / name, contents[name], tables[min(side, len(tables) - 1)] if tables else None)
+            _parse(
+                Path(folder) / name,
+                contents[name],
+                tables[min(side, len(tables) - 1)] if tables else None,
+            )
             for side, name in enumerate(_model_names(settings))
         ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
 def choose_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
-    """Choose a vocabulary size for a text: its alphabet plus 50 · ∛(characters of text), at most 32,000 in all."""
+    """Choose a vocabulary size for a text: its alphabet plus 50 · ∛(characters of text), at most
+    32,000 in all.
+    """
     characters: set[str] = set()
     length = 0
     for text in texts:
@@ -176,7 +228,9 @@ def _table_names(settings: TokenizerSettings) -> tuple[str, ...]:
 
 
 def sampling_stride(lines: int) -> int:
-    """Return the stride for sampling lines when training the vocabulary, if the text is too long."""
+    """Return the stride for sampling lines when training the vocabulary, if the text is too
+    long.
+    """
     return 1 + max(0, lines - 1) // _MAX_LINES
 
 
@@ -187,11 +241,15 @@ def _sample_lines(texts: Sequence[str]) -> Sequence[str]:
 def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> bytes:
     lines = [line for line in map(normalised_line, texts) if line]
     if not lines:
-        raise DataError(f"{side}: there is no text to learn a vocabulary from; give at least one sentence")
+        raise DataError(
+            f"{side}: there is no text to learn a vocabulary from; give at least one sentence"
+        )
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=map(str.encode, lines), model_writer=model, **_options(lines, settings)
+            sentence_iterator=map(str.encode, lines),
+            model_writer=model,
+            **_options(lines, settings),
         )
     except RuntimeError as problem:
         raise _size_error(str(problem), settings, side) from None
@@ -203,11 +261,14 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
     return {
         "model_type": "word" if whitespace else settings.kind,
         "vocab_size": (settings.size or choose_size(lines, settings)) + len(copies),
-        "hard_vocab_limit": settings.size is not None,  # a size that we chose may be lowered to what the corpus allows
+        "hard_vocab_limit": settings.size
+        is not None,  # a size that we chose may be lowered to what the corpus allows
         "use_all_vocab": settings.size is None and settings.kind in ("char", "whitespace"),
         "byte_fallback": settings.byte_fallback and not whitespace,
         "character_coverage": settings.character_coverage,
-        "required_chars": "" if whitespace else SPACE,  # however rare: as bytes it would not be decoded as a space
+        "required_chars": ""
+        if whitespace
+        else SPACE,  # however rare: as bytes it would not be decoded as a space
         "normalization_rule_name": "identity",  # `clean` normalises
         "max_sentence_length": 2**30,
         "num_threads": 4,  # affects the result: sums of floats depend on how they are split
@@ -221,22 +282,27 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
     }
 
 
-def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
+def _size_error(
+    problem: str, settings: TokenizerSettings, side: str
+) -> DataError | ConfigurationError:
     start = f"tokenizer.size: {settings.size:,} tokens are" if settings.size else "tokenizer:"
     copies = len(settings.copy_characters)
     if limit := re.search(r"value <= (\d+)", problem):
         largest = int(limit[1]) - copies
         return ConfigurationError(
-            f"{start} more than the text of {side} can fill; the largest possible size is {largest:,}: "
-            f"set tokenizer.size to at most {largest}, or leave it out"
+            f"{start} more than the text of {side} can fill; the largest possible size is "
+            f"{largest:,}: set tokenizer.size to at most {largest}, or leave it out"
         )
     if limit := re.search(r"(\d+) vs (\d+)", problem):
         smallest = int(limit[2]) - copies
         return ConfigurationError(
-            f"{start} fewer than the characters of {side} need; the smallest possible size is {smallest:,}: "
-            f"set tokenizer.size to at least {smallest}, lower tokenizer.character_coverage, or leave the size out"
+            f"{start} fewer than the characters of {side} need; the smallest possible size is "
+            f"{smallest:,}: set tokenizer.size to at least {smallest}, lower "
+            "tokenizer.character_coverage, or leave the size out"
         )
-    return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
+    return DataError(
+        f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text"
+    )
 
 
 def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
@@ -248,7 +314,9 @@ def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
     if not content:
         raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
     if digests is not None and hashlib.sha256(content).hexdigest() != digests.get(path.name):
-        raise ModelFolderError(f"{path}: damaged or changed (it does not match its SHA-256 in config.json); {remedy}")
+        raise ModelFolderError(
+            f"{path}: damaged or changed (it does not match its SHA-256 in config.json); {remedy}"
+        )
     return content
 
 

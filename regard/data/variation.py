@@ -1,7 +1,8 @@
-"""Variation of training pairs: spans as copy tokens, single words, typos … which a model meets, and a corpus lacks.
+"""Variation of training pairs: spans as copy tokens, single words, typos … which a model meets, and
+a corpus lacks.
 
-A share of the pairs is varied in each epoch, another one each time; both sides change alike, so that a pair stays a
-translation.
+A share of the pairs is varied in each epoch, another one each time; both sides change alike, so
+that a pair stays a translation.
 """
 
 from __future__ import annotations
@@ -41,12 +42,19 @@ class VariationSettings(Settings):
         0.0,
         ge=0,
         le=1,
-        description="copy tokens in the place of words that translate each other, or behind them; where both sides "
-        "have the same placeholders, addresses or code, they stand for these in half of the epochs",
+        description="copy tokens in the place of words that translate each other, or behind them; "
+        "where both sides have the same placeholders, addresses or code, they stand "
+        "for these in half of the epochs",
     )
-    endings: float = Field(0.0, ge=0, le=1, description="without the punctuation at the end of both sides")
-    words: float = Field(0.0, ge=0, le=1, description="one word of the source, and the word that translates it")
-    typos: float = Field(0.0, ge=0, le=1, description="a source with two letters swapped, or one left out or doubled")
+    endings: float = Field(
+        0.0, ge=0, le=1, description="without the punctuation at the end of both sides"
+    )
+    words: float = Field(
+        0.0, ge=0, le=1, description="one word of the source, and the word that translates it"
+    )
+    typos: float = Field(
+        0.0, ge=0, le=1, description="a source with two letters swapped, or one left out or doubled"
+    )
 
 
 MEASURED = VariationSettings(spans=0.1, endings=0.03, words=0.03, typos=0.01)
@@ -54,7 +62,9 @@ MEASURED = VariationSettings(spans=0.1, endings=0.03, words=0.03, typos=0.01)
 
 
 class Lexicon:
-    """Words of two languages that translate each other best: those that most often occur in the same pairs."""
+    """Words of two languages that translate each other best: those that most often occur in the
+    same pairs.
+    """
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         both, left, right = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
@@ -64,13 +74,19 @@ class Lexicon:
             right.update(words[1])
             both.update((a, b) for a in words[0] for b in words[1])
         dice = {(a, b): 2 * n / (left[a] + right[b]) for (a, b), n in both.items() if n >= _LEAST}
-        ranked = sorted((item for item in dice.items() if item[1] >= _DICE), key=lambda item: (item[1], item[0]))
+        ranked = sorted(
+            (item for item in dice.items() if item[1] >= _DICE), key=lambda item: (item[1], item[0])
+        )
         best_left, best_right = {a: b for (a, b), _ in ranked}, {b: a for (a, b), _ in ranked}
         self.translations = {a: b for a, b in best_left.items() if best_right[b] == a}
 
     def links(self, pair: Pair) -> list[Link]:
-        """Return where words stand that translate each other, or are the same, and occur once on each side."""
-        words = [[(match[0].lower(), match.span()) for match in _WORD.finditer(side)] for side in pair]
+        """Return where words stand that translate each other, or are the same, and occur once on
+        each side.
+        """
+        words = [
+            [(match[0].lower(), match.span()) for match in _WORD.finditer(side)] for side in pair
+        ]
         counts, places = [Counter(word for word, _ in side) for side in words], dict(words[1])
         links = []
         for word, place in words[0]:
@@ -83,29 +99,41 @@ class Lexicon:
 class PairVariation:
     """Varies the pairs of a corpus of `size` pairs; another share of them for each seed."""
 
-    def __init__(self, settings: VariationSettings, lexicon: Lexicon, copies: str, size: int) -> None:
+    def __init__(
+        self, settings: VariationSettings, lexicon: Lexicon, copies: str, size: int
+    ) -> None:
         """`copies`: the characters of the copy tokens that the vocabularies have."""
         self._lexicon, self._copies = lexicon, copies
         shares = settings.model_dump() | ({} if copies else {"spans": 0.0})
         self._limits = [*zip(shares, accumulate(shares.values()), strict=True)]
-        self._is_plain = bytearray(b"\0" if copies else b"\1") * size  # pairs known to have no spans in common
+        self._is_plain = (
+            bytearray(b"\0" if copies else b"\1") * size
+        )  # pairs known to have no spans in common
 
     def vary(self, indices: Sequence[int], read: ReadPairs, seed: int) -> dict[int, Pair]:
-        """Return the pairs that change, by their place among the indices; `read` returns the texts of such places."""
+        """Return the pairs that change, by their place among the indices; `read` returns the texts
+        of such places.
+        """
         rng = random.Random(seed)
         draws = (rng.random() for _ in indices)
         names = [next((name for name, limit in self._limits if draw < limit), "") for draw in draws]
         places = [n for n, name in enumerate(names) if name or not self._is_plain[indices[n]]]
         varied = dict[int, Pair]()
         for place, pair in zip(places, read(places), strict=True):
-            agreeing = () if self._is_plain[indices[place]] else agreeing_spans(pair, len(self._copies))
+            agreeing = (
+                () if self._is_plain[indices[place]] else agreeing_spans(pair, len(self._copies))
+            )
             self._is_plain[indices[place]] = not agreeing
             if (changed := self._varied(names[place], pair, agreeing, rng)) is not None:
                 varied[place] = changed
         return varied
 
-    def _varied(self, name: str, pair: Pair, agreeing: Sequence[Link], rng: random.Random) -> Pair | None:
-        """Return a pair in the form of this name; copy tokens stand for the spans that both sides have, if any."""
+    def _varied(
+        self, name: str, pair: Pair, agreeing: Sequence[Link], rng: random.Random
+    ) -> Pair | None:
+        """Return a pair in the form of this name; copy tokens stand for the spans that both sides
+        have, if any.
+        """
         if agreeing and (name or rng.random() < AGREEING):
             pair = self._with_copies(pair, agreeing, rng)
             return (_endings(pair) if name == "endings" else None) or pair
@@ -125,17 +153,25 @@ class PairVariation:
     def _with_copies(self, pair: Pair, links: Sequence[Link], rng: random.Random) -> Pair:
         """Return a pair with a copy token in the place of both ends of each link."""
         characters = rng.sample(self._copies, min(len(links), len(self._copies)))
-        source, target = ([*zip(places, characters, strict=False)] for places in zip(*links, strict=True))
+        source, target = (
+            [*zip(places, characters, strict=False)] for places in zip(*links, strict=True)
+        )
         return with_copies(pair[0], source), with_copies(pair[1], target)
 
 
 def _endings(pair: Pair) -> Pair | None:
     source, target = (_END.sub("", side).rstrip() for side in pair)
-    return (source, target) if source and target and source != pair[0] and target != pair[1] else None
+    return (
+        (source, target) if source and target and source != pair[0] and target != pair[1] else None
+    )
 
 
 def _with_typo(pair: Pair, rng: random.Random) -> Pair | None:
-    words = [match for match in _WORD.finditer(pair[0]) if len(match[0]) > LONGEST_SURE and match[0].isalpha()]
+    words = [
+        match
+        for match in _WORD.finditer(pair[0])
+        if len(match[0]) > LONGEST_SURE and match[0].isalpha()
+    ]
     if not words:
         return None
     word, source = rng.choice(words), pair[0]
@@ -145,7 +181,9 @@ def _with_typo(pair: Pair, rng: random.Random) -> Pair | None:
 
 
 def agreeing_spans(pair: Pair, most: int) -> list[Link]:
-    """Return the spans of both sides, linked, if they are the same in any order; none if they are more than `most`."""
+    """Return the spans of both sides, linked, if they are the same in any order; none if they are
+    more than `most`.
+    """
     sides = [sorted((text[slice(*place)], place) for place in copied_spans(text)) for text in pair]
     if len(sides[0]) > most or [text for text, _ in sides[0]] != [text for text, _ in sides[1]]:
         return []

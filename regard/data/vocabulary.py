@@ -35,7 +35,8 @@ def normalised_line(text: str) -> str:
 
 
 def surfaces_of(tokens: Iterable[str], is_byte: Callable[[str], bool]) -> list[bytes]:
-    """Return the bytes that each token of a vocabulary adds to a text, as UTF-8; none for PAD, UNK, BOS and EOS.
+    """Return the bytes that each token of a vocabulary adds to a text, as UTF-8; none for PAD, UNK,
+    BOS and EOS.
 
     `is_byte`: whether a token that looks like a byte is one.
     """
@@ -54,7 +55,8 @@ def surfaces_of(tokens: Iterable[str], is_byte: Callable[[str], bool]) -> list[b
 def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
     """Make the vocabulary of a serialised SentencePiece model, of the class that suits its tokens.
 
-    `table` numbers the tokens, if not SentencePiece. Raises ValueError if `model` is not a SentencePiece model.
+    `table` numbers the tokens, if not SentencePiece. Raises ValueError if `model` is not a
+    SentencePiece model.
     """
     try:
         if not model:
@@ -69,7 +71,9 @@ def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
 
 
 class Vocabulary:
-    """The tokens of one language (or of both), from a serialised SentencePiece model; see `vocabulary_of`."""
+    """The tokens of one language (or of both), from a serialised SentencePiece model; see
+    `vocabulary_of`.
+    """
 
     table: PieceTable | None = None
     """The table that numbers the tokens, if SentencePiece does not."""
@@ -78,7 +82,8 @@ class Vocabulary:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        import sentencepiece  # late: translating a runtime file imports this module, and needs no SentencePiece
+        # Late: translating a runtime file imports this module, and needs no SentencePiece.
+        import sentencepiece
 
         self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
 
@@ -92,7 +97,9 @@ class Vocabulary:
 
     @property
     def kind(self) -> Literal["unigram", "bpe"]:
-        """The algorithm of the vocabulary: BPE scores tokens by their rank, unigram by their log-probability."""
+        """The algorithm of the vocabulary: BPE scores tokens by their rank, unigram by their
+        log-probability.
+        """
         return "bpe" if all(score == int(score) for score in self._scores.values()) else "unigram"
 
     def encode(self, text: str) -> list[int]:
@@ -102,15 +109,24 @@ class Vocabulary:
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """Encode many lines on several threads, without BOS and EOS."""
-        ids: list[list[int]] = self._processor.encode([self._normal(text) for text in texts], out_type=int)
+        ids: list[list[int]] = self._processor.encode(
+            [self._normal(text) for text in texts], out_type=int
+        )
         return ids
 
-    def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
+    def sample_all(
+        self, texts: Sequence[str], kind: str, dropout: float, seed: int
+    ) -> list[list[int]]:
         """Encode many lines with a sampled segmentation; see `Tokenizer.sample`."""
         lines = [
-            [SPACE + word for word in self._replace_unknown(self._normal(text)).split(" ") if word] for text in texts
+            [SPACE + word for word in self._replace_unknown(self._normal(text)).split(" ") if word]
+            for text in texts
         ]
-        segment = bpe_dropout(self._scores, dropout) if kind == "bpe" else unigram_sampling(self._scores, 1 - dropout)
+        segment = (
+            bpe_dropout(self._scores, dropout)
+            if kind == "bpe"
+            else unigram_sampling(self._scores, 1 - dropout)
+        )
         sampled = sample_segmentations(lines, segment, seed)
         return [self._ids_with_bytes(token for word in line for token in word) for line in sampled]
 
@@ -130,7 +146,9 @@ class Vocabulary:
     def surface_bytes(self) -> list[bytes]:
         """The bytes that each token adds to a text, as UTF-8; empty for PAD, UNK, BOS and EOS."""
         p = self._processor
-        return surfaces_of(self.tokens(range(len(self))), lambda token: p.is_byte(p.piece_to_id(token)))
+        return surfaces_of(
+            self.tokens(range(len(self))), lambda token: p.is_byte(p.piece_to_id(token))
+        )
 
     @cached_property
     def copy_ids(self) -> dict[str, int]:
@@ -144,39 +162,51 @@ class Vocabulary:
 
     @cached_property
     def byte_tokens(self) -> dict[int, bytes]:
-        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside, or for a space alone."""
+        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside, or
+        for a space alone.
+        """
         single = ((index, text) for index, text in enumerate(self.surface_bytes) if len(text) == 1)
         return {index: text for index, text in single if text >= b"\x80" or text == b" "}
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK becomes ⁇."""
+        """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK
+        becomes ⁇.
+        """
         return clean(self._join([int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"))
 
     def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return texts that `encode_all` encodes as these ids (EOS aside), to be segmented anew.
 
-        A run of unknown characters becomes one character that no text contains, and so is unknown too.
+        A run of unknown characters becomes one character that no text contains, and so is unknown
+        too.
         """
         return [self._detokenised([index for index in row if index != EOS]) for row in rows]
 
     def language_code(self, text: str) -> str:
-        """Return the language code that a line begins with, such as >>fra<<; empty if the model has none."""
+        """Return the language code that a line begins with, such as >>fra<<; empty if the model has
+        none.
+        """
         del text
         return ""
 
     @property
     def language_codes(self) -> tuple[str, ...]:
-        """The language codes that a line may begin with, such as >>fra<<; empty if the model has none."""
+        """The language codes that a line may begin with, such as >>fra<<; empty if the model has
+        none.
+        """
         return ()
 
     def unknown_share(self, text: str) -> float:
-        """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
+        """Return the share of a line's characters (spaces aside) without a token: encoded as bytes,
+        or lost.
+        """
         return unknown_share(self._normal(text), self.tokens(self.encode(text)))
 
     def word_indices(self, tokens: Iterable[str]) -> list[int]:
         """Return for each token the word it belongs to, counted from 0; -1 for PAD, BOS and EOS.
 
-        A lone "▁" belongs to the word that follows (-1 where none does), bytes belong to the word they are in.
+        A lone "▁" belongs to the word that follows (-1 where none does), bytes belong to the word
+        they are in.
         """
         words: list[int] = []
         word, is_open, has_letters = -1, False, False
@@ -189,7 +219,11 @@ class Vocabulary:
                 word, is_open, has_letters = word + 1, True, False
             has_letters = has_letters or token not in _GAPS
             words.append(word)
-        return words if has_letters or not is_open else [-1 if index == word else index for index in words]
+        return (
+            words
+            if has_letters or not is_open
+            else [-1 if index == word else index for index in words]
+        )
 
     @cached_property
     def _scores(self) -> dict[str, float]:
@@ -205,10 +239,16 @@ class Vocabulary:
     def _normal(self, text: str) -> str:
         """Normalise a line as SentencePiece does before segmentation."""
         line = normalised_line(text)
-        return line if line.isascii() else COMPATIBILITY.sub(lambda letters: self.known_form(letters[0]), line)
+        return (
+            line
+            if line.isascii()
+            else COMPATIBILITY.sub(lambda letters: self.known_form(letters[0]), line)
+        )
 
     def known_form(self, letters: str) -> str:
-        """Return the NFKC form of `COMPATIBILITY` letters if tokens hold its characters, and not the letters."""
+        """Return the NFKC form of `COMPATIBILITY` letters if tokens hold its characters, and not
+        the letters.
+        """
         form = unicodedata.normalize("NFKC", letters)
         if not self._characters.issuperset(letters) and self._characters.issuperset(form):
             return form
@@ -216,12 +256,16 @@ class Vocabulary:
 
     @cached_property
     def _characters(self) -> set[str]:
-        """The characters that tokens hold; none if words are tokens, or the model normalises text by its own rules."""
+        """The characters that tokens hold; none if words are tokens, or the model normalises text
+        by its own rules.
+        """
         is_own = self.is_whitespace or "ａ" not in self._processor.normalize("ａ")
         return set() if is_own else set[str]().union(*self._scores)
 
     def _replace_unknown(self, text: str) -> str:
-        """Without byte fallback: replace each run of unknown characters by one and the same, as `detokenised` does."""
+        """Without byte fallback: replace each run of unknown characters by one and the same, as
+        `detokenised` does.
+        """
         if self.id_of("<0x41>") != UNK:
             return text
         runs = groupby(text, lambda character: character == " " or character in self._scores)
@@ -233,7 +277,11 @@ class Vocabulary:
         in_run = False
         for token in tokens:
             index = self._token_ids.get(token)
-            byte_ids = [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()] if index is None else [index]
+            byte_ids = (
+                [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()]
+                if index is None
+                else [index]
+            )
             if index is not None or UNK not in byte_ids:
                 ids += byte_ids
             elif not in_run:
@@ -245,7 +293,9 @@ class Vocabulary:
         return self._join(ids, _STRANGE)
 
     def _join(self, ids: Sequence[int], unknown: str) -> str:
-        surfaces = (unknown.encode() if index == UNK else self.surface_bytes[index] for index in ids)
+        surfaces = (
+            unknown.encode() if index == UNK else self.surface_bytes[index] for index in ids
+        )
         return b"".join(surfaces).decode("utf-8", "ignore").replace(SPACE, " ")
 
     def _with_tokens(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -268,19 +318,24 @@ class WhitespaceVocabulary(Vocabulary):
 
     def _join(self, ids: Sequence[int], unknown: str) -> str:
         return " ".join(
-            unknown if index == UNK else token.removeprefix(SPACE) for index, token in self._with_tokens(ids)
+            unknown if index == UNK else token.removeprefix(SPACE)
+            for index, token in self._with_tokens(ids)
         )
 
 
 class TableVocabulary(Vocabulary):
-    """Tokens numbered by a table, as in Marian models; some have tokens for target languages, such as >>fra<<."""
+    """Tokens numbered by a table, as in Marian models; some have tokens for target languages, such
+    as >>fra<<.
+    """
 
     table: PieceTable
 
     def __init__(self, model: bytes, table: PieceTable) -> None:
         super().__init__(model)
         self.table = table
-        self._ids = {token: i for i, token in enumerate(table.names) if i > EOS}  # the special ones occur in no text
+        self._ids = {
+            token: i for i, token in enumerate(table.names) if i > EOS
+        }  # the special ones occur in no text
 
     def __len__(self) -> int:
         return len(self.table.names)
@@ -293,17 +348,24 @@ class TableVocabulary(Vocabulary):
         """Encode many lines, with the language code that one may begin with."""
         lines = [_split_code(normalised_line(text)) for text in texts]
         tokens: list[list[str]] = self._processor.encode([rest for _, rest in lines], out_type=str)
-        return [[*map(self.id_of, code), *self._ids_of(row)] for (code, _), row in zip(lines, tokens, strict=True)]
+        return [
+            [*map(self.id_of, code), *self._ids_of(row)]
+            for (code, _), row in zip(lines, tokens, strict=True)
+        ]
 
     def _ids_of(self, tokens: list[str]) -> Iterator[int]:
-        """Look up tokens; of a detokenised text SentencePiece joins unknown ones, and puts a space before the first."""
+        """Look up tokens; of a detokenised text SentencePiece joins unknown ones, and puts a space
+        before the first.
+        """
         if tokens[:1] == [SPACE] and tokens[1:] and tokens[1].startswith(_STRANGE_START):
             tokens = tokens[1:]
         for token in tokens:
             unknown = sum(map(token.count, (_STRANGE, _STRANGE_START)))
             yield from [UNK] * unknown or [self.id_of(token)]
 
-    def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
+    def sample_all(
+        self, texts: Sequence[str], kind: str, dropout: float, seed: int
+    ) -> list[list[int]]:
         """Like `Vocabulary.sample_all`; a language code is not segmented."""
         ids = super().sample_all(texts, kind, dropout, seed)
         codes = [_split_code(normalised_line(text))[0] for text in texts]
@@ -323,16 +385,22 @@ class TableVocabulary(Vocabulary):
         return [special.get(token, self.id_of(token)) for token in tokens]
 
     def language_code(self, text: str) -> str:
-        """Return the language code that a line begins with, such as >>fra<<; empty if there is none."""
+        """Return the language code that a line begins with, such as >>fra<<; empty if there is
+        none.
+        """
         return "".join(_split_code(normalised_line(text))[0])
 
     @property
     def language_codes(self) -> tuple[str, ...]:
-        """The language codes that a line may begin with, such as >>fra<<; empty if the model has none."""
+        """The language codes that a line may begin with, such as >>fra<<; empty if the model has
+        none.
+        """
         return tuple(token for token in self.table.names if _split_code(token) == ([token], ""))
 
     def _normal(self, text: str) -> str:
-        """Normalise a line as SentencePiece does before segmentation: imported models have rules of their own."""
+        """Normalise a line as SentencePiece does before segmentation: imported models have rules of
+        their own.
+        """
         line: str = self._processor.normalize(_split_code(normalised_line(text))[1])
         return line.replace(SPACE, " ").strip()
 

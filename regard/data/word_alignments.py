@@ -1,4 +1,6 @@
-"""Word alignments in Pharaoh format (0-0 1-2): read, checked against the words, and mapped to subword tokens."""
+"""Word alignments in Pharaoh format (0-0 1-2): read, checked against the words, and mapped to
+subword tokens.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
 
 Link = tuple[int, int]  # source word, target word
-FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair
+FlatLinks: TypeAlias = (
+    "array[int]"  # source, target, source, target …: compact, as there is one per training pair
+)
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 UNEVEN = "leading or doubled spaces, or tabs, between which links count no words"
 _SHOWN = 5  # wrong lines that are reported one by one
@@ -31,7 +35,8 @@ def format_pharaoh(links: Iterable[Link]) -> str:
 
 
 def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Parse a line in Pharaoh format such as `0-0 1p2`: the sure links, and all; `p` or `?` marks a possible link.
+    """Parse a line in Pharaoh format such as `0-0 1p2`: the sure links, and all; `p` or `?` marks a
+    possible link.
 
     Raises ValueError for anything else.
     """
@@ -39,7 +44,9 @@ def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
     for pair in line.split():
         match = _PAIR.fullmatch(pair)
         if not match:
-            raise ValueError(f"wanted pairs such as 0-0, or 0p0 for a merely possible link; got {pair!r}")
+            raise ValueError(
+                f"wanted pairs such as 0-0, or 0p0 for a merely possible link; got {pair!r}"
+            )
         links[match[2]].add((int(match[1]), int(match[3])))
     return frozenset(links["-"]), frozenset().union(*links.values())
 
@@ -55,11 +62,15 @@ class WordLinks:
         return self.rows[index]
 
 
-def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max_line: int = MAX_LINE) -> WordLinks:
-    """Read the alignments of these pairs of corpus `name` from a file with one line for each of its `lines`.
+def read_word_links(
+    path: str, pairs: Iterable[Pair], lines: int, name: str, max_line: int = MAX_LINE
+) -> WordLinks:
+    """Read the alignments of these pairs of corpus `name` from a file with one line for each of its
+    `lines`.
 
-    They count the words of the pairs as they were given; those that are returned count words of clean pairs. A word
-    with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.
+    They count the words of the pairs as they were given; those that are returned count words of
+    clean pairs. A word with a sure link keeps only sure ones, any other its possible ones. Raises
+    DataError with all causes.
     """
     reader = LineReader(path, max_line, skip_long=True)
     wrong: list[tuple[int, str]] = []
@@ -79,10 +90,14 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
                 words = pair.words or (given_words(pair.source), given_words(pair.target))
                 check_links(links, *words)
                 uneven += any(side.is_uneven for side in words)
-                rows[number] = array("i", (word for link in to_clean(links, *words) for word in link))
+                rows[number] = array(
+                    "i", (word for link in to_clean(links, *words) for word in link)
+                )
         except ValueError as problem:
             wrong.append((number, str(problem)))
-    DataError.raise_all([*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)])
+    DataError.raise_all(
+        [*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)]
+    )
     ordered = tuple(rows[pair.line] for pair in pairs)
     total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
     note = f"; {counted(without, 'pair has', 'pairs have')} none" if without else ""
@@ -91,14 +106,29 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
 
 
 def token_links(
-    links: Iterable[FlatLinks], sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]], tokenizer: Tokenizer
+    links: Iterable[FlatLinks],
+    sources: Iterable[Sequence[int]],
+    targets: Iterable[Sequence[int]],
+    tokenizer: Tokenizer,
 ) -> Iterator[FlatLinks]:
-    """Map links between words to links between tokens: each token of one word with each token of the other."""
+    """Map links between words to links between tokens: each token of one word with each token of
+    the other.
+    """
     for words, source, target in zip(links, sources, targets, strict=True):
-        left, right = _token_positions(tokenizer.source, source), _token_positions(tokenizer.target, target)
+        left, right = (
+            _token_positions(tokenizer.source, source),
+            _token_positions(tokenizer.target, target),
+        )
         pairs = zip(words[::2], words[1::2], strict=True)
         yield array(
-            "i", (token for s, t in pairs for i in left.get(s, ()) for j in right.get(t, ()) for token in (i, j))
+            "i",
+            (
+                token
+                for s, t in pairs
+                for i in left.get(s, ())
+                for j in right.get(t, ())
+                for token in (i, j)
+            ),
         )
 
 
@@ -115,8 +145,14 @@ def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -
     for link in links:
         for word, words, side in zip(link, (source, target), ("source", "target"), strict=True):
             if word >= words.total:
-                numbers = f"{counted(words.total, 'word')}, 0 to {words.total - 1}" if words.total else "no words"
-                raise ValueError(f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}")
+                numbers = (
+                    f"{counted(words.total, 'word')}, 0 to {words.total - 1}"
+                    if words.total
+                    else "no words"
+                )
+                raise ValueError(
+                    f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}"
+                )
 
 
 def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Alignment error rate (AER): choose the layer and head that align best, and score alignments against gold links."""
+"""Alignment error rate (AER): choose the layer and head that align best, and score alignments
+against gold links.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
+from regard.attention.alignment import (
+    SYMMETRIES,
+    Link,
+    Readings,
+    argmax_links,
+    extract_links,
+    symmetrise,
+)
 from regard.common.errors import DataError
 from regard.data.given_words import given_words
 from regard.data.word_alignments import check_links, read_gold
@@ -33,7 +42,9 @@ class Gold:
         return cls(frozenset(links), frozenset(links))
 
 
-def parse_gold(path: str, lines: Sequence[str], sources: Sequence[str], targets: Sequence[str]) -> list[Gold]:
+def parse_gold(
+    path: str, lines: Sequence[str], sources: Sequence[str], targets: Sequence[str]
+) -> list[Gold]:
     """Parse gold links between the words of lines as they were given.
 
     Raises DataError, with the first five causes, for links between words that do not exist.
@@ -51,9 +62,11 @@ def parse_gold(path: str, lines: Sequence[str], sources: Sequence[str], targets:
 
 @dataclass(frozen=True)
 class AlignmentScores:
-    """Alignment error rate, precision and recall (Och and Ney 2003), over all links of all sentences.
+    """Alignment error rate, precision and recall (Och and Ney 2003), over all links of all
+    sentences.
 
-    With predicted links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|), precision
+    With predicted links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| +
+    |S|), precision
     |A∩P| / |A|, recall |A∩S| / |S|.
     """
 
@@ -76,11 +89,17 @@ def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) 
     )
 
 
-def read_all(translator: FolderTranslator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
-    """Return the cross-attention weights of sentence pairs, as they were given, under teacher forcing."""
+def read_all(
+    translator: FolderTranslator, sources: Sequence[str], targets: Sequence[str]
+) -> list[Readings]:
+    """Return the cross-attention weights of sentence pairs, as they were given, under teacher
+    forcing.
+    """
     encoded = [translator.tokenizer.target.encode(target) for target in targets]
     readings = list[Readings]()
-    for reading, source, target in zip(translator.read_all(sources, encoded, "cross"), sources, targets, strict=True):
+    for reading, source, target in zip(
+        translator.read_all(sources, encoded, "cross"), sources, targets, strict=True
+    ):
         words = given_words(source), given_words(target)
         if not all(side.is_clean for side in words):
             reading = replace(reading, given_words=(words[0].positions, words[1].positions))
@@ -89,7 +108,9 @@ def read_all(translator: FolderTranslator, sources: Sequence[str], targets: Sequ
 
 
 def extract_choice_links(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
-    """Return the links that a choice of layer, head, row and symmetry extracts, between words as they were given."""
+    """Return the links that a choice of layer, head, row and symmetry extracts, between words as
+    they were given.
+    """
     extracted = list[list[Link]]()
     for reading in readings:
         links = extract_links(_words(reading, choice), choice.symmetry)
@@ -101,69 +122,100 @@ def extract_choice_links(readings: Iterable[Readings], choice: AlignmentChoice) 
 
 
 def all_choices(reading: Readings) -> list[AlignmentChoice]:
-    """Return every layer with every head and the mean of its heads, unshifted and shifted (SHIFT-ATT)."""
+    """Return every layer with every head and the mean of its heads, unshifted and shifted
+    (SHIFT-ATT).
+    """
     choices = []
     for layer in reading.layers("cross"):
         heads = reading.weights[layer].shape[0]
-        for head, shifted in product([*range(heads), *([None] if heads > 1 else [])], (False, True)):
+        for head, shifted in product(
+            [*range(heads), *([None] if heads > 1 else [])], (False, True)
+        ):
             choices.append(AlignmentChoice(layer, head, shifted))
     return choices
 
 
-def best_choice(readings: Sequence[Readings], gold: Sequence[Gold]) -> tuple[AlignmentChoice, AlignmentScores]:
-    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its two directions."""
+def best_choice(
+    readings: Sequence[Readings], gold: Sequence[Gold]
+) -> tuple[AlignmentChoice, AlignmentScores]:
+    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its two
+    directions.
+    """
     best, _ = _best(all_choices(readings[0]), readings, gold)
-    return _best([best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold)
+    return _best(
+        [best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold
+    )
 
 
 def best_pair(
     forward: Sequence[Readings], backward: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentChoice, AlignmentScores]:
-    """Choose a head of each of two translators, one per direction, and the symmetrisation with the lowest joint AER.
+    """Choose a head of each of two translators, one per direction, and the symmetrisation with the
+    lowest joint AER.
 
-    Only the best few choices of each translator are combined: one may be right where the other is wrong.
+    Only the best few choices of each translator are combined: one may be right where the other is
+    wrong.
     """
     forward_choices = _best_few(forward, gold, transposed=False)
     backward_choices = _best_few(backward, gold, transposed=True)
     scored = []
-    for (choice, links), (reverse, reverse_links), symmetry in product(forward_choices, backward_choices, SYMMETRIES):
-        joint = [symmetrise(one, other, symmetry) for one, other in zip(links, reverse_links, strict=True)]
+    for (choice, links), (reverse, reverse_links), symmetry in product(
+        forward_choices, backward_choices, SYMMETRIES
+    ):
+        joint = [
+            symmetrise(one, other, symmetry)
+            for one, other in zip(links, reverse_links, strict=True)
+        ]
         scored.append((alignment_scores(joint, gold), choice, reverse, symmetry))
     scores, choice, reverse, symmetry = min(scored, key=lambda item: item[0].aer)
-    alone, _ = _best([choice, *(replace(choice, symmetry=own) for own in SYMMETRIES)], forward, gold)
+    alone, _ = _best(
+        [choice, *(replace(choice, symmetry=own) for own in SYMMETRIES)], forward, gold
+    )
     return replace(alone, with_reverse=symmetry), replace(reverse, with_reverse=symmetry), scores
 
 
 def _best_few(
     readings: Sequence[Readings], gold: Sequence[Gold], transposed: bool
 ) -> list[tuple[AlignmentChoice, list[list[Link]]]]:
-    """Return the choices with the lowest AER, and their links as (source, target) of the gold links."""
+    """Return the choices with the lowest AER, and their links as (source, target) of the gold
+    links.
+    """
     scored = []
     for choice in all_choices(readings[0]):
         links = extract_choice_links(readings, choice)
         links = [[(t, s) for s, t in sentence] for sentence in links] if transposed else links
         scored.append((alignment_scores(links, gold).aer, choice, links))
-    return [(choice, links) for _, choice, links in sorted(scored, key=lambda item: item[0])[:MAX_PAIRED]]
+    return [
+        (choice, links)
+        for _, choice, links in sorted(scored, key=lambda item: item[0])[:MAX_PAIRED]
+    ]
 
 
 def _best(
     choices: Iterable[AlignmentChoice], readings: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentScores]:
-    scored = [(choice, alignment_scores(extract_choice_links(readings, choice), gold)) for choice in choices]
+    scored = [
+        (choice, alignment_scores(extract_choice_links(readings, choice), gold))
+        for choice in choices
+    ]
     return min(scored, key=lambda pair: pair[1].aer)
 
 
 def agreeing_choices(
     forward: Sequence[Readings], backward: Sequence[Readings] | None = None
 ) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
-    """Choose without gold links: the choices of two translators, one per direction, whose links agree most.
+    """Choose without gold links: the choices of two translators, one per direction, whose links
+    agree most.
 
-    Agreement is 2·|A∩B| / (|A| + |B|) over all links; it is returned too. Links of both directions are seldom wrong,
-    and rows that are off by one shift apart in opposite directions. With one translator, a choice is compared with its
-    own argmax over the other axis, which says nothing about the row: the unshifted one is taken.
+    Agreement is 2·|A∩B| / (|A| + |B|) over all links; it is returned too. Links of both directions
+    are seldom wrong, and rows that are off by one shift apart in opposite directions. With one
+    translator, a choice is compared with its own argmax over the other axis, which says nothing
+    about the row: the unshifted one is taken.
     """
     if backward is None:
-        scored = [(_self_agreement(forward, c), c) for c in all_choices(forward[0]) if not c.shifted]
+        scored = [
+            (_self_agreement(forward, c), c) for c in all_choices(forward[0]) if not c.shifted
+        ]
         agreement, choice = max(scored, key=lambda pair: pair[0])
         return choice, None, agreement
     forward_choices, backward_choices = all_choices(forward[0]), all_choices(backward[0])
@@ -201,8 +253,12 @@ def _link_matrix(
     return np.stack(rows)
 
 
-def argmax_accuracy(readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice) -> float:
-    """Return the share of target words whose source word with the largest weight is a gold link (source, target)."""
+def argmax_accuracy(
+    readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice
+) -> float:
+    """Return the share of target words whose source word with the largest weight is a gold link
+    (source, target).
+    """
     right = total = 0
     for reading, links in zip(readings, gold, strict=True):
         predicted = argmax_links(_words(reading, choice))

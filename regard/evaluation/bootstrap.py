@@ -1,4 +1,6 @@
-"""Paired bootstrap of two systems on the same test set (Efron 1979; Koehn 2004), and Student's interval over runs."""
+"""Paired bootstrap of two systems on the same test set (Efron 1979; Koehn 2004), and Student's
+interval over runs.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean scores of two systems, their difference (second − first) with its 95 % interval, and the two-sided p-value.
+    """Mean scores of two systems, their difference (second − first) with its 95 % interval, and the
+    two-sided p-value.
 
-    `p`: how often a difference this large would come from equally good systems; `draws`: number of resamples.
+    `p`: how often a difference this large would come from equally good systems; `draws`: number of
+    resamples.
     """
 
     first: float
@@ -32,16 +36,25 @@ class Difference:
     def __str__(self) -> str:
         least = 2 / (self.draws + 1)
         p = f"p < {least:.1g}" if self.p <= least else f"p = {self.p:.4f}"
-        return f"{self.difference:+.2f} (95 % interval {self.low:+.2f} to {self.high:+.2f}), {p}".replace("-", "−")
+        interval = f"(95 % interval {self.low:+.2f} to {self.high:+.2f})"
+        return f"{self.difference:+.2f} {interval}, {p}".replace("-", "−")
 
 
 def paired_bootstrap(
     first: Sequence[float], second: Sequence[float], draws: int = DRAWS, seed: int = 12345
 ) -> Difference:
-    """Compare two systems by their scores of the same items, resampled with replacement `draws` times."""
+    """Compare two systems by their scores of the same items, resampled with replacement `draws`
+    times.
+    """
     if len(first) != len(second) or not len(first):
-        raise DataError(f"wanted scores of the same items, at least one; got {len(first)} and {len(second)} scores")
-    first_scores, second_scores = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+        raise DataError(
+            f"wanted scores of the same items, at least one; got {len(first)} and {len(second)} "
+            "scores"
+        )
+    first_scores, second_scores = (
+        np.asarray(first, dtype=np.float64),
+        np.asarray(second, dtype=np.float64),
+    )
     differences = second_scores - first_scores
     rng, count = np.random.Generator(np.random.PCG64(seed)), len(differences)
     means = np.array([differences[rng.integers(0, count, count)].mean() for _ in range(draws)])
@@ -49,11 +62,21 @@ def paired_bootstrap(
     below, above = int((means <= 0).sum()), int((means >= 0).sum())
     p = min(1.0, 2 * (min(below, above) + 1) / (draws + 1))
     mean = float(differences.mean())
-    return Difference(float(first_scores.mean()), float(second_scores.mean()), mean, float(low), float(high), p, draws)
+    return Difference(
+        float(first_scores.mean()),
+        float(second_scores.mean()),
+        mean,
+        float(low),
+        float(high),
+        p,
+        draws,
+    )
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any width."""
+    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any
+    width.
+    """
     count, mean = len(values), sum(values) / len(values)
     if count == 1:
         return mean, mean, mean
@@ -65,9 +88,13 @@ def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
 @cache
 def student_quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
-    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(
+        degrees * math.pi
+    )
 
-    def integral(end: float) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
+    def integral(
+        end: float,
+    ) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
         last, steps = math.atan(end / math.sqrt(degrees)), 400
         values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
         simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])

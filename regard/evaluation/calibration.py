@@ -1,6 +1,8 @@
-"""Calibration: is the most probable next token right as often as its probability says? (Guo et al. 2017)
+"""Calibration: is the most probable next token right as often as its probability says? (Guo et al.
+2017)
 
-Each token of a reference is predicted given the reference before it, as in training (teacher forcing).
+Each token of a reference is predicted given the reference before it, as in training (teacher
+forcing).
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ TOKENS = 1024
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Predictions with a probability from `low` to `high`: their number, mean probability, and share that is right."""
+    """Predictions with a probability from `low` to `high`: their number, mean probability, and
+    share that is right.
+    """
 
     low: float
     high: float
@@ -35,9 +39,11 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probability of the most probable next token against how often it is right; empty bins are left out.
+    """Probability of the most probable next token against how often it is right; empty bins are
+    left out.
 
-    `error` is the expected calibration error: the mean of |probability − share right|, weighted by tokens.
+    `error` is the expected calibration error: the mean of |probability − share right|, weighted by
+    tokens.
     """
 
     bins: tuple[CalibrationBin, ...]
@@ -59,7 +65,9 @@ def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
     return calibration_of(torch.cat(probabilities).double().numpy(), torch.cat(right).numpy())
 
 
-def calibration_of(probabilities: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Calibration:
+def calibration_of(
+    probabilities: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]
+) -> Calibration:
     """Sort predictions into ten bins of equal width by their probability."""
     numbers = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     bins = []
@@ -69,4 +77,6 @@ def calibration_of(probabilities: npt.NDArray[np.float64], right: npt.NDArray[np
             mean, share = float(probabilities[inside].mean()), float(right[inside].mean())
             bins.append(CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share))
     total = max(1, len(probabilities))
-    return Calibration(tuple(bins), sum(item.tokens * abs(item.probability - item.right) for item in bins) / total)
+    return Calibration(
+        tuple(bins), sum(item.tokens * abs(item.probability - item.right) for item in bins) / total
+    )

@@ -25,7 +25,9 @@ _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))\b")
 
 
 def _combining_marks() -> str:
-    """Return the combining marks (vowel signs of Hindi and Thai, accents) and the zero-width joiners."""
+    """Return the combining marks (vowel signs of Hindi and Thai, accents) and the zero-width
+    joiners.
+    """
     marks = [code for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M"]
     return "".join(map(chr, marks)) + "\u200c\u200d"
 
@@ -49,7 +51,9 @@ def tokens(text: str) -> list[str]:
 
 
 def tokenizer_for(tokenizer: TokenizerSettings) -> WordTokenizer:
-    """Return how to split the outputs of a model for scoring: formulas and the like at spaces, all else into words."""
+    """Return how to split the outputs of a model for scoring: formulas and the like at spaces, all
+    else into words.
+    """
     return tokens if tokenizer.kind in ("char", "whitespace") else words
 
 
@@ -57,26 +61,37 @@ def cider_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
 ) -> list[float]:
     """Return the CIDEr-D of each caption; `references` are the reference captions of each image."""
-    return cider_d([tokenize(text) for text in outputs], [[tokenize(text) for text in refs] for refs in references])
+    return cider_d(
+        [tokenize(text) for text in outputs],
+        [[tokenize(text) for text in refs] for refs in references],
+    )
 
 
 def caption_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
 ) -> list[MetricScore]:
-    """Return all scores with their signatures; `references` are the reference captions of each image, one or more."""
+    """Return all scores with their signatures; `references` are the reference captions of each
+    image, one or more.
+    """
     counts = {len(refs) for refs in references}
     data = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
     version = f"regard:{__version__}"
     method = f"tok:{tokenize.__name__}|{version}"
     bleu = [_bleu(n, outputs, references, tokenize) for n in range(1, 5)]
-    results = [MetricScore(f"BLEU-{n}", value, f"{data}|smooth:none|{method}") for n, value in enumerate(bleu, 1)]
+    results = [
+        MetricScore(f"BLEU-{n}", value, f"{data}|smooth:none|{method}")
+        for n, value in enumerate(bleu, 1)
+    ]
     chrf = CHRF()
     value = float(chrf.corpus_score(list(outputs), _streams(references)).score)
     results.append(MetricScore("chrF", value, str(chrf.get_signature())))
     ciders = cider_scores(outputs, references, tokenize)
     details = f"{data}|n:{MAX_N}|sigma:{SIGMA:g}|idf:references|{method}"
     results.append(MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
-    return [*results, MetricScore("exact", _exact(outputs, references), f"{data}|case:mixed|{version}")]
+    return [
+        *results,
+        MetricScore("exact", _exact(outputs, references), f"{data}|case:mixed|{version}"),
+    ]
 
 
 def validation_scores(
@@ -87,15 +102,20 @@ def validation_scores(
     return {"chrf": scores["chrF"], "bleu": scores["BLEU-4"], "cider": scores["CIDEr-D"]}
 
 
-def _bleu(n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer) -> float:
+def _bleu(
+    n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer
+) -> float:
     """Return corpus BLEU up to n-grams, unsmoothed as in coco-caption."""
     metric = BLEU(tokenize="none", force=True, smooth_method="none", max_ngram_order=n)
-    streams = _streams([[" ".join(tokenize(text)) or NO_WORD for text in refs] for refs in references])
+    streams = _streams(
+        [[" ".join(tokenize(text)) or NO_WORD for text in refs] for refs in references]
+    )
     return float(metric.corpus_score([" ".join(tokenize(text)) for text in outputs], streams).score)
 
 
 def _streams(references: Sequence[Sequence[str]]) -> Any:
-    """Transpose references: the first of each image, the second of each, …; None if an image has fewer.
+    """Transpose references: the first of each image, the second of each, …; None if an image has
+    fewer.
 
     (An empty text would count as a reference of no words; sacreBLEU's types do not admit None.)
     """
@@ -104,5 +124,7 @@ def _streams(references: Sequence[Sequence[str]]) -> Any:
 
 def _exact(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return the percentage of outputs that equal one of their references."""
-    same = sum(clean(text) in map(clean, refs) for text, refs in zip(outputs, references, strict=True))
+    same = sum(
+        clean(text) in map(clean, refs) for text, refs in zip(outputs, references, strict=True)
+    )
     return 100 * same / max(1, len(outputs))

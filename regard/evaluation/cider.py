@@ -1,8 +1,8 @@
 """CIDEr-D: TF-IDF weighted n-gram similarity of a caption to its reference captions.
 
-Vedantam, Zitnick and Parikh 2015, section 4, with the constants of the coco-caption program, in percent of its scale,
-as papers print it. The weight of an n-gram is its count times log(images / images with a reference that contains it);
-documents are the references of the evaluated set.
+Vedantam, Zitnick and Parikh 2015, section 4, with the constants of the coco-caption program, in
+percent of its scale, as papers print it. The weight of an n-gram is its count times log(images /
+images with a reference that contains it); documents are the references of the evaluated set.
 """
 
 from __future__ import annotations
@@ -35,35 +35,47 @@ class _Vector:
 
 
 def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[float]:
-    """Return the CIDEr-D of each caption, given as words, against the references of its image; their mean is the score.
+    """Return the CIDEr-D of each caption, given as words, against the references of its image;
+    their mean is the score.
 
     With a single image it is always 0, since no n-gram is rarer than another.
     """
     if len(outputs) != len(references) or not all(references):
         raise DataError(
-            f"{counted(len(outputs), 'caption')} and references of {counted(len(references), 'image')}: "
-            f"wanted a caption and at least one "
-            "reference for each image"
+            f"{counted(len(outputs), 'caption')} and references of "
+            f"{counted(len(references), 'image')}: wanted a caption and at least one reference for "
+            "each image"
         )
     reference_counts = [[_count_ngrams(words) for words in captions] for captions in references]
-    document_counts: Counter[NGram] = Counter(ngram for counts in reference_counts for ngram in set().union(*counts))
+    document_counts: Counter[NGram] = Counter(
+        ngram for counts in reference_counts for ngram in set().union(*counts)
+    )
     log_documents = math.log(max(1, len(references)))
     scores = []
     for words, captions in zip(outputs, reference_counts, strict=True):
         output = _vector(_count_ngrams(words), document_counts, log_documents)
-        similarities = [_similarity(output, _vector(counts, document_counts, log_documents)) for counts in captions]
+        similarities = [
+            _similarity(output, _vector(counts, document_counts, log_documents))
+            for counts in captions
+        ]
         scores.append(SCALE * sum(similarities) / len(similarities))
     return scores
 
 
 def _count_ngrams(words: Words) -> Counter[NGram]:
-    return Counter(tuple(words[i : i + n]) for n in range(1, MAX_N + 1) for i in range(len(words) - n + 1))
+    return Counter(
+        tuple(words[i : i + n]) for n in range(1, MAX_N + 1) for i in range(len(words) - n + 1)
+    )
 
 
-def _vector(counts: Counter[NGram], document_counts: Counter[NGram], log_documents: float) -> _Vector:
+def _vector(
+    counts: Counter[NGram], document_counts: Counter[NGram], log_documents: float
+) -> _Vector:
     tables: tuple[dict[NGram, float], ...] = tuple({} for _ in range(MAX_N))
     for ngram, count in counts.items():
-        tables[len(ngram) - 1][ngram] = count * (log_documents - math.log(max(1, document_counts[ngram])))
+        tables[len(ngram) - 1][ngram] = count * (
+            log_documents - math.log(max(1, document_counts[ngram]))
+        )
     norms = tuple(math.sqrt(sum(weight**2 for weight in table.values())) for table in tables)
     return _Vector(tables, norms, sum(count for ngram, count in counts.items() if len(ngram) == 2))
 
@@ -74,7 +86,10 @@ def _similarity(output: _Vector, reference: _Vector) -> float:
     for n in range(MAX_N):
         weights, wanted = output.weights[n], reference.weights[n]
         if output.norms[n] and reference.norms[n]:
-            dot = sum(min(weight, wanted.get(ngram, 0.0)) * wanted.get(ngram, 0.0) for ngram, weight in weights.items())
+            dot = sum(
+                min(weight, wanted.get(ngram, 0.0)) * wanted.get(ngram, 0.0)
+                for ngram, weight in weights.items()
+            )
             total += dot / (output.norms[n] * reference.norms[n])
     difference = output.bigrams - reference.bigrams
     return total / MAX_N * math.exp(-(difference**2) / (2 * SIGMA**2))

@@ -13,7 +13,8 @@ from regard.models import Batch, Encoded, Model
 
 @torch.no_grad()
 def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
-    """Return the mean entropy in nats of each attention layer, over its heads and its queries that are not padding.
+    """Return the mean entropy in nats of each attention layer, over its heads and its queries that
+    are not padding.
 
     0: all weight on one entry; log S: the same weight on each of S entries.
     """
@@ -29,10 +30,18 @@ def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
 def _source_keep(model: Model, batch: TrainingBatch) -> Tensor:
     """Return the keep mask of the source entries: tokens, or cells of images."""
     if batch.source.dim() == 2:
-        return torch.ones_like(batch.source, dtype=torch.bool) if batch.source_keep is None else batch.source_keep
+        return (
+            torch.ones_like(batch.source, dtype=torch.bool)
+            if batch.source_keep is None
+            else batch.source_keep
+        )
     encoded: Encoded = model.encoder(Batch(batch.source, batch.source_keep))
     outputs = encoded.outputs
-    return outputs.new_ones(outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
+    return (
+        outputs.new_ones(outputs.shape[:2], dtype=torch.bool)
+        if encoded.keep is None
+        else encoded.keep
+    )
 
 
 def _mean(weights: Float[Tensor, "N H T S"], keep: Tensor) -> float:

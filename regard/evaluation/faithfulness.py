@@ -1,7 +1,9 @@
-"""Faithfulness of attention: how far it agrees with attributions by saliency (gradient × input) and by word erasure.
+"""Faithfulness of attention: how far it agrees with attributions by saliency (gradient × input) and
+by word erasure.
 
-Attention says where a model looked, not what its output depends on (Jain and Wallace 2019; Wiegreffe and Pinter 2019).
-Both measures question the model itself about the very output that it gave: T target words, S source words.
+Attention says where a model looked, not what its output depends on (Jain and Wallace 2019;
+Wiegreffe and Pinter 2019). Both measures question the model itself about the very output that it
+gave: T target words, S source words.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ ROWS = 32  # target positions differentiated in one pass
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness:
-    """Attributions (T, S) by two measures, and the rank correlation of one attention head with each, −1 to 1."""
+    """Attributions (T, S) by two measures, and the rank correlation of one attention head with
+    each, −1 to 1.
+    """
 
     gradient: Array
     erasure: Array
@@ -36,44 +40,65 @@ class Faithfulness:
 
     def __str__(self) -> str:
         return (
-            f"rank correlation of attention with gradient × input {format_correlation(self.gradient_agreement)}, "
-            f"with word erasure {format_correlation(self.erasure_agreement)}"
+            "rank correlation of attention with gradient × input "
+            f"{format_correlation(self.gradient_agreement)}, with word erasure "
+            f"{format_correlation(self.erasure_agreement)}"
         )
 
 
 def measure_faithfulness(
-    translator: FolderTranslator, source: str, target: Sequence[int], readings: Readings, choice: AlignmentChoice
+    translator: FolderTranslator,
+    source: str,
+    target: Sequence[int],
+    readings: Readings,
+    choice: AlignmentChoice,
 ) -> Faithfulness:
-    """Compare the chosen attention head with the attributions of a translation (`target`: token ids without end)."""
+    """Compare the chosen attention head with the attributions of a translation (`target`: token ids
+    without end).
+    """
     if not isinstance(translator.model, Model):
-        raise UsageError("faithfulness is measured of one model; show the models of an ensemble one by one")
+        raise UsageError(
+            "faithfulness is measured of one model; show the models of an ensemble one by one"
+        )
     source_ids = translator.encode(source)
     by_token = gradient_times_input(translator.model, source_ids, target)
     gradient = merge_words(by_token, readings.source_words, readings.target_words).weights
     erased = erasure(translator.model, source_ids, target, readings)
     attention = readings.words(choice.layer, choice.head, choice.shifted).weights
-    return Faithfulness(gradient, erased, agreement(attention, gradient), agreement(attention, erased))
+    return Faithfulness(
+        gradient, erased, agreement(attention, gradient), agreement(attention, erased)
+    )
 
 
 def gradient_times_input(model: Model, source: Sequence[int], target: Sequence[int]) -> Array:
-    """Saliency: gradient × input, |∂ log p(token t) / ∂ e_s · e_s|, with e_s the embedding of source token s.
+    """Saliency: gradient × input, |∂ log p(token t) / ∂ e_s · e_s|, with e_s the embedding of
+    source token s.
 
     (T, S) in tokens, the end of the sentence last.
     """
     model.eval()
     T = len(target) + 1
-    positions = (torch.arange(start, min(T, start + ROWS), device=model.device) for start in range(0, T, ROWS))
+    positions = (
+        torch.arange(start, min(T, start + ROWS), device=model.device)
+        for start in range(0, T, ROWS)
+    )
     rows = [_saliency(model, source, target, position) for position in positions]
     return torch.cat(rows).float().cpu().numpy()
 
 
-def _saliency(model: Model, source: Sequence[int], target: Sequence[int], positions: Tensor) -> Tensor:
-    """Differentiate the log-probabilities at these target positions, with a copy of the sentence for each."""
+def _saliency(
+    model: Model, source: Sequence[int], target: Sequence[int], positions: Tensor
+) -> Tensor:
+    """Differentiate the log-probabilities at these target positions, with a copy of the sentence
+    for each.
+    """
     B, device = len(positions), model.device
     inputs: list[Tensor] = []
 
     def capture(_: object, __: object, output: Tensor) -> Tensor:
-        """Make the source embeddings a leaf to differentiate by; a shared embedding embeds the source first."""
+        """Make the source embeddings a leaf to differentiate by; a shared embedding embeds the
+        source first.
+        """
         if inputs:
             return output
         inputs.append(output.detach().requires_grad_())
@@ -94,22 +119,32 @@ def _saliency(model: Model, source: Sequence[int], target: Sequence[int], positi
     return (gradient * inputs[0]).sum(-1).abs().detach()
 
 
-def erasure(model: Model, source: Sequence[int], target: Sequence[int], readings: Readings) -> Array:
-    """Attribution by word erasure: log-probability that each target word loses without each source word, (T, S)."""
+def erasure(
+    model: Model, source: Sequence[int], target: Sequence[int], readings: Readings
+) -> Array:
+    """Attribution by word erasure: log-probability that each target word loses without each source
+    word, (T, S).
+    """
     count = max(readings.source_words, default=-1) + 1
     shortened = [
         [token for token, word in zip(source, readings.source_words, strict=True) if word != erased]
         for erased in range(count)
     ]
-    full, *others = force_decode(model, [list(source), *shortened], [list(target)] * (count + 1), with_attention=False)
-    losses = np.stack([full.log_probs - other.log_probs for other in others], 1)  # (T tokens, S words)
+    full, *others = force_decode(
+        model, [list(source), *shortened], [list(target)] * (count + 1), with_attention=False
+    )
+    losses = np.stack(
+        [full.log_probs - other.log_probs for other in others], 1
+    )  # (T tokens, S words)
     return merge_words(losses, range(count), readings.target_words).weights
 
 
 def agreement(attention: Array, attributions: Array) -> float:
-    """Return the rank correlation of attention with attributions (both (T, S)), averaged over target words.
+    """Return the rank correlation of attention with attributions (both (T, S)), averaged over
+    target words.
 
-    Rows without a rank correlation (one source word, all values equal) are left out; NaN if none is left.
+    Rows without a rank correlation (one source word, all values equal) are left out; NaN if none is
+    left.
     """
     rows = [rank_correlation(*row) for row in zip(attention, attributions, strict=True)]
     defined = [value for value in rows if not np.isnan(value)]
@@ -117,11 +152,17 @@ def agreement(attention: Array, attributions: Array) -> float:
 
 
 def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return Spearman's ρ: the correlation of the ranks, with equal values sharing their mean rank."""
+    """Return Spearman's ρ: the correlation of the ranks, with equal values sharing their mean
+    rank.
+    """
     ranks = [_ranks(np.asarray(values, dtype=np.float64)) for values in (first, second)]
     deviations = [rank - rank.mean() for rank in ranks]
     norms = [float(np.sqrt((deviation**2).sum())) for deviation in deviations]
-    return float((deviations[0] * deviations[1]).sum() / (norms[0] * norms[1])) if all(norms) else float("nan")
+    return (
+        float((deviations[0] * deviations[1]).sum() / (norms[0] * norms[1]))
+        if all(norms)
+        else float("nan")
+    )
 
 
 def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,4 +1,6 @@
-"""chrF by source length, in buckets with bootstrap intervals: models without attention degrade on long sentences."""
+"""chrF by source length, in buckets with bootstrap intervals: models without attention degrade on
+long sentences.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ DRAWS, SEED = 500, 12345  # bootstrap resamples, and sacreBLEU's seed
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """Sentences of `first` to `last` source words: their number, their chrF and its 95 % interval."""
+    """Sentences of `first` to `last` source words: their number, their chrF and its 95 %
+    interval.
+    """
 
     first: int
     last: int
@@ -27,7 +31,8 @@ class LengthBucket:
 def by_length(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[LengthBucket]:
-    """Compute chrF by source length, with intervals by bootstrap resampling (Koehn 2004; sacreBLEU's seed).
+    """Compute chrF by source length, with intervals by bootstrap resampling (Koehn 2004;
+    sacreBLEU's seed).
 
     A bucket needs two sentences; words are separated by spaces.
     """
@@ -37,7 +42,11 @@ def by_length(
         rows = [i for i, length in enumerate(lengths) if first <= length <= last]
         if len(rows) > 1:
             selected = [[lines[i] for i in rows] for lines in references]
-            buckets.append(LengthBucket(first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)))
+            buckets.append(
+                LengthBucket(
+                    first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)
+                )
+            )
     return buckets
 
 
@@ -50,13 +59,19 @@ def length_ranges(longest: int) -> list[tuple[int, int]]:
 def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[float, float, float]:
     """Return chrF and its interval as sacreBLEU does, cut at 0 and 100.
 
-    sacreBLEU's own function fails if all lines of a resample are empty, and its symmetric interval may leave the scale.
+    sacreBLEU's own function fails if all lines of a resample are empty, and its symmetric interval
+    may leave the scale.
     """
     metric = CHRF()
     counts = metric._extract_corpus_statistics(outputs, references)
     rows = np.random.default_rng(SEED).choice(len(counts), size=(DRAWS, len(counts)), replace=True)
     sums = np.array(counts, dtype=np.float32)[rows].sum(1)
-    scores = np.sort([float(metric._compute_score_from_stats(statistics).score) for statistics in sums])
-    mean, half = float(scores.mean()), float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2
+    scores = np.sort(
+        [float(metric._compute_score_from_stats(statistics).score) for statistics in sums]
+    )
+    mean, half = (
+        float(scores.mean()),
+        float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2,
+    )
     low, high = (min(100.0, max(0.0, end)) for end in (mean - half, mean + half))
     return float(metric._aggregate_and_compute(counts).score), low, high

@@ -30,15 +30,18 @@ def scores(
 ) -> list[MetricScore]:
     """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
 
-    TER is left out if a line has more than 200 words, since its time grows with the cube of the length.
+    TER is left out if a line has more than 200 words, since its time grows with the cube of the
+    length.
     """
     for number, lines in enumerate(references, 1):
         if len(lines) != len(outputs):
             raise DataError(
-                f"reference {number} has {counted(len(lines), 'line')} for {counted(len(outputs), 'output')}; "
-                f"give line-aligned files"
+                f"reference {number} has {counted(len(lines), 'line')} for "
+                f"{counted(len(outputs), 'output')}; give line-aligned files"
             )
-    longest = max((len(line.split()) for lines in (outputs, *references) for line in lines), default=0)
+    longest = max(
+        (len(line.split()) for lines in (outputs, *references) for line in lines), default=0
+    )
     results = []
     for name, metric in (("BLEU", BLEU(tokenize=tokenizer)), ("chrF", CHRF()), ("TER", TER())):
         if name == "TER" and longest > MAX_TER_WORDS:

@@ -1,4 +1,6 @@
-"""Pointing game: does attention over an image peak on the object that the word names? (Zhang et al. 2016)"""
+"""Pointing game: does attention over an image peak on the object that the word names? (Zhang et al.
+2016)
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,28 @@ Region = npt.NDArray[np.bool_]
 
 
 def points_at(
-    weights: Map, region: Region, cell_centre: float = 0.5, cell_extent: tuple[float, float] = (1.0, 1.0)
+    weights: Map,
+    region: Region,
+    cell_centre: float = 0.5,
+    cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> bool:
-    """Return whether the centre of the largest cell of a map (rows, columns) lies in a region (Y, X) of the image.
+    """Return whether the centre of the largest cell of a map (rows, columns) lies in a region (Y,
+    X) of the image.
 
-    `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height and width of all
-    cells together, as shares of the image.
+    `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height
+    and width of all cells together, as shares of the image.
     """
     if weights.ndim != 2 or region.ndim != 2 or 0 in (*weights.shape, *region.shape):
         raise UsageError(
-            f"wanted weights (rows, columns) and a region (Y, X), got shapes {weights.shape} and {region.shape}"
+            f"wanted weights (rows, columns) and a region (Y, X), got shapes {weights.shape} and "
+            f"{region.shape}"
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     (rows, columns), (Y, X) = weights.shape, region.shape
-    y, x = (row + cell_centre) / rows * cell_extent[0] * Y, (column + cell_centre) / columns * cell_extent[1] * X
+    y, x = (
+        (row + cell_centre) / rows * cell_extent[0] * Y,
+        (column + cell_centre) / columns * cell_extent[1] * X,
+    )
     return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
 
 
@@ -39,7 +49,10 @@ def pointing_accuracy(
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> float:
     """Return the share of maps that peak in their region."""
-    hits = [points_at(weights, region, cell_centre, cell_extent) for weights, region in zip(maps, regions, strict=True)]
+    hits = [
+        points_at(weights, region, cell_centre, cell_extent)
+        for weights, region in zip(maps, regions, strict=True)
+    ]
     return sum(hits) / max(len(hits), 1)
 
 
@@ -50,10 +63,14 @@ class Pointing:
     words: int
     accuracy: float  # share of words whose map peaks in their region
     chance: float  # mean share of pixels in a region: accuracy of a map that peaks anywhere
-    centre: float  # share of regions with the centre of the image: accuracy of a map that peaks there
+    centre: (
+        float  # share of regions with the centre of the image: accuracy of a map that peaks there
+    )
 
     def __str__(self) -> str:
-        baselines = f"chance {100 * self.chance:.1f} %, centre of the image {100 * self.centre:.1f} %"
+        baselines = (
+            f"chance {100 * self.chance:.1f} %, centre of the image {100 * self.centre:.1f} %"
+        )
         return f"{100 * self.accuracy:.1f} % of {self.words:,} words ({baselines})"
 
 
@@ -63,7 +80,8 @@ def pointing_game(
     cell_centre: float = 0.5,
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> Pointing:
-    """Play the pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
+    """Play the pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for
+    each word.
 
     `cell_centre`, `cell_extent`: as in `points_at`.
     """
@@ -71,4 +89,6 @@ def pointing_game(
     accuracy = pointing_accuracy(maps, regions, cell_centre, cell_extent)
     chance = float(np.mean([region.mean() for region in regions])) if regions else 0.0
     single_cell = np.ones((1, 1))  # peaks in the centre of the image
-    return Pointing(len(regions), accuracy, chance, pointing_accuracy([single_cell] * len(regions), regions))
+    return Pointing(
+        len(regions), accuracy, chance, pointing_accuracy([single_cell] * len(regions), regions)
+    )

@@ -1,4 +1,6 @@
-"""Significance of differences in BLEU, chrF and TER: sacreBLEU's paired bootstrap test (Koehn 2004; Post 2018)."""
+"""Significance of differences in BLEU, chrF and TER: sacreBLEU's paired bootstrap test (Koehn 2004;
+Post 2018).
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,13 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class TestedScore:
-    """A corpus score with its mean over the resamples, half the width of its 95 % interval, and the interval itself.
+    """A corpus score with its mean over the resamples, half the width of its 95 % interval, and the
+    interval itself.
 
-    `low` and `high` do not leave the scale (TER has no upper end). `p`: how often a difference from the first system as
-    large as this one would come from equally good systems; None for the first system. `equal`: the score is that of the
-    first system, for which sacreBLEU's test reports its smallest p.
+    `low` and `high` do not leave the scale (TER has no upper end). `p`: how often a difference from
+    the first system as large as this one would come from equally good systems; None for the first
+    system. `equal`: the score is that of the first system, for which sacreBLEU's test reports its
+    smallest p.
     """
 
     name: str
@@ -52,13 +56,15 @@ def paired_tests(
 ) -> list[tuple[TestedScore, ...]]:
     """Score named systems against line-aligned references, and test each against the first.
 
-    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left out without `ter`,
-    and if a line has more than 200 words. Raises DataError for outputs of other length than the references.
+    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left
+    out without `ter`, and if a line has more than 200 words. Raises DataError for outputs of other
+    length than the references.
     """
     for name, outputs in systems:
         if any(len(lines) != len(outputs) for lines in references) or not outputs:
             raise DataError(
-                f"{name}: wanted an output for each of {len(references[0]):,} references, got {len(outputs):,}"
+                f"{name}: wanted an output for each of {len(references[0]):,} references, got "
+                f"{len(outputs):,}"
             )
     texts = [[list(lines) for lines in references], *[[list(outputs)] for _, outputs in systems]]
     longest = max(len(line.split()) for streams in texts for lines in streams for line in lines)
@@ -77,7 +83,9 @@ def score_with_intervals(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
 ) -> tuple[TestedScore, ...]:
     """Score one system with 95 % intervals, those of `paired_tests`."""
-    return paired_tests([("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer)[0]
+    return paired_tests(
+        [("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer
+    )[0]
 
 
 def _tested(
@@ -86,9 +94,17 @@ def _tested(
     for theirs, name in names.items():
         result = results[theirs][number]
         mean, ci, p = float(result.mean), float(result.ci), result.p_value
-        low, high = (max(0.0, end) if name == "TER" else min(100.0, max(0.0, end)) for end in (mean - ci, mean + ci))
-        p, is_equal = None if p is None else float(p), number > 0 and result.score == results[theirs][0].score
-        yield TestedScore(name, float(result.score), mean, ci, low, high, p, str(signatures[theirs]), is_equal)
+        low, high = (
+            max(0.0, end) if name == "TER" else min(100.0, max(0.0, end))
+            for end in (mean - ci, mean + ci)
+        )
+        p, is_equal = (
+            None if p is None else float(p),
+            number > 0 and result.score == results[theirs][0].score,
+        )
+        yield TestedScore(
+            name, float(result.score), mean, ci, low, high, p, str(signatures[theirs]), is_equal
+        )
 
 
 @contextmanager

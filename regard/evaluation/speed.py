@@ -1,7 +1,8 @@
-"""Speed and memory of runs: each in a process of its own, in turns, so that other work on the machine meets them all.
+"""Speed and memory of runs: each in a process of its own, in turns, so that other work on the
+machine meets them all.
 
-Such a process reads the sources as a line of JSON, then measures once for each further line, and prints a line of JSON
-each time.
+Such a process reads the sources as a line of JSON, then measures once for each further line, and
+prints a line of JSON each time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class _Worker:
     errors: IO[bytes]
 
     def ask(self, line: str) -> dict[str, float]:
-        """Send a line and return the answer. Raises WorkerError, with the cause, if there is none; it is ended then."""
+        """Send a line and return the answer. Raises WorkerError, with the cause, if there is none;
+        it is ended then.
+        """
         assert self.process.stdin is not None, "it is a pipe"
         assert self.process.stdout is not None, "it is a pipe"
         answer = ""
@@ -68,15 +71,19 @@ class _Worker:
 def measure_speed(
     runs: Mapping[str, Path], sources: Sequence[str], device: str, options: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return tokens_per_second, latency in seconds and memory in MiB of each run, medians of rounds in turns.
+    """Return tokens_per_second, latency in seconds and memory in MiB of each run, medians of rounds
+    in turns.
 
-    `sources` are sentences, or paths of images. Memory is the peak of the process that loads the run and decodes.
-    A run whose process fails is left out; for each the second list has a sentence with the cause.
+    `sources` are sentences, or paths of images. Memory is the peak of the process that loads the
+    run and decodes. A run whose process fails is left out; for each the second list has a sentence
+    with the cause.
     """
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
     causes: dict[str, str] = {}
     with ExitStack() as stack:
-        workers = {name: stack.enter_context(_start(run, device, options)) for name, run in runs.items()}
+        workers = {
+            name: stack.enter_context(_start(run, device, options)) for name, run in runs.items()
+        }
         for line in (json.dumps(list(sources)), *[""] * ROUNDS):
             for name, worker in workers.items():
                 if name in causes:
@@ -85,7 +92,9 @@ def measure_speed(
                     rounds[name].append(worker.ask(line))
                 except WorkerError as problem:
                     causes[name] = f"{name}: speed and memory could not be measured: {problem}"
-    results = {name: _medians(answers[1:]) for name, answers in rounds.items() if name not in causes}
+    results = {
+        name: _medians(answers[1:]) for name, answers in rounds.items() if name not in causes
+    }
     return results, list(causes.values())
 
 
@@ -131,10 +140,18 @@ def serve(run: str, device: str, options: str) -> None:
             began = time.perf_counter()
             translate([source], **search)
             latencies.append(time.perf_counter() - began)
-        values = {"tokens_per_second": speed, "latency": statistics.median(latencies), "memory": peak_memory() or 0.0}
+        values = {
+            "tokens_per_second": speed,
+            "latency": statistics.median(latencies),
+            "memory": peak_memory() or 0.0,
+        }
         print(json.dumps(values), flush=True)
 
 
 def _spread(items: Sequence[str], count: int) -> list[str]:
     """Return at most `count` items, evenly spread."""
-    return [items[len(items) * number // count] for number in range(count)] if len(items) > count else list(items)
+    return (
+        [items[len(items) * number // count] for number in range(count)]
+        if len(items) > count
+        else list(items)
+    )

@@ -1,4 +1,6 @@
-"""Report of a training run for people: what its score means, translations, kinds of lines, and what to do next."""
+"""Report of a training run for people: what its score means, translations, kinds of lines, and what
+to do next.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ PAGE = "report.html"
 SHOWN = 10
 """Good and bad translations that are shown."""
 USABLE, NEARLY = 25.0, 80.0
-"""Corpus chrF below which a model is of no use for drafts; chrF of a line that is nearly its reference."""
+"""Corpus chrF below which a model is of no use for drafts; chrF of a line that is nearly its
+reference.
+"""
 RISING, GAP, SHORT = 1.0, 1.0, 200
-"""Gain of chrF in the last quarter by which a run still rises; nats a token between losses; updates of a short run."""
+"""Gain of chrF in the last quarter by which a run still rises; nats a token between losses; updates
+of a short run.
+"""
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,
     "in capitals": lambda line: line.isupper() and len(line) > 1,
@@ -47,7 +53,9 @@ class TranslatedPair:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """Report of a run: the sentence on its score, the next step with its command, and all that the page shows."""
+    """Report of a run: the sentence on its score, the next step with its command, and all that the
+    page shows.
+    """
 
     meaning: str
     advice: str
@@ -71,14 +79,20 @@ def make_report(
     references: Sequence[str],
     outputs: Sequence[str],
 ) -> TrainingReport:
-    """Make the report from the journal of a run, and its translations of validation sources, line by line."""
+    """Make the report from the journal of a run, and its translations of validation sources, line
+    by line.
+    """
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
-    pairs = tuple(TranslatedPair(*row, float(metric.sentence_score(row[2], [row[1]]).score)) for row in rows)
+    pairs = tuple(
+        TranslatedPair(*row, float(metric.sentence_score(row[2], [row[1]]).score)) for row in rows
+    )
     kinds = {}
     for kind, holds in KINDS.items():
         if chosen := [pair for pair in pairs if holds(pair.source)]:
-            score = CHRF().corpus_score([pair.output for pair in chosen], [[pair.reference for pair in chosen]])
+            score = CHRF().corpus_score(
+                [pair.output for pair in chosen], [[pair.reference for pair in chosen]]
+            )
             kinds[kind] = len(chosen), float(score.score)
     advice, command = _next_step(out, journal, by_patience)
     buckets = tuple(by_length(sources, outputs, [references]))
@@ -87,57 +101,99 @@ def make_report(
 
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     """Return in a sentence what the scores of the lines are good for."""
-    chrf = CHRF().corpus_score([pair.output for pair in pairs], [[pair.reference for pair in pairs]]).score
+    chrf = (
+        CHRF()
+        .corpus_score([pair.output for pair in pairs], [[pair.reference for pair in pairs]])
+        .score
+    )
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
-    use = "of no use for drafts yet" if chrf < USABLE else "about so many drafts can stay nearly as they are"
+    use = (
+        "of no use for drafts yet"
+        if chrf < USABLE
+        else "about so many drafts can stay nearly as they are"
+    )
     return (
-        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the reference and "
-        f"{nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
+        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the "
+        f"reference and {nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
     )
 
 
 def _kept(pairs: Sequence[TranslatedPair]) -> str:
-    """Return in how many translations spans that are not language are those of the source; empty if no line has any."""
+    """Return in how many translations spans that are not language are those of the source; empty if
+    no line has any.
+    """
     chosen = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
     kept = sum(differing_spans(pair.source, pair.output) == ([], []) for pair in chosen)
     kinds = "placeholders, tags, addresses and numbers"
-    return f"lines whose {kinds} all came back, with no others: {kept:,} of {len(chosen):,}" if chosen else ""
+    return (
+        f"lines whose {kinds} all came back, with no others: {kept:,} of {len(chosen):,}"
+        if chosen
+        else ""
+    )
 
 
 def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the validations of a journal that have a score."""
-    return [event for event in journal if event["event"] == "valid" and event.get("chrf") is not None]
+    return [
+        event for event in journal if event["event"] == "valid" and event.get("chrf") is not None
+    ]
 
 
-def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool) -> tuple[str, str]:
+def _next_step(
+    out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool
+) -> tuple[str, str]:
     """Return the step that promises most, and its command, if it is one."""
     valid, train = validations(journal), [event for event in journal if event["event"] == "train"]
     if not valid:
-        return "train on: the journal holds no validation, by which to see whether the score still rises", ""
+        return (
+            "train on: the journal holds no validation, by which to see whether the score still "
+            "rises",
+            "",
+        )
     last = valid[-1]
     early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
-    gain, updates = last["chrf"] - max(event["chrf"] for event in early), last["update"] - early[-1]["update"]
+    gain, updates = (
+        last["chrf"] - max(event["chrf"] for event in early),
+        last["update"] - early[-1]["update"],
+    )
     if not by_patience and (gain >= RISING or len(valid) == 1 or last["update"] < SHORT):
         why = (
             f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
             if gain >= RISING
             else "the run was short"
         )
-        command = f"regard train --out {shlex.quote(str(out))} --resume --set training.updates={2 * last['update']}"
+        command = (
+            f"regard train --out {shlex.quote(str(out))} --resume --set "
+            f"training.updates={2 * last['update']}"
+        )
         return f"train longer, as {why}", command
-    gap = (last.get("loss") or 0.0) - ((train[-1].get("cross_entropy") if train else None) or math.inf)
+    gap = (last.get("loss") or 0.0) - (
+        (train[-1].get("cross_entropy") if train else None) or math.inf
+    )
     if gap >= GAP:
-        return f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it was trained on", ""
-    return "the score no longer rises; a larger model may, if there is time: --preset transformer-small", ""
+        return (
+            f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it "
+            "was trained on",
+            "",
+        )
+    return (
+        "the score no longer rises; a larger model may, if there is time: --preset "
+        "transformer-small",
+        "",
+    )
 
 
-def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]) -> str:
+def render_report(
+    report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]
+) -> str:
     """Render the page; `data`: lines on the corpora and on what was dropped of them."""
     points = tuple((event["update"], event["chrf"]) for event in validations(journal))
     curve = []
     if len(points) > 1:
-        curve = [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))]
+        curve = [
+            Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))
+        ]
     test = next((event for event in reversed(journal) if event["event"] == "test"), None)
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]

@@ -1,4 +1,6 @@
-"""Validation during training: loss, BLEU, chrF or CIDEr-D of greedy outputs, and attention entropy on held-out data."""
+"""Validation during training: loss, BLEU, chrF or CIDEr-D of greedy outputs, and attention entropy
+on held-out data.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,26 @@ from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator
 from regard.training.loss import Loss, Objective
 
-GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
+GREEDY = {
+    "beam": 1,
+    "groups": 1,
+    "mbr": False,
+    "sample": False,
+    "temperature": 1.0,
+    "top_k": None,
+    "top_p": None,
+}
 """Search settings that make any search greedy."""
 
 
 @dataclass(frozen=True)
 class Validator:
-    """The `validate` callable of the trainer: called with a model, it returns values for the journal.
+    """The `validate` callable of the trainer: called with a model, it returns values for the
+    journal.
 
-    These are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that `score` computes
-    from the outputs of greedy search, and under `attention` the entropy of each attention layer in nats.
+    These are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that
+    `score` computes from the outputs of greedy search, and under `attention` the entropy of each
+    attention layer in nats.
     """
 
     batches: BatchStream
@@ -41,7 +53,9 @@ class Validator:
 
     def __call__(self, model: Model) -> dict[str, Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LineWarning)  # early in training every model repeats itself
+            warnings.simplefilter(
+                "ignore", LineWarning
+            )  # early in training every model repeats itself
             scores = self.score(model)
         batch = self.batches.epoch(0)[0].batch().to(device_of(model))
         return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, batch)}
@@ -50,24 +64,32 @@ class Validator:
     def _loss(self, model: Model) -> float:
         objective, device = Objective(model, 0.0), device_of(model)
         losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
-        return sum(float(loss.cross_entropy) for loss in losses) / sum(loss.tokens for loss in losses)
+        return sum(float(loss.cross_entropy) for loss in losses) / sum(
+            loss.tokens for loss in losses
+        )
 
 
 def make_validator(
     data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int
 ) -> Validator:
-    """Make the validator of sentence pairs (`chrf` and `bleu`) or of captioned images (`cider` too).
+    """Make the validator of sentence pairs (`chrf` and `bleu`) or of captioned images (`cider`
+    too).
 
     The first `max_outputs` sources are decoded.
     """
     settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
     if isinstance(data, CaptionCorpus):
         examples, _ = caption_examples(data, tokenizer, captions_per_image=5)
-        images, references = list(data.images[:max_outputs]), data.caption_set.references[:max_outputs]
+        images, references = (
+            list(data.images[:max_outputs]),
+            data.caption_set.references[:max_outputs],
+        )
 
         def score(model: Model) -> dict[str, float]:
             captions = Captioner(model, tokenizer, settings).caption(images)
-            return validation_scores([item.text for item in captions], references, tokenizer_for(settings.tokenizer))
+            return validation_scores(
+                [item.text for item in captions], references, tokenizer_for(settings.tokenizer)
+            )
     else:
         examples = encode_pairs(data.sources, data.targets, tokenizer)
         sources, targets = data.sources[:max_outputs], data.targets[:max_outputs]
@@ -75,6 +97,8 @@ def make_validator(
         def score(model: Model) -> dict[str, float]:
             translations = FolderTranslator(model, tokenizer, settings).translate(sources)
             language = settings.languages.target
-            return chrf_and_bleu([item.text for item in translations], targets, bleu_tokenizer(language))
+            return chrf_and_bleu(
+                [item.text for item in translations], targets, bleu_tokenizer(language)
+            )
 
     return Validator(BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score)

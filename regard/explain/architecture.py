@@ -1,4 +1,6 @@
-"""Architecture of a model as a diagram shows it: parts with their weights, and weights by kind, from its modules."""
+"""Architecture of a model as a diagram shows it: parts with their weights, and weights by kind,
+from its modules.
+"""
 
 from __future__ import annotations
 
@@ -29,31 +31,55 @@ WHOLE = (Cell, GatedConvolution, Score)  # their inner linear layers are counted
 
 
 def describe_architecture(
-    settings: ModelSettings, vocabularies: tuple[int, int], joint: bool, title: str, image: Sequence[int] = (0, 0)
+    settings: ModelSettings,
+    vocabularies: tuple[int, int],
+    joint: bool,
+    title: str,
+    image: Sequence[int] = (0, 0),
 ) -> Architecture:
-    """Describe a model of these settings; its weights are counted, not made. `image`: height and width, if known."""
+    """Describe a model of these settings; its weights are counted, not made. `image`: height and
+    width, if known.
+    """
     with torch.device("meta"):
         model = build(settings, *vocabularies, joint)
     seen = set[int]()
-    recurrent = partial(_recurrent, start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs")
-    describe: dict[str, Any] = {"recurrent": recurrent, "no_attention": recurrent, "transformer": _transformer}
+    recurrent = partial(
+        _recurrent,
+        start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs",
+    )
+    describe: dict[str, Any] = {
+        "recurrent": recurrent,
+        "no_attention": recurrent,
+        "transformer": _transformer,
+    }
     describe["convolutional"] = _convolutional
     sides = []
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
         describe_side = describe.get(part_settings.kind, partial(_image_encoder, image=image))
         sides.append(describe_side(getattr(model, side), part_settings, size, seen))
-    notes = [words("vocabulary: {sizes} tokens", sizes=", ".join(f"{n:,}" for n in dict.fromkeys(vocabularies)))]
+    notes = [
+        words(
+            "vocabulary: {sizes} tokens",
+            sizes=", ".join(f"{n:,}" for n in dict.fromkeys(vocabularies)),
+        )
+    ]
     shared = settings.resolved_share(joint)
     if shared != "none":
-        both = "source, target and output share one table" if shared == "all" else "target and output share one table"
+        both = (
+            "source, target and output share one table"
+            if shared == "all"
+            else "target and output share one table"
+        )
         notes.append(words(f"embeddings: {both}, counted once"))
     encoder, decoder = map(tuple, sides)
     return Architecture(title, encoder, decoder, weights_by_kind(model), tuple(notes))
 
 
 def weights_by_kind(model: Model) -> tuple[tuple[str, int], ...]:
-    """Count weights by the kind of the layer that they belong to, shared ones once; the largest kind first."""
+    """Count weights by the kind of the layer that they belong to, shared ones once; the largest
+    kind first.
+    """
     counts, seen = Counter[str](), set[int]()
 
     def add(module: nn.Module, whole: str | None) -> None:
@@ -67,7 +93,9 @@ def weights_by_kind(model: Model) -> tuple[tuple[str, int], ...]:
 
 
 def _kind(module: nn.Module) -> str:
-    """Return the kind of a layer; the linear layers inside a cell, a convolution or a score are part of it."""
+    """Return the kind of a layer; the linear layers inside a cell, a convolution or a score are
+    part of it.
+    """
     kinds: dict[str, tuple[type, ...]] = {
         "embedding": (Embedding,),
         "positions": (LearnedPositions,),
@@ -83,18 +111,24 @@ def _kind(module: nn.Module) -> str:
 def _count(seen: set[int], *modules: nn.Module | None, recurse: bool = True) -> int:
     """Count the weights of modules, those that were `seen` before left out."""
     parameters = [p for module in modules if module is not None for p in module.parameters(recurse)]
-    sizes = {id(parameter): parameter.numel() for parameter in parameters if id(parameter) not in seen}
+    sizes = {
+        id(parameter): parameter.numel() for parameter in parameters if id(parameter) not in seen
+    }
     seen.update(sizes)
     return sum(sizes.values())
 
 
-def _single(name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", **more: Any) -> Stack:
+def _single(
+    name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", **more: Any
+) -> Stack:
     return Stack((Part(name, detail, weights, role, **more),))
 
 
 def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
     """The token embedding, and the positions that are added to it."""
-    embedding = Part("embedding", f"{vocabulary:,} × {settings.embedding}", count(side.embedding), "input")
+    embedding = Part(
+        "embedding", f"{vocabulary:,} × {settings.embedding}", count(side.embedding), "input"
+    )
     if positions == "none":
         return Stack((embedding,))
     entry = getattr(side, "input_embedding", None)
@@ -150,16 +184,25 @@ def _with_residual(sublayer: Part, settings: Any, weights: int) -> Iterator[Part
         yield Part(name, kind, weights, "norm", around=int(settings.residual))
 
 
-def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start: str) -> list[Stack]:
-    """Describe a recurrent encoder or decoder; `start`: what of the encoder the first state is computed from."""
+def _recurrent(
+    side: Any, settings: Any, vocabulary: int, seen: set[int], start: str
+) -> list[Stack]:
+    """Describe a recurrent encoder or decoder; `start`: what of the encoder the first state is
+    computed from.
+    """
     count, s = partial(_count, seen), settings
     cell = {"tanh": "RNN (tanh)"}.get(s.cell, s.cell.upper())
     entry = _input(side, s, vocabulary, count, "none")
     if not hasattr(side, "output"):
         directions = "2 × " if s.bidirectional else ""
         name = words("bidirectional {cell}", cell=cell) if s.bidirectional else cell
-        return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers)]
-    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True)
+        return [
+            entry,
+            Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers),
+        ]
+    bridge = _single(
+        "bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True
+    )
     context = getattr(s, "context", "") == "every"
     attends = s.kind != "no_attention"
     is_before = attends and s.order == "bahdanau"  # it attends by the state of the step before
@@ -167,14 +210,24 @@ def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start:
     around = 1 + is_before  # the embedding goes into the cells alone
     recurs = {"around": around, "before": int(is_before), "source": start * context}
     cells = Stack((Part(cell, sizes, count(side.cells), **recurs),), s.layers)
-    also, feeds = (((2, 4) if is_before else (2,)), s.order == "luong_input_feeding") if attends else ((), False)
+    also, feeds = (
+        (((2, 4) if is_before else (2,)), s.order == "luong_input_feeding")
+        if attends
+        else ((), False)
+    )
     middle, weights = [cells], count(side.readout)
     if attends:
-        own = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
+        own = count(
+            getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention
+        )
         score = words("{score}, input feeding", score=s.score) if feeds else s.score
-        attention = _single("attention", score, own, "attention", source="keys, values", opens=STATES)
+        attention = _single(
+            "attention", score, own, "attention", source="keys, values", opens=STATES
+        )
         middle = [attention, cells] if is_before else [cells, attention]
-    readout = _single("readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None)
+    readout = _single(
+        "readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None
+    )
     return [entry, bridge, *middle, readout, _output(side, vocabulary, count)]
 
 
@@ -185,9 +238,14 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
     detail = words("kernel {size}, GLU", size=s.kernel_size)
     if not is_decoder:
-        inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)), s.layers)
+        inner = Stack(
+            (Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)),
+            s.layers,
+        )
         return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
-    attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
+    attention = count(
+        *(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out))
+    )
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
         Part("attention", s.score, attention, "attention", "keys, values", opens=STATES),
@@ -199,12 +257,18 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     return [entry, *fit, widen, Stack(parts, s.layers), narrow, _output(side, vocabulary, count)]
 
 
-def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequence[int]) -> list[Stack]:
-    """Describe an image encoder: the image, its backbone, and the grid of cells, the last of which may hang over."""
+def _image_encoder(
+    side: Any, settings: Any, _: int, seen: set[int], image: Sequence[int]
+) -> list[Stack]:
+    """Describe an image encoder: the image, its backbone, and the grid of cells, the last of which
+    may hang over.
+    """
     count, s = partial(_count, seen), settings
     cells = tuple(-(-n // side.stride) for n in image) * all(image)  # rows and columns, if known
     pixels, grid = (" × ".join(map(str, sizes)) for sizes in (tuple(image) * all(image), cells))
-    stacks = [_single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")]
+    stacks = [
+        _single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")
+    ]
     if s.kind == "resnet":
         backbone = side.backbone
         stem = words("stem, {width} channels", width=s.width)
@@ -227,7 +291,10 @@ def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequ
     if s.positions != "none":
         stacks.append(_single("+ positions", s.positions, count(head.position_embedding), "input"))
     if s.layers:
-        name, detail = "self-attention, feed-forward", f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
+        name, detail = (
+            "self-attention, feed-forward",
+            f"{s.heads} × {s.size // s.heads}, {s.feedforward}",
+        )
         stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))
         stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

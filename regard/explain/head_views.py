@@ -26,7 +26,9 @@ ROLES: dict[Role, str] = {
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """The heads to draw: role and number of their layer (None: the one shown first), heads, and one word."""
+    """The heads to draw: role and number of their layer (None: the one shown first), heads, and one
+    word.
+    """
 
     role: Role = "cross"
     layer: int | None = None
@@ -34,21 +36,34 @@ class HeadOptions:
     word: str | None = None
 
 
-def draw_heads(translator: FolderTranslator, explanation: Explanation, options: HeadOptions) -> Heads | HeadArcs:
-    """Return the heads of a layer side by side or, for one word, as arcs. Raises UsageError with all causes."""
+def draw_heads(
+    translator: FolderTranslator, explanation: Explanation, options: HeadOptions
+) -> Heads | HeadArcs:
+    """Return the heads of a layer side by side or, for one word, as arcs. Raises UsageError with
+    all causes.
+    """
     readings = explanation.translation.readings
     assert readings is not None, "readings were requested"
     names = readings.layers(options.role)
     if not names:
         have = [name for role, name in ROLES.items() if readings.layers(role)]
         raise UsageError(
-            f"--attention {options.role}: this model has no {ROLES[options.role]}; it has {', '.join(have)}"
+            f"--attention {options.role}: this model has no {ROLES[options.role]}; it has "
+            f"{', '.join(have)}"
         )
     layer, shifted = _layer(translator, readings, options)
     count = len(readings.weights[names[0] if layer is None else layer])
-    causes = [f"--head {head}: the heads of a layer end with {count}" for head in options.heads if head > count]
+    causes = [
+        f"--head {head}: the heads of a layer end with {count}"
+        for head in options.heads
+        if head > count
+    ]
     if layer is None:
-        causes.insert(0, f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with {len(names)}")
+        causes.insert(
+            0,
+            f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with "
+            f"{len(names)}",
+        )
     rows, columns = _words(readings, options.role)
     word = None if options.word is None else _place(options.word, rows, causes)
     if causes or layer is None:
@@ -61,13 +76,19 @@ def draw_heads(translator: FolderTranslator, explanation: Explanation, options: 
 
         from regard.visualisation.head_arcs import HeadArcs
 
-        weights = np.stack([readings.words(layer, head - 1, shifted).weights[word] for head in heads])
+        weights = np.stack(
+            [readings.words(layer, head - 1, shifted).weights[word] for head in heads]
+        )
         return HeadArcs(rows, columns, word, weights, heads, f"“{rows[word]}”: {title}")
     return _panels(explanation, layer, shifted, heads, title)
 
 
-def _layer(translator: FolderTranslator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
-    """Return the name of the layer, None if there is none of this number, and whether its rows are shifted."""
+def _layer(
+    translator: FolderTranslator, readings: Readings, options: HeadOptions
+) -> tuple[str | None, bool]:
+    """Return the name of the layer, None if there is none of this number, and whether its rows are
+    shifted.
+    """
     from regard.explain.explanation import alignment_choice
 
     names = readings.layers(options.role)
@@ -99,8 +120,12 @@ def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
     return 0
 
 
-def _panels(explanation: Explanation, layer: str, shifted: bool, heads: Sequence[int], title: str) -> Heads:
-    """Return heads side by side; if measured, the agreement of cross-attention with attributions beside each name."""
+def _panels(
+    explanation: Explanation, layer: str, shifted: bool, heads: Sequence[int], title: str
+) -> Heads:
+    """Return heads side by side; if measured, the agreement of cross-attention with attributions
+    beside each name.
+    """
     from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.visualisation import Alignment, Heads
 

@@ -1,4 +1,6 @@
-"""Changes that residual connections make to what passes by them, while a Transformer reads and writes one line."""
+"""Changes that residual connections make to what passes by them, while a Transformer reads and
+writes one line.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +24,59 @@ from regard.visualisation.language import words
 
 @torch.inference_mode()
 def draw_residuals(translator: FolderTranslator, text: str, explanation: Explanation) -> Chart:
-    """Draw the mean length of x and of f(x) at each residual connection x + f(x), over the tokens of a translation.
+    """Draw the mean length of x and of f(x) at each residual connection x + f(x), over the tokens
+    of a translation.
 
     Raises UsageError for a model without such connections.
     """
-    model, readings, inputs = translator.model, explanation.translation.readings, dict[nn.Module, Tensor]()
+    model, readings, inputs = (
+        translator.model,
+        explanation.translation.readings,
+        dict[nn.Module, Tensor](),
+    )
     named = model.named_modules() if isinstance(model, Model) else ()
-    connections = {name: each for name, each in named if isinstance(each, Residual) and each.connected}
+    connections = {
+        name: each for name, each in named if isinstance(each, Residual) and each.connected
+    }
     if not isinstance(model, Model) or not connections or readings is None:
-        raise UsageError("--view residual: wanted a Transformer with residual connections; this model has none")
+        raise UsageError(
+            "--view residual: wanted a Transformer with residual connections; this model has none"
+        )
 
     def record(module: nn.Module, args: tuple[Tensor, ...], _: Any) -> None:
         inputs[module] = args[0][0].float()
 
-    handles = [part.register_forward_hook(record) for each in connections.values() for part in each.children()]
+    handles = [
+        part.register_forward_hook(record)
+        for each in connections.values()
+        for part in each.children()
+    ]
     target = [BOS, *translator.tokenizer.target.ids(readings.target)[:-1]]
     try:
-        model.eval()(Batch.of([translator.encode(text)], model.device), pad([target])[0].to(model.device))
+        model.eval()(
+            Batch.of([translator.encode(text)], model.device), pad([target])[0].to(model.device)
+        )
     finally:
         for handle in handles:
             handle.remove()
     sides = dict[str, list[tuple[str, float, float]]]()
     for name, each in connections.items():
-        added, x = inputs[each.dropout], inputs[each.norm] - (0 if each.pre else inputs[each.dropout])
+        added, x = (
+            inputs[each.dropout],
+            inputs[each.norm] - (0 if each.pre else inputs[each.dropout]),
+        )
         side, _, layer, sublayer = name.removesuffix("_residual").split(".")
-        label = f"{int(layer) + 1} {words(sublayer.replace('feed', 'feed-').removesuffix('_attention'))}"
-        sides.setdefault(side, []).append((label, float(x.norm(dim=-1).mean()), float(added.norm(dim=-1).mean())))
+        label = (
+            f"{int(layer) + 1} "
+            f"{words(sublayer.replace('feed', 'feed-').removesuffix('_attention'))}"
+        )
+        sides.setdefault(side, []).append(
+            (label, float(x.norm(dim=-1).mean()), float(added.norm(dim=-1).mean()))
+        )
     title = words("Residual connections: what passes by, and the difference that is added")
-    panels = tuple(_panel(words(f"{side}: mean length of the vectors"), rows) for side, rows in sides.items())
+    panels = tuple(
+        _panel(words(f"{side}: mean length of the vectors"), rows) for side, rows in sides.items()
+    )
     return Chart(title, panels, f"{text.strip()} → {explanation.translation.text}")
 
 
@@ -57,5 +84,9 @@ def _panel(title: str, rows: Sequence[tuple[str, float, float]]) -> Panel:
     """Draw the lengths of x and of f(x) by sublayer, from zero on."""
     labels, passing, added = zip(*rows, strict=True)
     lines = {"x, which passes by": passing, "f(x), which is added": added}
-    series = tuple(Series(words(name), tuple(enumerate(lengths))) for name, lengths in lines.items())
-    return Panel(title, words("layer and sublayer"), series, labels, ((-0.5, 0.0), (len(rows) - 0.5, 0.0)))
+    series = tuple(
+        Series(words(name), tuple(enumerate(lengths))) for name, lengths in lines.items()
+    )
+    return Panel(
+        title, words("layer and sublayer"), series, labels, ((-0.5, 0.0), (len(rows) - 0.5, 0.0))
+    )

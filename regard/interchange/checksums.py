@@ -1,8 +1,10 @@
-"""Checksums that came with a published model: what its files should hold, wherever they were copied.
+"""Checksums that came with a published model: what its files should hold, wherever they were
+copied.
 
-Weights and vocabularies of other toolkits carry no seal. But the cache of Hugging Face names each file by its checksum,
-a folder that was downloaded by its tools has them in `.cache/huggingface/download`, and `SHA256SUMS`, which our own
-exports hold too, has them as `sha256sum` prints them.
+Weights and vocabularies of other toolkits carry no seal. But the cache of Hugging Face names each
+file by its checksum, a folder that was downloaded by its tools has them in
+`.cache/huggingface/download`, and `SHA256SUMS`, which our own exports hold too, has them as
+`sha256sum` prints them.
 """
 
 from __future__ import annotations
@@ -25,17 +27,20 @@ _BLOCK = 1 << 20
 
 
 def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Compare those of the files that are there with their checksums; return the SHA-256 of each that has none.
+    """Compare those of the files that are there with their checksums; return the SHA-256 of each
+    that has none.
 
-    Raises ExportError, with all causes, for files that differ, for those that are missing although `SHA256SUMS` lists
-    them, and for lines in it that are no checksums.
+    Raises ExportError, with all causes, for files that differ, for those that are missing although
+    `SHA256SUMS` lists them, and for lines in it that are no checksums.
     """
     listed, causes = _listed(folder)
     unknown = {}
     for name in names:
         path = folder / name
         if not path.is_file():
-            causes += [f"{path}: missing, but {SUMS} lists it; fetch it again"] if name in listed else []
+            causes += (
+                [f"{path}: missing, but {SUMS} lists it; fetch it again"] if name in listed else []
+            )
             continue
         expected = listed.get(name) or _downloaded(folder, name) or _blob(path)
         if expected is None:
@@ -60,11 +65,21 @@ def _listed(folder: Path) -> tuple[dict[str, str], list[str]]:
     if not path.is_file():
         return {}, []
     lines = file_bytes(path).decode("utf-8-sig", "replace").splitlines()
-    matches = {number: _LINE.fullmatch(line) for number, line in enumerate(lines, 1) if not _EMPTY.fullmatch(line)}
+    matches = {
+        number: _LINE.fullmatch(line)
+        for number, line in enumerate(lines, 1)
+        if not _EMPTY.fullmatch(line)
+    }
     wrong = [number for number, match in matches.items() if match is None]
-    digests = {posixpath.normpath(match[2]): match[1].lower() for match in matches.values() if match is not None}
+    digests = {
+        posixpath.normpath(match[2]): match[1].lower()
+        for match in matches.values()
+        if match is not None
+    }
     remedy = "fetch it again, or delete it to go without"
-    return digests, [f"{path}: line {wrong[0]} is no SHA-256 and file name; {remedy}"] if wrong else []
+    return digests, [
+        f"{path}: line {wrong[0]} is no SHA-256 and file name; {remedy}"
+    ] if wrong else []
 
 
 def _downloaded(folder: Path, name: str) -> str | None:

@@ -1,4 +1,6 @@
-"""Export to CTranslate2, written straight from the weights, and kept only if it translates as the model does."""
+"""Export to CTranslate2, written straight from the weights, and kept only if it translates as the
+model does.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from regard.runtime.engine.known_model import own_classes
 from regard.search import SearchSettings
 from regard.search.forced_decoding import force_decode
 
-Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+Precision = Literal[
+    "float32",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+]
 PRECISIONS: dict[Precision, tuple[float, float]] = {
     "float32": (1e-4, 0.97),
     "float16": (0.02, 0.8),
@@ -33,23 +44,28 @@ PRECISIONS: dict[Precision, tuple[float, float]] = {
     "int8_float16": (0.1, 0.5),
     "int8_bfloat16": (0.1, 0.5),
 }
-"""How far an export may be from the model: the mean difference of log-probabilities, in nats a token, and the least
-share of sentences with the same tokens."""
+"""How far an export may be from the model: the mean difference of log-probabilities, in nats a
+token, and the least share of sentences with the same tokens.
+"""
 GREEDY, BEAM = "greedy search", "beam search"
 NOTES = "regard.json"
 """File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 BEAM_LEEWAY = 0.1
-"""How much smaller that share may be with a beam, as the two searches prune a little differently."""
+"""How much smaller that share may be with a beam, as the two searches prune a little
+differently.
+"""
 POSITIONS = 4096
 """Tokens of the longest sentence that an export can read or write."""
 
 
-def export(folder: Path, out: Path, precision: Precision = "float32", source: Path | None = None) -> Parity:
-    """Write a model folder for CTranslate2, and compare the two on real sentences: those of `source`, or of the
-    validation data in its folder, or of the sample.
+def export(
+    folder: Path, out: Path, precision: Precision = "float32", source: Path | None = None
+) -> Parity:
+    """Write a model folder for CTranslate2, and compare the two on real sentences: those of
+    `source`, or of the validation data in its folder, or of the sample.
 
-    Raises ExportError, with all causes, if CTranslate2 does not support the model or translates differently; nothing is
-    left behind then.
+    Raises ExportError, with all causes, if CTranslate2 does not support the model or translates
+    differently; nothing is left behind then.
     """
     import_ctranslate2("an export to CTranslate2")
     # Taken before the weights are read: if they change meanwhile, the notes do not name them.
@@ -61,7 +77,9 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     notes = {"fingerprint": fingerprint, "precision": precision, "max_source": POSITIONS}
     with atomic_folder(out) as folder_beside:
         write(model, folder_beside, precision)
-        parity = compare(model, CTranslate2(folder_beside, POSITIONS, model.model.max_target), sentences, origin)
+        parity = compare(
+            model, CTranslate2(folder_beside, POSITIONS, model.model.max_target), sentences, origin
+        )
         _check(parity, precision)
         notes |= {"max_target": model.model.max_target, "parity": asdict(parity)}
         write_text(folder_beside / NOTES, json.dumps(notes, ensure_ascii=False, indent=2) + "\n")
@@ -77,11 +95,18 @@ def write(model: ModelFolder, out: Path, precision: Precision) -> None:
     model.tokenizer.save(out)
 
 
-def compare(model: ModelFolder, exported: CTranslate2, sentences: Sequence[str], origin: str) -> Parity:
-    """Translate with both, by greedy search and with a beam, and let the export score the model's translations."""
+def compare(
+    model: ModelFolder, exported: CTranslate2, sentences: Sequence[str], origin: str
+) -> Parity:
+    """Translate with both, by greedy search and with a beam, and let the export score the model's
+    translations.
+    """
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
     search = model.settings.search
-    kept = {name: getattr(search, name) for name in ("length_penalty", "max_ratio", "max_extra", "longest_source")}
+    kept = {
+        name: getattr(search, name)
+        for name in ("length_penalty", "max_ratio", "max_extra", "longest_source")
+    }
     greedy, wide = SearchSettings(beam=1, **kept), SearchSettings(beam=search.beam, **kept)
     mismatches = dict[str, int]()
     targets = list[tuple[int, ...]]()
@@ -90,11 +115,20 @@ def compare(model: ModelFolder, exported: CTranslate2, sentences: Sequence[str],
         converted = [hypotheses[0].ids for hypotheses in exported.search(sources, settings)]
         mismatches[name] = sum(a != b for a, b in zip(original, converted, strict=True))
         targets = targets or original
-    forced = (item.log_probs.tolist() for item in force_decode(model.model, sources, targets, with_attention=False))
+    forced = (
+        item.log_probs.tolist()
+        for item in force_decode(model.model, sources, targets, with_attention=False)
+    )
     pairs = zip(forced, exported.score(sources, targets), strict=True)
-    differences = [abs(a - b) for original, converted in pairs for a, b in zip(original, converted, strict=True)]
+    differences = [
+        abs(a - b)
+        for original, converted in pairs
+        for a, b in zip(original, converted, strict=True)
+    ]
     mean = sum(differences) / len(differences)
-    return Parity(len(sources), origin, "mean difference of log-probabilities a token", mean, mismatches)
+    return Parity(
+        len(sources), origin, "mean difference of log-probabilities a token", mean, mismatches
+    )
 
 
 def _check(parity: Parity, precision: Precision) -> None:
@@ -102,11 +136,21 @@ def _check(parity: Parity, precision: Precision) -> None:
     limit, least = PRECISIONS[precision]
     causes = []
     if not parity.difference <= limit:
-        causes.append(f"log-probabilities differ by {parity.difference:.2g} nats a token, at most {limit:g} is allowed")
+        causes.append(
+            f"log-probabilities differ by {parity.difference:.2g} nats a token, at most {limit:g} "
+            "is allowed"
+        )
     if parity.agreement(GREEDY) < least or parity.agreement(BEAM) < least - BEAM_LEEWAY:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
-    why = "choose another `precision=`" if precision != "float32" else "this is a bug in Regard: please report it"
-    ExportError.raise_all((f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}")
+    why = (
+        "choose another `precision=`"
+        if precision != "float32"
+        else "this is a bug in Regard: please report it"
+    )
+    ExportError.raise_all(
+        (f"the export does not translate as the model does: {c}" for c in causes),
+        f"{parity}; {why}",
+    )
 
 
 def _spec(model: ModelFolder) -> Any:
@@ -161,7 +205,8 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         else _copy(embedding(torch.arange(POSITIONS)[None])[0])
     )
     if settings.has_final_norm:
-        # The specification has a final norm with `pre` only; the runtime applies it wherever there is one.
+        # The specification has a final norm with `pre` only; the runtime applies it wherever there
+        # is one.
         vars(spec)["layer_norm"] = LayerNormSpec()
         _norm(spec.layer_norm, part.norm)
     for layer, layer_spec in zip(part.layers, spec.layer, strict=True):
@@ -172,7 +217,11 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         if hasattr(layer_spec, "attention"):
             _norm(layer_spec.attention.layer_norm, layer.cross_attention_residual.norm)
             _linears(layer_spec.attention.linear[0], layer.cross_attention.query)
-            _linears(layer_spec.attention.linear[1], layer.cross_attention.key, layer.cross_attention.value)
+            _linears(
+                layer_spec.attention.linear[1],
+                layer.cross_attention.key,
+                layer.cross_attention.value,
+            )
             _linears(layer_spec.attention.linear[2], layer.cross_attention.output)
         _norm(layer_spec.ffn.layer_norm, layer.feedforward_residual.norm)
         if settings.activation == "swiglu":

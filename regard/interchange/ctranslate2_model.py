@@ -1,4 +1,6 @@
-"""An export to CTranslate2, opened: token ids in, hypotheses out, with the scores of Regard's own search."""
+"""An export to CTranslate2, opened: token ids in, hypotheses out, with the scores of Regard's own
+search.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,10 @@ def import_ctranslate2(purpose: str) -> Any:
 class CTranslate2:
     """An export that `regard export --to ctranslate2` wrote, as CTranslate2 runs it.
 
-    `max_source`, `max_target`: most tokens of a source and of a target; None: no limit. The score of a hypothesis is
-    that of Regard's own search, up to the error of the precision. Below the first, an n-best list may hold other
-    hypotheses. A source that is end of sentence alone has the empty target.
+    `max_source`, `max_target`: most tokens of a source and of a target; None: no limit. The score
+    of a hypothesis is that of Regard's own search, up to the error of the precision. Below the
+    first, an n-best list may hold other hypotheses. A source that is end of sentence alone has the
+    empty target.
     """
 
     def __init__(self, export: Path, max_source: int, max_target: int | None) -> None:
@@ -41,12 +44,18 @@ class CTranslate2:
         self._source, self._target = _vocabularies(export)
         self._ids = {token: i for i, token in enumerate(self._target)}
 
-    def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """Decode sources (ids, end of sentence included) as one batch; return the hypotheses of each, best first.
+    def search(
+        self, sources: Sequence[Sequence[int]], settings: SearchSettings
+    ) -> list[list[Hypothesis]]:
+        """Decode sources (ids, end of sentence included) as one batch; return the hypotheses of
+        each, best first.
 
         Of the settings it follows the beam, the length penalty and the limits of lengths.
         """
-        max_steps = [min(settings.max_steps(len(source), self.max_target), self.max_source) for source in sources]
+        max_steps = [
+            min(settings.max_steps(len(source), self.max_target), self.max_source)
+            for source in sources
+        ]
         results = self._translate(sources, max(max_steps), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= max_steps[i] - 1 for h in results[i]):
@@ -56,7 +65,9 @@ class CTranslate2:
                 (results[i],) = self._translate([source], max_steps[i], settings, suppress=True)
         return results
 
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
         """Score given targets: the log-probability of each token, that of end of sentence last."""
         results = self._translator.score_batch(
             [[self._source[i] for i in source] for source in sources],
@@ -76,15 +87,19 @@ class CTranslate2:
     ) -> list[list[Hypothesis]]:
         """Decode targets of at most `max_steps` tokens, end of sentence included.
 
-        The score of a target cut there lacks its end, and is too good; with `patience` 2 it displaces no other.
-        Suppressed tokens are hardly ever likely, and suppressing them changes every probability: it is done only if
-        one was written, and the targets are then scored again.
+        The score of a target cut there lacks its end, and is too good; with `patience` 2 it
+        displaces no other. Suppressed tokens are hardly ever likely, and suppressing them changes
+        every probability: it is done only if one was written, and the targets are then scored
+        again.
         """
         exponent = _exponent(settings.length_penalty, sum(map(len, sources)) / len(sources))
         count = settings.beam * patience if settings.beam > 1 else 1
         options: dict[str, Any] = {}
         if suppress:
-            options = {"disable_unk": True, "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)]}
+            options = {
+                "disable_unk": True,
+                "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)],
+            }
         results = self._translator.translate_batch(
             [[self._source[i] for i in source] for source in sources],
             beam_size=settings.beam,
@@ -103,7 +118,9 @@ class CTranslate2:
             rows = [[self._ids[token] for token in tokens] for tokens in result.hypotheses]
             log_probs = [
                 # a target cut at max_steps: our search ends it there, and counts the end
-                score * len(ids) ** exponent if ids[-1:] == [EOS] and not suppress else self._log_prob(source, ids)
+                score * len(ids) ** exponent
+                if ids[-1:] == [EOS] and not suppress
+                else self._log_prob(source, ids)
                 for ids, score in zip(rows, result.scores, strict=True)
             ]
             ranked.append(_ranked(rows, log_probs, settings))
@@ -115,14 +132,18 @@ class CTranslate2:
 
 
 def _exponent(alpha: float, length: float) -> float:
-    """Return the exponent of CTranslate2's length penalty that behaves as ours with `alpha` around some length.
+    """Return the exponent of CTranslate2's length penalty that behaves as ours with `alpha` around
+    some length.
 
-    Both grow by the same share there. At zero CTranslate2 would end its search at the first hypothesis.
+    Both grow by the same share there. At zero CTranslate2 would end its search at the first
+    hypothesis.
     """
     return max(alpha * length / (5 + length), 1e-6)
 
 
-def _ranked(rows: Sequence[list[int]], log_probs: Sequence[float], settings: SearchSettings) -> list[Hypothesis]:
+def _ranked(
+    rows: Sequence[list[int]], log_probs: Sequence[float], settings: SearchSettings
+) -> list[Hypothesis]:
     """Make hypotheses with our scores, best first."""
     penalty = LengthPenalty(settings.length_penalty)
     hypotheses = [
@@ -136,6 +157,12 @@ def _ranked(rows: Sequence[list[int]], log_probs: Sequence[float], settings: Sea
 def _vocabularies(export: Path) -> tuple[list[str], list[str]]:
     """Read the tokens of both sides, by their ids."""
     shared = export / "shared_vocabulary.json"
-    files = [shared, shared] if shared.is_file() else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
-    source, target = (TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file))) for file in files)
+    files = (
+        [shared, shared]
+        if shared.is_file()
+        else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
+    )
+    source, target = (
+        TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file))) for file in files
+    )
     return source, target

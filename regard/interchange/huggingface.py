@@ -1,4 +1,6 @@
-"""Import and export Marian models of Hugging Face: folders that `MarianMTModel` and `MarianTokenizer` load."""
+"""Import and export Marian models of Hugging Face: folders that `MarianMTModel` and
+`MarianTokenizer` load.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,17 @@ from regard.search import SearchSettings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 PYTORCH = "pytorch_model.bin"
-FILES = (CONFIG, GENERATION, TOKENIZER, "source.spm", "target.spm", "vocab.json", "target_vocab.json", WEIGHTS, PYTORCH)
+FILES = (
+    CONFIG,
+    GENERATION,
+    TOKENIZER,
+    "source.spm",
+    "target.spm",
+    "vocab.json",
+    "target_vocab.json",
+    WEIGHTS,
+    PYTORCH,
+)
 """The files that are read, as far as they are there."""
 MAX_DIFFERENCE = 1e-4
 """How far logits may be apart."""
@@ -57,13 +69,16 @@ TOKENISATION, GREEDY = "tokenisation", "greedy search"
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """Write a model folder for Hugging Face, and compare the two on real sentences.
 
-    Raises ExportError, with all causes, if the model is no Marian model or behaves differently there; nothing is left
-    behind then.
+    Raises ExportError, with all causes, if the model is no Marian model or behaves differently
+    there; nothing is left behind then.
     """
     import_transformers()
     model = load_folder(folder)
     ExportError.raise_all(
-        [*huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint), *own_classes(model.model)]
+        [
+            *huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint),
+            *own_classes(model.model),
+        ]
     )
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
@@ -77,8 +92,8 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
 def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     """Convert a Marian model to a model folder. Nothing in it is unpickled but tensors.
 
-    The second result is the SHA-256 of each file that no checksum came with. Raises ExportError, with all causes, for
-    what is no Marian model, or not as published, and leaves nothing behind.
+    The second result is the SHA-256 of each file that no checksum came with. Raises ExportError,
+    with all causes, for what is no Marian model, or not as published, and leaves nothing behind.
     """
     unchecked = check_sums(folder, FILES)
     config = _read_table(folder / CONFIG)
@@ -88,21 +103,34 @@ def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     ExportError.raise_all(_different_ids(config, tokenizer))
     check_new(out)
     tensors = marian.from_marian(_tensors(folder), settings, tokenizer)
-    model = build(settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint).eval()
+    model = build(
+        settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint
+    ).eval()
     load_weights(model, tensors, folder)
     search = marian.search_settings(generation, config)
-    languages = marian.languages(_read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {})
-    folder_settings = FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search, languages=languages)
+    languages = marian.languages(
+        _read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    )
+    folder_settings = FolderSettings(
+        model=settings, tokenizer=tokenizer.settings, search=search, languages=languages
+    )
     imported = ModelFolder(folder_settings, tokenizer, model)
     with atomic_folder(out) as folder_beside:
-        save_folder(folder_beside, imported.settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
+        save_folder(
+            folder_beside,
+            imported.settings,
+            tokenizer,
+            origin=tensor_digest(named_weights(model), {}),
+        )
         save_weights(folder_beside, named_weights(model))
         write_text(folder_beside / "README.md", _model_card(folder, imported))
     return imported, unchecked
 
 
 def write(model: ModelFolder, out: Path) -> None:
-    """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` load."""
+    """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`
+    load.
+    """
     settings, tokenizer = model.settings, model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
     write_text(out / CONFIG, _json(config))
@@ -124,7 +152,9 @@ def import_transformers() -> Any:
         package: Any = importlib.import_module("transformers")
     except ImportError:
         raise MissingExtra("transformers", "hf", "a comparison with Hugging Face") from None
-    except Exception as problem:  # of any class, if a package that it imports does not fit this PyTorch
+    except (
+        Exception
+    ) as problem:  # of any class, if a package that it imports does not fit this PyTorch
         raise ExportError(_unusable(problem)) from None
     package.logging.set_verbosity_error()
     package.logging.disable_progress_bar()
@@ -139,23 +169,37 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
     source, target = marian.rows(tokenizer.source), marian.rows(tokenizer.target)
     rows = [[*tokenizer.source.encode(text), EOS] for text in sentences]
     pairs = zip(sentences, rows, strict=True)
-    mismatches = {TOKENISATION: sum(their_tokenizer(text).input_ids != [source[i] for i in ids] for text, ids in pairs)}
+    mismatches = {
+        TOKENISATION: sum(
+            their_tokenizer(text).input_ids != [source[i] for i in ids] for text, ids in pairs
+        )
+    }
     mismatches[GREEDY], difference = 0, 0.0
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
     for batch in (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)):
         ids, keep = pad(batch)
-        their_ids, mask = torch.tensor(source)[ids], torch.ones_like(ids) if keep is None else keep.long()
+        their_ids, mask = (
+            torch.tensor(source)[ids],
+            torch.ones_like(ids) if keep is None else keep.long(),
+        )
         targets = best_targets(model, batch, settings)
         outputs = theirs.generate(
             their_ids, attention_mask=mask, num_beams=1, do_sample=False, max_length=MAX_TOKENS + 1
         ).tolist()
         wanted = [[target[i] for i in (*ours, EOS)] for ours in targets]
-        mismatches[GREEDY] += sum(row[1 : len(ids) + 1] != ids for row, ids in zip(outputs, wanted, strict=True))
+        mismatches[GREEDY] += sum(
+            row[1 : len(ids) + 1] != ids for row, ids in zip(outputs, wanted, strict=True)
+        )
         target_in, _ = pad([[BOS, *ours] for ours in targets])
         logits = model.model.project(model.model(Batch(ids, keep), target_in))
         their_target_in = torch.tensor(target)[target_in]
-        their_logits = theirs(their_ids, attention_mask=mask, decoder_input_ids=their_target_in).logits
-        target_keep = torch.arange(target_in.shape[1]) <= torch.tensor([len(ours) for ours in targets])[:, None]
+        their_logits = theirs(
+            their_ids, attention_mask=mask, decoder_input_ids=their_target_in
+        ).logits
+        target_keep = (
+            torch.arange(target_in.shape[1])
+            <= torch.tensor([len(ours) for ours in targets])[:, None]
+        )
         differences = (logits[..., UNK:] - their_logits[..., list(target)[UNK:]]).abs()[target_keep]
         difference = float(torch.tensor([difference, float(differences.max())]).max())  # NaN stays
     return Parity(len(sentences), origin, "largest difference of logits", difference, mismatches)
@@ -171,24 +215,32 @@ def _load_marian(folder: Path) -> tuple[Any, Any]:
             model_class, tokenizer_class = package.MarianMTModel, package.MarianTokenizer
         except Exception as problem:
             raise ExportError(_unusable(problem)) from None
-        model = model_class.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **safe)
+        model = model_class.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, **safe
+        )
         return model.eval(), tokenizer_class.from_pretrained(folder, **safe)
 
 
 def _unusable(problem: Exception) -> str:
     return (
-        f"transformers is installed but cannot be imported ({reason_of(problem)}); install the torchvision that was "
-        "built for this torch, or uninstall torchvision, which Marian models do not need"
+        f"transformers is installed but cannot be imported ({reason_of(problem)}); install the "
+        "torchvision that was built for this torch, or uninstall torchvision, which Marian models "
+        "do not need"
     )
 
 
 def _check(parity: Parity) -> None:
     """Raise ExportError if the two differ too much."""
-    if not parity.difference <= MAX_DIFFERENCE or max(parity.mismatches.values()) > parity.sentences // 32:
+    if (
+        not parity.difference <= MAX_DIFFERENCE
+        or max(parity.mismatches.values()) > parity.sentences // 32
+    ):
         raise ExportError(f"the export does not behave as the model does: {parity}")
 
 
-def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any], languages: Languages) -> dict[str, Any]:
+def _tokenizer_config(
+    tokenizer: Tokenizer, config: dict[str, Any], languages: Languages
+) -> dict[str, Any]:
     codes = {"source_lang": languages.source, "target_lang": languages.target}
     return {
         **{name: code for name, code in codes.items() if code},
@@ -210,25 +262,34 @@ def _vocab_json(vocabulary: Vocabulary) -> bytes:
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
-    """Read the tokenizer of a Marian folder: an exported one of ours, or one whose tokens vocab.json numbers."""
+    """Read the tokenizer of a Marian folder: an exported one of ours, or one whose tokens
+    vocab.json numbers.
+    """
     config = _read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
     joint = not config.get("separate_vocabs", False)
     models = [_read(folder / f"{side}.spm") for side in ("source", "target")]
     names = ("vocab.json",) if joint else ("vocab.json", "target_vocab.json")
     texts = [_read(folder / name) for name in names]
-    vocabularies = [_vocabulary(folder / f"{side}.spm", models[i]) for i, side in enumerate(("source", "target"))]
+    vocabularies = [
+        _vocabulary(folder / f"{side}.spm", models[i])
+        for i, side in enumerate(("source", "target"))
+    ]
     numbers = [_parse(folder / name, text) for name, text in zip(names, texts, strict=True)]
     if (not joint or models[0] == models[1]) and numbers == [
         json.loads(_vocab_json(vocabulary)) for vocabulary in vocabularies[: len(numbers)]
     ]:
         source, target = vocabularies[0], vocabularies[0 if joint else 1]
-        return Tokenizer(source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source)))
+        return Tokenizer(
+            source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source))
+        )
     try:
         tables = [PieceTable.parse(text) for text in texts]
     except ValueError as problem:
         raise ExportError(f"{folder}: the file that numbers the tokens is {problem}") from None
     numbered = TableVocabulary(models[0], tables[0]), TableVocabulary(models[1], tables[-1])
-    settings = TokenizerSettings(kind=numbered[0].kind, joint=joint, size=len(numbered[0]), numbering="marian")
+    settings = TokenizerSettings(
+        kind=numbered[0].kind, joint=joint, size=len(numbered[0]), numbering="marian"
+    )
     return Tokenizer(*numbered, settings)
 
 
@@ -236,12 +297,15 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
     with suppress(ValueError):
         return vocabulary_of(model)
     raise ExportError(
-        f"{path}: damaged, not a SentencePiece model; copy it again (a file of git-lfs has to be fetched)"
+        f"{path}: damaged, not a SentencePiece model; copy it again (a file of git-lfs has to be "
+        "fetched)"
     )
 
 
 def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
-    """Return the special tokens whose ids in the configuration are not those of the tokenizer, a sentence for each."""
+    """Return the special tokens whose ids in the configuration are not those of the tokenizer, a
+    sentence for each.
+    """
     return [
         f"{name} is {config.get(name)!r}, and the tokenizer's is {number}"
         for name, number in marian.special_ids(tokenizer.target).items()
@@ -250,12 +314,17 @@ def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
 
 
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:
-    """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is read."""
+    """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is
+    read.
+    """
     if (folder / WEIGHTS).is_file():
         return load_tensors(folder / WEIGHTS, foreign=True)
     path = folder / PYTORCH
     if not path.is_file():
-        raise ExportError(f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian model")
+        raise ExportError(
+            f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian "
+            "model"
+        )
     return read_tensors(path, ExportError, "copy it again, or convert it to safetensors")
 
 
@@ -278,7 +347,8 @@ def _read(path: Path) -> bytes:
         return file_bytes(path)
     except OSError as problem:
         raise ExportError(
-            f"{path}: cannot be read ({problem.strerror}); give the folder of a Marian model, with its tokenizer"
+            f"{path}: cannot be read ({problem.strerror}); give the folder of a Marian model, with "
+            "its tokenizer"
         ) from None
 
 

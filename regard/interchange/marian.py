@@ -1,4 +1,6 @@
-"""Marian models as Hugging Face stores them: the mapping of settings, weight names and vocabulary rows."""
+"""Marian models as Hugging Face stores them: the mapping of settings, weight names and vocabulary
+rows.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from regard.search import SearchSettings
 POSITIONS = 512
 """Positions that a Marian model has, at least."""
 SUPPRESSED = -1000.0
-"""Output bias of our `<pad>`, whose row starts targets in a Marian model: softmax gives it probability 0."""
+"""Output bias of our `<pad>`, whose row starts targets in a Marian model: softmax gives it
+probability 0.
+"""
 TYPICAL_LENGTH = 20
 """Target length, in tokens, at which our length penalty and Hugging Face's grow alike."""
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
@@ -32,18 +36,28 @@ _LAYER = {
     "feedforward_residual.norm": "final_layer_norm",
 }
 _CROSS = {
-    **{f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()},
+    **{
+        f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()
+    },
     "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
 _SIZES = {"layers": "layers", "heads": "attention_heads", "feedforward": "ffn_dim"}
-_EMBEDDINGS = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_EMBEDDINGS = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+)
 _TIED = (*_EMBEDDINGS, "lm_head.weight")
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _BIAS = "final_logits_bias"
 
 
-def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
-    """Return the `config.json` of a model without `huggingface_obstacles`; no field is left to a default."""
+def config_of(
+    settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings
+) -> dict[str, Any]:
+    """Return the `config.json` of a model without `huggingface_obstacles`; no field is left to a
+    default.
+    """
     encoder: Any = settings.encoder
     decoder: Any = settings.decoder
     special = special_ids(tokenizer.target)
@@ -60,7 +74,8 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
         "dtype": "float32",
         "vocab_size": _row_count(tokenizer.source),
         "decoder_vocab_size": _row_count(tokenizer.target),
-        "share_encoder_decoder_embeddings": settings.resolved_share(tokenizer.settings.joint) == "all",
+        "share_encoder_decoder_embeddings": settings.resolved_share(tokenizer.settings.joint)
+        == "all",
         "tie_word_embeddings": True,
         "d_model": encoder.size,
         **sides,
@@ -79,7 +94,9 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
 
 
 def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
-    """Return the `generation_config.json` of the same search, up to the shape of the length penalty."""
+    """Return the `generation_config.json` of the same search, up to the shape of the length
+    penalty.
+    """
     special, row_of = special_ids(tokenizer.target), rows(tokenizer.target)
     return {
         "num_beams": search.beam,
@@ -98,31 +115,47 @@ def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) ->
     penalty = values.get("length_penalty")
     return SearchSettings(
         beam=int(values.get("num_beams") or SearchSettings().beam),
-        length_penalty=float(1.0 if penalty is None else penalty) * (5 + TYPICAL_LENGTH) / TYPICAL_LENGTH,
+        length_penalty=float(1.0 if penalty is None else penalty)
+        * (5 + TYPICAL_LENGTH)
+        / TYPICAL_LENGTH,
         longest_source=int(config.get("max_position_embeddings", POSITIONS)),
     )
 
 
 def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
-    """Return the languages that a `tokenizer_config.json` names; codes of families, such as ROMANCE, are unknown."""
+    """Return the languages that a `tokenizer_config.json` names; codes of families, such as
+    ROMANCE, are unknown.
+    """
     codes = (str(tokenizer_config.get(name) or "") for name in ("source_lang", "target_lang"))
     source, target = map(named_code, codes)
     return Languages(source=source, target=target)
 
 
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
-    """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have no such model."""
+    """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have
+    no such model.
+    """
     activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {"silu": "silu"}
     causes = [f"model_type is {config.get('model_type')!r}, only 'marian' can be imported"] * (
         config.get("model_type") != "marian"
     )
     if config.get("activation_function", "gelu") not in activations:
-        causes.append(f"activation_function is {config['activation_function']!r}, known are {', '.join(activations)}")
+        causes.append(
+            f"activation_function is {config['activation_function']!r}, known are "
+            f"{', '.join(activations)}"
+        )
     if config.get("tie_word_embeddings", True) is not True:
-        causes.append("tie_word_embeddings is off: output projection and target embedding must be tied")
-    needed = ("d_model", *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES.values()))
+        causes.append(
+            "tie_word_embeddings is off: output projection and target embedding must be tied"
+        )
+    needed = (
+        "d_model",
+        *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES.values()),
+    )
     causes += [
-        f"{name} is {config.get(name)!r}, wanted an integer" for name in needed if type(config.get(name)) is not int
+        f"{name} is {config.get(name)!r}, wanted an integer"
+        for name in needed
+        if type(config.get(name)) is not int
     ]
     unsupported = ("normalize_before", "normalize_embedding", "add_final_layer_norm")
     causes += [
@@ -148,7 +181,9 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings.parse({**sides, "share": share}, "config.json")
 
 
-def to_marian(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def to_marian(
+    weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer
+) -> dict[str, Tensor]:
     """Convert weights to those of a Marian model."""
     converted = {theirs: weights[ours].clone() for ours, theirs in _weight_names(settings).items()}
     for ours, theirs, vocabulary in _embeddings(settings, tokenizer):
@@ -156,15 +191,29 @@ def to_marian(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer:
     return {**converted, _BIAS: _to_rows(weights["decoder.output.bias"], tokenizer.target)[None]}
 
 
-def from_marian(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """Convert the weights of a Marian model to ours. Raises ExportError for what is missing, unknown or different."""
+def from_marian(
+    tensors: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer
+) -> dict[str, Tensor]:
+    """Convert the weights of a Marian model to ours. Raises ExportError for what is missing,
+    unknown or different.
+    """
     tensors = {name: tensor.float() for name, tensor in tensors.items()}
     names, embeddings = _weight_names(settings), _embeddings(settings, tokenizer)
     stored = {theirs: _stored_name(theirs, tensors) for _, theirs, _ in embeddings}
-    causes = [f"there are no weights called {theirs}" for theirs in names.values() if theirs not in tensors]
-    causes += [f"there are no weights called {theirs}" for theirs, name in stored.items() if name is None]
+    causes = [
+        f"there are no weights called {theirs}"
+        for theirs in names.values()
+        if theirs not in tensors
+    ]
+    causes += [
+        f"there are no weights called {theirs}" for theirs, name in stored.items() if name is None
+    ]
     known = {*names.values(), *_TIED, *_POSITIONS, _BIAS}
-    causes += [f"the weights {name} belong to no part of a Marian model" for name in tensors if name not in known]
+    causes += [
+        f"the weights {name} belong to no part of a Marian model"
+        for name in tensors
+        if name not in known
+    ]
     ExportError.raise_all(sorted(causes)[:8])
     _check_positions(tensors)
     converted = {ours: tensors[theirs].clone() for ours, theirs in names.items()}
@@ -190,7 +239,11 @@ def _row_count(vocabulary: Vocabulary) -> int:
 def special_ids(vocabulary: Vocabulary) -> dict[str, int]:
     """Return the ids of special tokens in a Marian model, by their names in its configuration."""
     row_of = rows(vocabulary)
-    return {"pad_token_id": row_of[PAD], "eos_token_id": row_of[EOS], "decoder_start_token_id": row_of[BOS]}
+    return {
+        "pad_token_id": row_of[PAD],
+        "eos_token_id": row_of[EOS],
+        "decoder_start_token_id": row_of[BOS],
+    }
 
 
 def _weight_names(settings: ModelSettings) -> dict[str, str]:
@@ -203,7 +256,9 @@ def _weight_names(settings: ModelSettings) -> dict[str, str]:
         for layer in range(part.layers):
             for ours, theirs in layer_names.items():
                 for kind in ("weight", "bias"):
-                    names[f"{side}.layers.{layer}.{ours}.{kind}"] = f"model.{side}.layers.{layer}.{theirs}.{kind}"
+                    names[f"{side}.layers.{layer}.{ours}.{kind}"] = (
+                        f"model.{side}.layers.{layer}.{theirs}.{kind}"
+                    )
     return names
 
 
@@ -219,14 +274,18 @@ def _embeddings(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str
 
 
 def _stored_name(name: str, tensors: Mapping[str, Tensor]) -> str | None:
-    """Return the name that an embedding is stored under: tied matrices may have any of their names."""
+    """Return the name that an embedding is stored under: tied matrices may have any of their
+    names.
+    """
     shared = {_EMBEDDINGS[0]: _TIED, _EMBEDDINGS[2]: (name, "lm_head.weight")}
     names: tuple[str, ...] = shared.get(name, (name,))
     return next((candidate for candidate in names if candidate in tensors), None)
 
 
 def _to_rows(weights: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Reorder rows by Marian's ids. PAD is copied first: if BOS has the same row there, its trained weights win."""
+    """Reorder rows by Marian's ids. PAD is copied first: if BOS has the same row there, its trained
+    weights win.
+    """
     row_of = rows(vocabulary)
     result = weights.new_empty(_row_count(vocabulary), *weights.shape[1:])
     for i in (PAD, *(i for i in range(len(row_of)) if i != PAD)):
@@ -237,7 +296,9 @@ def _to_rows(weights: Tensor, vocabulary: Vocabulary) -> Tensor:
 def _from_rows(tensor: Tensor, vocabulary: Vocabulary, name: str) -> Tensor:
     """Reorder rows by our token ids."""
     if len(tensor) != _row_count(vocabulary):
-        raise ExportError(f"{name} has {len(tensor):,} rows, and the tokenizer {_row_count(vocabulary):,} tokens")
+        raise ExportError(
+            f"{name} has {len(tensor):,} rows, and the tokenizer {_row_count(vocabulary):,} tokens"
+        )
     return tensor[torch.tensor(rows(vocabulary))].clone()
 
 
@@ -247,11 +308,15 @@ def _check_positions(tensors: Mapping[str, Tensor]) -> None:
         if name in tensors:
             count, size = tensors[name].shape
             if (tensors[name] - sinusoids(torch.arange(count)[None], size)[0]).abs().max() > 1e-4:
-                raise ExportError(f"{name} holds other positions than the sinusoids of a Marian model")
+                raise ExportError(
+                    f"{name} holds other positions than the sinusoids of a Marian model"
+                )
 
 
 def _check_tied(tensors: Mapping[str, Tensor], all_shared: bool) -> None:
     """Raise ExportError if matrices that must be tied are stored several times and differ."""
     tied = [name for name in (_TIED if all_shared else _TIED[2:]) if name in tensors]
     different = [name for name in tied[1:] if not torch.equal(tensors[name], tensors[tied[0]])]
-    ExportError.raise_all(f"{tied[0]} and {name} must be one matrix, and differ" for name in different)
+    ExportError.raise_all(
+        f"{tied[0]} and {name} must be one matrix, and differ" for name in different
+    )

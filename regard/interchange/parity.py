@@ -1,4 +1,6 @@
-"""Parity of a converted model with the original: how far their numbers differ, and on how many sentences."""
+"""Parity of a converted model with the original: how far their numbers differ, and on how many
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Parity:
     """The numbers compared, such as "largest difference of logits"."""
     difference: float
     mismatches: Mapping[str, int]
-    """The number of sentences for which the two disagree, by what they do: tokenisation, greedy search …"""
+    """The number of sentences for which the two disagree, by what they do: tokenisation, greedy
+    search …
+    """
 
     def agreement(self, name: str) -> float:
         """Return the share of sentences for which the two agree."""
@@ -40,19 +44,31 @@ class Parity:
 def check_new(folder: Path) -> None:
     """Raise ExportError if a folder to be written holds something already."""
     if folder.exists() and any(folder.iterdir()):
-        raise ExportError(f"{folder}: there is something already; choose a new folder, or remove this one")
+        raise ExportError(
+            f"{folder}: there is something already; choose a new folder, or remove this one"
+        )
 
 
 def best_targets(
-    model: ModelFolder, sources: Sequence[Sequence[int]], settings: SearchSettings, tokenizer: Tokenizer | None = None
+    model: ModelFolder,
+    sources: Sequence[Sequence[int]],
+    settings: SearchSettings,
+    tokenizer: Tokenizer | None = None,
 ) -> list[tuple[int, ...]]:
-    """Return the best target of each source (ids, end of sentence included) that the original finds with PyTorch.
+    """Return the best target of each source (ids, end of sentence included) that the original finds
+    with PyTorch.
 
     With a tokenizer, by the rules for its tokens that stand for bytes, and for its copy tokens.
     """
-    tasks = [Task(n, settings.max_steps(len(ids), model.model.max_target)) for n, ids in enumerate(sources)]
+    tasks = [
+        Task(n, settings.max_steps(len(ids), model.model.max_target))
+        for n, ids in enumerate(sources)
+    ]
     if tokenizer is not None:
         t, own = tokenizer.target, zip(tasks, map(tokenizer.copies_of, sources), strict=True)
-        tasks = [replace(task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens) for task, c in own]
+        tasks = [
+            replace(task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens)
+            for task, c in own
+        ]
     requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
     return [hypotheses[0].ids for hypotheses in decode_requests(model.model, requests, settings)]

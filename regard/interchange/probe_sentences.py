@@ -22,7 +22,9 @@ DRAWN = "tokens drawn from its vocabulary"
 HELD_OUT = "valid.tsv"
 """Pairs that a run held out to validate on, in its folder."""
 MAX_UNKNOWN = 0.2
-"""Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
+"""Largest share of characters of the sample that a vocabulary may lack, if an export is to be
+compared on it.
+"""
 
 
 def real_sentences(
@@ -30,14 +32,17 @@ def real_sentences(
 ) -> tuple[list[str], str]:
     """Return at most `MAX_SENTENCES` source sentences, and where they are from.
 
-    They are from the file `source`; else from the run's validation or training data, if those lie in its folder; else
-    from the sample that ships with Regard, on the side of `language`, if it is one of these, else on that whose
-    characters the vocabulary knows better; else, if it knows neither, drawn from the vocabulary.
+    They are from the file `source`; else from the run's validation or training data, if those lie
+    in its folder; else from the sample that ships with Regard, on the side of `language`, if it is
+    one of these, else on that whose characters the vocabulary knows better; else, if it knows
+    neither, drawn from the vocabulary.
     """
     if source is not None:
         sentences = _spread(read_lines(source))
         if not sentences:
-            raise DataError(f"{source}: every line is empty; give sentences of the model's source language")
+            raise DataError(
+                f"{source}: every line is empty; give sentences of the model's source language"
+            )
         return sentences, str(source)
     for files in _data_files(folder):
         try:
@@ -46,7 +51,11 @@ def real_sentences(
             continue  # moved or changed since; try the next
         if sentences:
             return sentences, files.names[0]
-    lines = (Path(__file__).parent / "assets" / "sample.tsv").read_text("utf-8").splitlines()[:MAX_SENTENCES]
+    lines = (
+        (Path(__file__).parent / "assets" / "sample.tsv")
+        .read_text("utf-8")
+        .splitlines()[:MAX_SENTENCES]
+    )
     sides = [line.split("\t")[0] for line in lines], [line.split("\t")[1] for line in lines]
     if language in SAMPLE_LANGUAGES:
         return sides[SAMPLE_LANGUAGES.index(language)], SAMPLE
@@ -58,21 +67,30 @@ def real_sentences(
 
 
 def _drawn(vocabulary: Vocabulary) -> list[str]:
-    """Return lines of random tokens, the same for the same vocabulary: letters that the model knows."""
+    """Return lines of random tokens, the same for the same vocabulary: letters that the model
+    knows.
+    """
     chance = random.Random(0)
     surfaces = [surface.decode(errors="replace") for surface in vocabulary.surface_bytes]
     known = [
-        token for token, text in enumerate(surfaces) if text.strip() and text.isprintable() and "\ufffd" not in text
+        token
+        for token, text in enumerate(surfaces)
+        if text.strip() and text.isprintable() and "\ufffd" not in text
     ]
-    lines = [vocabulary.decode(chance.choices(known, k=1 + n % 16)) for n in range(MAX_SENTENCES)] if known else []
+    lines = (
+        [vocabulary.decode(chance.choices(known, k=1 + n % 16)) for n in range(MAX_SENTENCES)]
+        if known
+        else []
+    )
     return _spread(lines)
 
 
 def _data_files(folder: Path) -> list[PairFiles]:
-    """Return those of a run's validation and training files that lie in its folder: held out, or named by its recipe.
+    """Return those of a run's validation and training files that lie in its folder: held out, or
+    named by its recipe.
 
-    Whoever made the folder may have named any file of this machine there: others are not opened without the user's
-    word, which is `source`.
+    Whoever made the folder may have named any file of this machine there: others are not opened
+    without the user's word, which is `source`.
     """
     recipe = folder / "train.toml"
     check_links(folder, recipe.name, HELD_OUT)

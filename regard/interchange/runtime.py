@@ -1,4 +1,6 @@
-"""Export to a runtime file: one file that translates without PyTorch, kept only if it translates as the model does."""
+"""Export to a runtime file: one file that translates without PyTorch, kept only if it translates as
+the model does.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,15 @@ from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
 TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
-LIMITS: dict[str, tuple[float, float]] = {"float32": (1e-3, 0.97), "bfloat16": (0.02, 0.8), "int8": (0.05, 0.5)}
-"""How far a file may be from the model: the mean relative difference of the scores of its translations (of scores below
-one the difference itself), and the least share of sentences with the same tokens; of rounded weights others may win."""
+LIMITS: dict[str, tuple[float, float]] = {
+    "float32": (1e-3, 0.97),
+    "bfloat16": (0.02, 0.8),
+    "int8": (0.05, 0.5),
+}
+"""How far a file may be from the model: the mean relative difference of the scores of its
+translations (of scores below one the difference itself), and the least share of sentences with the
+same tokens; of rounded weights others may win.
+"""
 
 
 def export(
@@ -44,17 +52,20 @@ def export(
     embeddings: Embeddings = "table",
     languages: Languages | None = None,
 ) -> Parity:
-    """Write a model folder as a runtime file, and compare the two on real sentences: those of `source`, or of the
-    validation data in its folder, or of the sample.
+    """Write a model folder as a runtime file, and compare the two on real sentences: those of
+    `source`, or of the validation data in its folder, or of the sample.
 
-    `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the output projection, the
-    packed one, for a smaller file. In float32 these are the same numbers, and lie in the file once.
-    `languages`: of source and target; those of the folder if not given.
-    Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
-    behind then.
+    `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the
+    output projection, the packed one, for a smaller file. In float32 these are the same numbers,
+    and lie in the file once. `languages`: of source and target; those of the folder if not given.
+    Raises ExportError, with all causes, if the file could not hold the model or translates
+    differently; nothing is left behind then.
     """
     if out.exists() and not is_runtime_file(out):
-        raise ExportError(f"{out}: there is something already that is no runtime file; choose a new name, or remove it")
+        raise ExportError(
+            f"{out}: there is something already that is no runtime file; choose a new name, or "
+            "remove it"
+        )
     model = load_folder(folder)
     ExportError.raise_all(f"{folder}: {cause}" for cause in obstacles(model))
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
@@ -68,14 +79,19 @@ def export(
 
 
 def keep_export(folder: Path, name: str, model: ModelFolder, precision: Precision) -> Path | None:
-    """Write the export of a folder, which holds `model`, into the cache by its `name`; return its path.
+    """Write the export of a folder, which holds `model`, into the cache by its `name`; return its
+    path.
 
-    There is none if it cannot be made or written, or would hide a warning: PyTorch has to be used. It is not compared
-    with the model, as `export` does: the library searches for a model in memory by the same program and weights.
+    There is none if it cannot be made or written, or would hide a warning: PyTorch has to be used.
+    It is not compared with the model, as `export` does: the library searches for a model in memory
+    by the same program and weights.
     """
     if obstacles(model) or model.settings.model.ablations():
         return None
-    with suppress(OSError, ValueError, MemoryError, RegardError, Warning), warnings.catch_warnings():
+    with (
+        suppress(OSError, ValueError, MemoryError, RegardError, Warning),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("error")
         content = _content(folder, model, precision, name=name)
         if export_name(folder, precision) == name:  # nobody has changed the folder meanwhile
@@ -105,13 +121,16 @@ def obstacles(model: ModelFolder) -> list[str]:
     """Return why a model cannot be exported, a sentence for each cause."""
     settings, causes = model.settings, list[str]()
     if settings.model.encoder.reads != "text":
-        causes.append("this model reads images, and their encoders run on PyTorch only; export a translator")
+        causes.append(
+            "this model reads images, and their encoders run on PyTorch only; export a translator"
+        )
     elif (reason := why_not_packed(model.model)) is not None:
         causes.append(f"{reason}; a runtime file holds nothing but such programs")
     defaults = SearchSettings.model_fields
     unsupported = ("sample", "mbr", "coverage_penalty", "groups")
     causes += [
-        f"search.{name} = {value!r}: a runtime file is searched greedily or with a beam; set it back in config.json"
+        f"search.{name} = {value!r}: a runtime file is searched greedily or with a beam; set it "
+        "back in config.json"
         for name in unsupported
         if (value := getattr(settings.search, name)) != defaults[name].default
     ]
@@ -119,7 +138,9 @@ def obstacles(model: ModelFolder) -> list[str]:
 
 
 def _language_id(folder: Path, model: ModelFolder, languages: Languages) -> str:
-    """Return what tells the languages apart, with the codes that they have now; empty: the folder has none."""
+    """Return what tells the languages apart, with the codes that they have now; empty: the folder
+    has none.
+    """
     language_id = load_language_id(folder)
     if language_id is None:
         return ""
@@ -128,7 +149,11 @@ def _language_id(folder: Path, model: ModelFolder, languages: Languages) -> str:
 
 
 def card(
-    folder: Path, model: ModelFolder, precision: Precision, choice: AlignmentChoice | None, languages: Languages
+    folder: Path,
+    model: ModelFolder,
+    precision: Precision,
+    choice: AlignmentChoice | None,
+    languages: Languages,
 ) -> dict[str, Any]:
     """Return what the file says of the model."""
     readme = folder / "README.md"
@@ -148,25 +173,46 @@ def card(
     }
 
 
-def compare(model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence[str], origin: str) -> Parity:
-    """Tokenise and translate with both, greedily and with a beam, and let the model score the file's translations."""
+def compare(
+    model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence[str], origin: str
+) -> Parity:
+    """Tokenise and translate with both, greedily and with a beam, and let the model score the
+    file's translations.
+    """
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
-    mismatches = {TOKENS: sum(ids != exported.encode(text) for ids, text in zip(sources, sentences, strict=True))}
+    mismatches = {
+        TOKENS: sum(
+            ids != exported.encode(text) for ids, text in zip(sources, sentences, strict=True)
+        )
+    }
     own, differences = model.settings.search, list[float]()
-    changed = {"min_length": max(1, own.min_length), "max_whole": max(map(len, sources)), "longest_source": None}
+    changed = {
+        "min_length": max(1, own.min_length),
+        "max_whole": max(map(len, sources)),
+        "longest_source": None,
+    }
     for name, beam in ((GREEDY, 1), (BEAM, own.beam)):
         options, settings = exported.model.options(), own.with_values(beam=beam, **changed)
         options.beam = beam
         lines = exported.model.translate(sentences, options)
-        # Lines that are split, or copied because they have no letters, are not searched as one source.
-        whole = [(ids, line.hypotheses[0]) for ids, line in zip(sources, lines, strict=True) if line.source]
+        # Lines that are split, or copied because they have no letters, are not searched as one
+        # source.
+        whole = [
+            (ids, line.hypotheses[0])
+            for ids, line in zip(sources, lines, strict=True)
+            if line.source
+        ]
         searched = [ids for ids, _ in whole]
         targets = best_targets(model, searched, settings, model.tokenizer)
-        mismatches[name] = sum(ids != best.ids for ids, (_, best) in zip(targets, whole, strict=True))
+        mismatches[name] = sum(
+            ids != best.ids for ids, (_, best) in zip(targets, whole, strict=True)
+        )
         forced = force_decode(model.model, searched, [best.ids for _, best in whole], False)
         penalty = LengthPenalty(settings.length_penalty)
         scores = (float(item.log_probs.sum()) / penalty(len(item.log_probs)) for item in forced)
-        differences += [abs(h.score - s) / max(1.0, abs(s)) for (_, h), s in zip(whole, scores, strict=True)]
+        differences += [
+            abs(h.score - s) / max(1.0, abs(s)) for (_, h), s in zip(whole, scores, strict=True)
+        ]
     mean = sum(differences) / max(1, len(differences))
     return Parity(len(sources), origin, "mean relative difference of scores", mean, mismatches)
 
@@ -176,7 +222,10 @@ def _check(parity: Parity, precision: Precision) -> None:
     limit, least = LIMITS[precision]
     causes = []
     if parity.mismatches[TOKENS]:
-        causes.append(f"{counted(parity.mismatches[TOKENS], 'sentence is', 'sentences are')} tokenised differently")
+        causes.append(
+            f"{counted(parity.mismatches[TOKENS], 'sentence is', 'sentences are')} tokenised "
+            "differently"
+        )
     if not parity.difference <= limit:
         causes.append(f"scores differ by {parity.difference:.2g}, at most {limit:g} is allowed")
     if min(parity.agreement(GREEDY), parity.agreement(BEAM)) < least:

@@ -1,4 +1,5 @@
-"""Recurrent cells, one step of a GRU, LSTM or Elman RNN; input projections are computed for all positions at once.
+"""Recurrent cells, one step of a GRU, LSTM or Elman RNN; input projections are computed for all
+positions at once.
 
 Gate order and formulas are PyTorch's, so that `torch.nn.RNN`, `GRU` and `LSTM` are oracles.
 """
@@ -22,9 +23,11 @@ States = tuple[Tensor, ...]
 
 @as_defined
 class Cell(nn.Module):
-    """Recurrent cell with gates of size G = `gates` · `size`; its states are (h,), or (h, c) of an LSTM.
+    """Recurrent cell with gates of size G = `gates` · `size`; its states are (h,), or (h, c) of an
+    LSTM.
 
-    `input_proj` is the projection of the input to the gates, `hidden_proj` that of the hidden state before.
+    `input_proj` is the projection of the input to the gates, `hidden_proj` that of the hidden state
+    before.
     """
 
     gates: int
@@ -41,13 +44,20 @@ class Cell(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(
-        self, input_proj: Float[Tensor, "N G"], states: States, hidden_layer: Callable[[Tensor], Tensor] | None = None
+        self,
+        input_proj: Float[Tensor, "N G"],
+        states: States,
+        hidden_layer: Callable[[Tensor], Tensor] | None = None,
     ) -> States:
-        """Return the next states; `hidden_layer` replaces `self.hidden`, as a `DeferredLinear` does inside a loop."""
+        """Return the next states; `hidden_layer` replaces `self.hidden`, as a `DeferredLinear` does
+        inside a loop.
+        """
         return self.update(input_proj, (hidden_layer or self.hidden)(states[0]), states)
 
     @staticmethod
-    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+    def update(
+        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+    ) -> States:
         """Compute the next states from both projections to the gates."""
         raise NotImplementedError
 
@@ -60,7 +70,9 @@ class Elman(Cell):
     fused = staticmethod(torch.rnn_tanh)
 
     @staticmethod
-    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+    def update(
+        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+    ) -> States:
         return ((input_proj + hidden_proj).to(states[0].dtype).tanh(),)
 
 
@@ -72,7 +84,9 @@ class GRU(Cell):
     fused = staticmethod(torch.gru)
 
     @staticmethod
-    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+    def update(
+        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+    ) -> States:
         return (_GRU.apply(input_proj, hidden_proj, states[0]),)  # type: ignore[no-untyped-call]
 
 
@@ -84,7 +98,9 @@ class LSTM(Cell):
     fused = staticmethod(torch.lstm)
 
     @staticmethod
-    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+    def update(
+        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+    ) -> States:
         h, c = states
         i, f, g, o = (input_proj + hidden_proj).to(h.dtype).chunk(4, -1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
@@ -92,7 +108,8 @@ class LSTM(Cell):
 
 
 class _GRU(torch.autograd.Function):
-    """GRU gates r, z and candidate n, with a backward by hand: autograd would fill a tensor with zeros per slice.
+    """GRU gates r, z and candidate n, with a backward by hand: autograd would fill a tensor with
+    zeros per slice.
 
     The projections may be in bfloat16; the state h stays in float32.
     """
@@ -116,7 +133,9 @@ class _GRU(torch.autograd.Function):
         grad_h = gradient * z
         grad_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
         grad_n = torch.mul(
-            gradient - grad_h, torch.addcmul(torch.ones_like(n), n, n, value=-1), out=grad_input[:, 2 * E :]
+            gradient - grad_h,
+            torch.addcmul(torch.ones_like(n), n, n, value=-1),
+            out=grad_input[:, 2 * E :],
         )
         torch.mul(grad_n, hidden_n, out=grad_input[:, :E])
         torch.mul(gradient, h - n, out=grad_input[:, E : 2 * E])

@@ -1,4 +1,6 @@
-"""Gated 1-D convolutions with weight norm, as in convolutional sequence-to-sequence (Gehring et al. 2017)."""
+"""Gated 1-D convolutions with weight norm, as in convolutional sequence-to-sequence (Gehring et al.
+2017).
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ SQRT_HALF = math.sqrt(0.5)
 
 @as_defined
 class WeightNormLinear(nn.Module):
-    """Linear layer with weight norm: a length and a direction per output (Salimans and Kingma 2016).
+    """Linear layer with weight norm: a length and a direction per output (Salimans and Kingma
+    2016).
 
-    Initialised so that the outputs have `gain` times the variance of the inputs before dropout (Gehring et al. 2017,
-    section 3.5).
+    Initialised so that the outputs have `gain` times the variance of the inputs before dropout
+    (Gehring et al. 2017, section 3.5).
     """
 
     def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0) -> None:
@@ -41,7 +44,8 @@ class WeightNormLinear(nn.Module):
 
 @as_defined
 class GatedConvolution(nn.Module):
-    """Convolution with a gated linear unit: half of the channels gate the other half (Dauphin et al. 2017).
+    """Convolution with a gated linear unit: half of the channels gate the other half (Dauphin et
+    al. 2017).
 
     The caller pads: `forward` takes kernel_size − 1 more positions than it returns.
     """
@@ -53,5 +57,7 @@ class GatedConvolution(nn.Module):
 
     def forward(self, x: Float[Tensor, "N W D"]) -> Float[Tensor, "N T D"]:
         T = x.shape[1] - self.kernel_size + 1
-        unfolded = torch.cat([x[:, i : i + T] for i in range(self.kernel_size)], -1)  # (N, T, kernel_size · D)
+        unfolded = torch.cat(
+            [x[:, i : i + T] for i in range(self.kernel_size)], -1
+        )  # (N, T, kernel_size · D)
         return F.glu(self.linear(unfolded), -1)

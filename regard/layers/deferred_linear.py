@@ -1,4 +1,6 @@
-"""Linear layer for a recurrent loop, whose weight gradient is computed once, from the inputs of all steps."""
+"""Linear layer for a recurrent loop, whose weight gradient is computed once, from the inputs of all
+steps.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,25 @@ from regard.common.shapes import Float, Tensor
 
 
 class DeferredLinear:
-    """Weight and bias for one loop: cast to the autocast dtype once, their gradients computed once, after all steps.
+    """Weight and bias for one loop: cast to the autocast dtype once, their gradients computed once,
+    after all steps.
 
     Autograd alone would form a gradient as large as the weight at each step, and add them up.
     """
 
-    def __init__(self, weight: Float[Tensor, "Dv Dk"], bias: Float[Tensor, " Dv"] | None = None) -> None:
+    def __init__(
+        self, weight: Float[Tensor, "Dv Dk"], bias: Float[Tensor, " Dv"] | None = None
+    ) -> None:
         device = weight.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        dtype = (
+            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        )
         self._dtype, self._steps = dtype, list[tuple[int, Tensor, Tensor]]()
         self._weight = weight.detach().to(dtype)
         self._bias = None if bias is None else bias.detach().to(dtype)
-        needs_grad = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
+        needs_grad = torch.is_grad_enabled() and (
+            weight.requires_grad or (bias is not None and bias.requires_grad)
+        )
         self._anchor = _Anchor.apply(weight, bias, self._steps) if needs_grad else None  # type: ignore[no-untyped-call]
 
     @classmethod
@@ -42,10 +51,14 @@ class DeferredLinear:
 
 
 class _Anchor(torch.autograd.Function):
-    """Input of every step, so that its backward runs after theirs, and sees all inputs and output gradients."""
+    """Input of every step, so that its backward runs after theirs, and sees all inputs and output
+    gradients.
+    """
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]) -> Tensor:
+    def forward(
+        ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]
+    ) -> Tensor:
         ctx.steps, ctx.dtype, ctx.biased = steps, weight.dtype, bias is not None
         return weight.new_zeros(())
 
@@ -65,7 +78,12 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, _: Tensor, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]
+        ctx: Any,
+        x: Tensor,
+        _: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        steps: list[tuple[int, Tensor, Tensor]],
     ) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.steps = steps

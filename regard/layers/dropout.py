@@ -1,4 +1,6 @@
-"""Dropout, word dropout and LayerDrop with masks from random bytes; PyTorch's take a sixth of a CPU training step."""
+"""Dropout, word dropout and LayerDrop with masks from random bytes; PyTorch's take a sixth of a CPU
+training step.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def dropout_generator(generator: torch.Generator) -> Iterator[None]:
 
 @as_defined
 class Dropout(nn.Module):
-    """Zero each element with this probability while training, in steps of 1/256, and scale up the others.
+    """Zero each element with this probability while training, in steps of 1/256, and scale up the
+    others.
 
     `per_position`: whole vectors are zeroed or kept: word dropout (Gal and Ghahramani 2016).
     """

@@ -1,4 +1,6 @@
-"""Position-wise feed-forward network of a Transformer, with ReLU, GELU, SiLU or SwiGLU activation."""
+"""Position-wise feed-forward network of a Transformer, with ReLU, GELU, SiLU or SwiGLU
+activation.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @as_defined
 class FeedForward(nn.Module):
-    """Widen, activate, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one half for the gate."""
+    """Widen, activate, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one
+    half for the gate.
+    """
 
     def __init__(self, size: int, inner: int, activation: Activation) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Positional embeddings, sinusoidal, learned and 2-D: attention alone cannot tell the order of its entries."""
+"""Positional embeddings, sinusoidal, learned and 2-D: attention alone cannot tell the order of its
+entries.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,24 @@ from regard.common.shapes import Float, Int, Tensor
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
-    """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5), sines before cosines.
+    """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5),
+    sines before cosines.
 
-    The paper interleaves them; halves are the same up to the order of columns, and are what other toolkits store.
+    The paper interleaves them; halves are the same up to the order of columns, and are what other
+    toolkits store.
     """
     half = (size + 1) // 2
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
-    angles = positions.unsqueeze(-1) * torch.exp(steps * (-2 * math.log(10000) / size))  # (N, T, half)
+    angles = positions.unsqueeze(-1) * torch.exp(
+        steps * (-2 * math.log(10000) / size)
+    )  # (N, T, half)
     return torch.cat([angles.sin(), angles.cos()[..., : size // 2]], -1)
 
 
 def interleaved(size: int) -> list[int]:
-    """Return which column of `sinusoids` each column of the paper is: sine, cosine, sine, cosine and so on."""
+    """Return which column of `sinusoids` each column of the paper is: sine, cosine, sine, cosine
+    and so on.
+    """
     half = (size + 1) // 2
     return [column // 2 + (half if column % 2 else 0) for column in range(size)]
 
@@ -43,7 +51,9 @@ class SinusoidalPositions(nn.Module):
 
 @as_defined
 class LearnedPositions(nn.Module):
-    """Learned positional embedding of the first `max_positions` positions; later ones share the last vector."""
+    """Learned positional embedding of the first `max_positions` positions; later ones share the
+    last vector.
+    """
 
     def __init__(self, max_positions: int, size: int) -> None:
         super().__init__()
@@ -55,7 +65,9 @@ class LearnedPositions(nn.Module):
 
 
 class GridPositions(nn.Module):
-    """2-D positional embedding of image grids of any size: half of each vector encodes the row, half the column."""
+    """2-D positional embedding of image grids of any size: half of each vector encodes the row,
+    half the column.
+    """
 
     def __init__(self, size: int, learned: bool, max_positions: int) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""Residual connection with a norm (add & norm) around a Transformer sublayer; masked mean; autocast cast."""
+"""Residual connection with a norm (add & norm) around a Transformer sublayer; masked mean; autocast
+cast.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ MOMENTUM = 0.1
 
 @as_defined
 class Residual(nn.Module):
-    """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as published).
+    """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as
+    published).
 
-    For experiments: `batch` and `pre_batch` put a batch norm in these places, `none` leaves the norm out, and without
-    `connected` the sublayer's input is not added. Use: `x = residual.after(x, sublayer(residual.before(x)))`.
+    For experiments: `batch` and `pre_batch` put a batch norm in these places, `none` leaves the
+    norm out, and without `connected` the sublayer's input is not added. Use: `x = residual.after(x,
+    sublayer(residual.before(x)))`.
     """
 
     def __init__(self, size: int, norm: Norm, dropout: float, connected: bool = True) -> None:
@@ -34,7 +38,9 @@ class Residual(nn.Module):
         """Return the input of the sublayer: normalised if pre-norm."""
         return to_autocast(self.norm(x) if self.pre else x)
 
-    def after(self, x: Float[Tensor, "N T D"], branch: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+    def after(
+        self, x: Float[Tensor, "N T D"], branch: Float[Tensor, "N T D"]
+    ) -> Float[Tensor, "N T D"]:
         """Add the output of the sublayer, and normalise unless pre-norm."""
         branch = self.dropout(branch)
         total: Tensor = x + branch if self.connected else branch.to(x.dtype)
@@ -42,10 +48,11 @@ class Residual(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    """Batch norm (Ioffe and Szegedy 2015) over all positions of a batch, padding included, as of one long sequence.
+    """Batch norm (Ioffe and Szegedy 2015) over all positions of a batch, padding included, as of
+    one long sequence.
 
-    Running mean and variance are weights without gradient, so that checkpoints, the moving average and model folders
-    hold them like any other.
+    Running mean and variance are weights without gradient, so that checkpoints, the moving average
+    and model folders hold them like any other.
     """
 
     def __init__(self, size: int) -> None:
@@ -57,7 +64,9 @@ class BatchNorm(nn.Module):
     def forward(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         rows = x.float().flatten(0, 1)
         is_batch = self.training and len(rows) > 1  # one position has no variance
-        normed = F.batch_norm(rows, self.mean, self.variance, self.weight, self.bias, is_batch, MOMENTUM)
+        normed = F.batch_norm(
+            rows, self.mean, self.variance, self.weight, self.bias, is_batch, MOMENTUM
+        )
         return normed.view(x.shape)
 
 

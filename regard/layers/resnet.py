@@ -1,7 +1,8 @@
-"""ResNet backbone for images of different sizes in a batch (He et al. 2016), with torchvision's parameter names.
+"""ResNet backbone for images of different sizes in a batch (He et al. 2016), with torchvision's
+parameter names.
 
-Padding is zeroed before every convolution, as if each image were alone: the result does not depend on the batch.
-`keep` is the mask of the pixels, later of the cells, that belong to an image (True).
+Padding is zeroed before every convolution, as if each image were alone: the result does not depend
+on the batch. `keep` is the mask of the pixels, later of the cells, that belong to an image (True).
 """
 
 from __future__ import annotations
@@ -31,20 +32,27 @@ class GroupNorm(nn.GroupNorm):
         groups = next(g for g in range(max(1, channels // group_size), 0, -1) if channels % g == 0)
         super().__init__(groups, channels)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None) -> Float[Tensor, "B C Y X"]:
+    def forward(
+        self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None
+    ) -> Float[Tensor, "B C Y X"]:
         if keep is None:
             if x.dtype == torch.bfloat16 and self.num_channels < GROUP_SIZE * self.num_groups:
                 # PyTorch takes five times as long over narrow groups in bfloat16.
                 return super().forward(x.float()).to(x.dtype)
             return super().forward(x)
         B, C, Y, X = x.shape
-        grouped, visible = x.float().reshape(B, self.num_groups, -1, Y * X), keep.reshape(B, 1, 1, Y * X)
+        grouped, visible = (
+            x.float().reshape(B, self.num_groups, -1, Y * X),
+            keep.reshape(B, 1, 1, Y * X),
+        )
         count = visible.sum(-1, keepdim=True) * (C // self.num_groups)
         mean = grouped.masked_fill(~visible, 0).sum((2, 3), keepdim=True) / count
         centred = grouped - mean
         variance = centred.masked_fill(~visible, 0).square().sum((2, 3), keepdim=True) / count
         normalised = (centred * (variance + self.eps).rsqrt()).view(B, C, Y, X)
-        return torch.addcmul(self.bias[:, None, None], normalised, self.weight[:, None, None]).to(x.dtype)
+        return torch.addcmul(self.bias[:, None, None], normalised, self.weight[:, None, None]).to(
+            x.dtype
+        )
 
 
 class FrozenBatchNorm(nn.Module):
@@ -52,13 +60,22 @@ class FrozenBatchNorm(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+        self.weight, self.bias = (
+            nn.Parameter(torch.ones(channels)),
+            nn.Parameter(torch.zeros(channels)),
+        )
         # Parameters without gradient rather than buffers, so that model folders hold them.
         self.running_mean = nn.Parameter(torch.zeros(channels), requires_grad=False)
         self.running_var = nn.Parameter(torch.ones(channels), requires_grad=False)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None) -> Float[Tensor, "B C Y X"]:  # noqa: ARG002
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training=False)
+    def forward(
+        self,
+        x: Float[Tensor, "B C Y X"],
+        keep: KeepMask = None,  # noqa: ARG002
+    ) -> Float[Tensor, "B C Y X"]:
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, training=False
+        )
 
 
 Norm = Callable[[int], GroupNorm | FrozenBatchNorm]  # from the number of channels
@@ -73,11 +90,17 @@ class _Block(nn.Module):
     def _add_downsample(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         outputs, self.stride = channels * self.expansion, stride
         same = stride == 1 and inputs == outputs
-        self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1), norm(outputs)])
+        self.downsample = (
+            None if same else nn.ModuleList([_conv(inputs, outputs, 1), norm(outputs)])
+        )
 
     def _add_shortcut(self, x: Tensor, branch: Tensor, keep: KeepMask) -> tuple[Tensor, KeepMask]:
-        if self.downsample is not None:  # itself without a stride, whose gradient breaks memory in oneDNN (issue 6035)
-            x = self.downsample[1](self.downsample[0](x[:, :, :: self.stride, :: self.stride]), keep)
+        if (
+            self.downsample is not None
+        ):  # itself without a stride, whose gradient breaks memory in oneDNN (issue 6035)
+            x = self.downsample[1](
+                self.downsample[0](x[:, :, :: self.stride, :: self.stride]), keep
+            )
         return _masked_relu(x + branch, keep), keep
 
 
@@ -100,7 +123,9 @@ class BasicBlock(_Block):
 
 
 class Bottleneck(_Block):
-    """1 × 1, 3 × 3 and 1 × 1 convolutions with a shortcut; the second one is strided, as in torchvision."""
+    """1 × 1, 3 × 3 and 1 × 1 convolutions with a shortcut; the second one is strided, as in
+    torchvision.
+    """
 
     expansion = 4
 
@@ -119,22 +144,34 @@ class Bottleneck(_Block):
         return self._add_shortcut(x, self.bn3(self.conv3(y), keep_after), keep_after)
 
 
-BLOCKS: dict[str, type[BasicBlock] | type[Bottleneck]] = {"basic": BasicBlock, "bottleneck": Bottleneck}
+BLOCKS: dict[str, type[BasicBlock] | type[Bottleneck]] = {
+    "basic": BasicBlock,
+    "bottleneck": Bottleneck,
+}
 
 
 class ResNetBackbone(nn.Module):
     """Stem and stages of a ResNet, without its classifier.
 
-    Stage i has `depths[i]` blocks of `width` · 2ⁱ channels; each but the first begins by halving both sides.
+    Stage i has `depths[i]` blocks of `width` · 2ⁱ channels; each but the first begins by halving
+    both sides.
     """
 
     def __init__(
-        self, depths: Sequence[int], width: int, block: str, stem: str, norm: ImageNorm, group_size: int = GROUP_SIZE
+        self,
+        depths: Sequence[int],
+        width: int,
+        block: str,
+        stem: str,
+        norm: ImageNorm,
+        group_size: int = GROUP_SIZE,
     ) -> None:
         super().__init__()
         classic = stem == "classic"
         self.conv1 = _conv(3, width, 7 if classic else 3, 1 if stem == "small" else 2)
-        make_norm: Norm = FrozenBatchNorm if norm == "batch" else partial(GroupNorm, group_size=group_size)
+        make_norm: Norm = (
+            FrozenBatchNorm if norm == "batch" else partial(GroupNorm, group_size=group_size)
+        )
         self.bn1, self.pooled, self.stages = make_norm(width), classic, len(depths)
         kind, inputs = BLOCKS[block], width
         for i, depth in enumerate(depths):
@@ -145,7 +182,9 @@ class ResNetBackbone(nn.Module):
             self.add_module(f"layer{i + 1}", nn.ModuleList(blocks))
         self.channels = inputs
 
-    def forward(self, x: Float[Tensor, "B 3 Y X"], keep: KeepMask) -> tuple[Float[Tensor, "B _ _ _"], KeepMask]:
+    def forward(
+        self, x: Float[Tensor, "B 3 Y X"], keep: KeepMask
+    ) -> tuple[Float[Tensor, "B _ _ _"], KeepMask]:
         """Encode images, zero outside their masks, into cells; return these and their mask."""
         keep = strided_mask(keep, self.conv1.stride[0])
         x = x.contiguous(memory_format=torch.channels_last)  # a fifth faster, on a CPU too

@@ -1,7 +1,8 @@
-"""Material to learn from: worked examples with every number, experiments, the sample data and the demonstration.
+"""Material to learn from: worked examples with every number, experiments, the sample data and the
+demonstration.
 
-Nothing below stands on it. `SoftDictionary` looks keys up exactly or by similarity, which is all that attention does;
-`walkthrough_block` goes through a whole Transformer block with every number.
+Nothing below stands on it. `SoftDictionary` looks keys up exactly or by similarity, which is all
+that attention does; `walkthrough_block` goes through a whole Transformer block with every number.
 """
 
 from __future__ import annotations

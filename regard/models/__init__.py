@@ -1,9 +1,10 @@
 """Encoder-decoder models: any encoder with any decoder, behind one interface.
 
-`interface` defines what passes through: `Batch` → `Encoder` → `Encoded` → `Decoder.prepare` → `Source`, then `begin`
-and `step` with a `State`, and `project` to logits. The families are `transformer`, `recurrent` and `convolutional`;
-image encoders are in `vision` and `timm_encoder`, their pretrained weights in `pretrained`. `registry` names the
-families and creates a model from its settings; `ensemble` averages several; `compatibility` says which can be exported.
+`interface` defines what passes through: `Batch` → `Encoder` → `Encoded` → `Decoder.prepare` →
+`Source`, then `begin` and `step` with a `State`, and `project` to logits. The families are
+`transformer`, `recurrent` and `convolutional`; image encoders are in `vision` and `timm_encoder`,
+their pretrained weights in `pretrained`. `registry` names the families and creates a model from its
+settings; `ensemble` averages several; `compatibility` says which can be exported.
 """
 
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles

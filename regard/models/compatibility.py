@@ -1,4 +1,6 @@
-"""Export compatibility with CTranslate2 and Hugging Face: every reason why a model cannot be exported."""
+"""Export compatibility with CTranslate2 and Hugging Face: every reason why a model cannot be
+exported.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,34 @@ def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
 
 
 def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
-    """Return the reasons why such a model is no Marian model, the kind Hugging Face loads; none if it is one."""
+    """Return the reasons why such a model is no Marian model, the kind Hugging Face loads; none if
+    it is one.
+    """
     causes = _unsupported(settings, "Hugging Face's Marian")
     for side, part in _transformers(settings):
         if part.norm == "pre":
-            causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
+            causes.append(
+                f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each "
+                "sublayer ('post')"
+            )
         if part.positions != "sinusoidal":
-            causes.append(f"model.{side}.positions is {part.positions!r}: a Marian model has sinusoidal positions")
+            causes.append(
+                f"model.{side}.positions is {part.positions!r}: a Marian model has sinusoidal "
+                "positions"
+            )
         if part.activation == "swiglu":
-            causes.append(f"model.{side}.activation is 'swiglu': a Marian model has no gated activation")
+            causes.append(
+                f"model.{side}.activation is 'swiglu': a Marian model has no gated activation"
+            )
         if part.norm == "post" and part.has_final_norm:
-            causes.append(f"model.{side}.final_norm is {part.final_norm!r}: a Marian model has none")
+            causes.append(
+                f"model.{side}.final_norm is {part.final_norm!r}: a Marian model has none"
+            )
     causes += _different_sides(settings)
     if settings.resolved_share(joint) == "none":
-        causes.append("model.share is 'none': a Marian model ties the output layer to the target embedding")
+        causes.append(
+            "model.share is 'none': a Marian model ties the output layer to the target embedding"
+        )
     return causes
 
 
@@ -45,7 +61,9 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
     ]
     for side, part in transformers.items():
         if part.score != "scaled_dot":
-            causes.append(f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only")
+            causes.append(
+                f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only"
+            )
         if part.norm not in ("pre", "post"):
             causes.append(f"model.{side}.norm is {part.norm!r}: {toolkit} has layer normalisation")
         if not part.residual:
@@ -58,13 +76,15 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
 
 
 def _different_sides(settings: ModelSettings) -> list[str]:
-    """Return the settings that differ between encoder and decoder, and are one setting in a Marian model."""
+    """Return the settings that differ between encoder and decoder, and are one setting in a Marian
+    model.
+    """
     encoder, decoder = settings.encoder, settings.decoder
     if not isinstance(encoder, TransformerSettings) or not isinstance(decoder, TransformerSettings):
         return []
     return [
-        f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} in the decoder: "
-        "a Marian model has one for both"
+        f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} "
+        "in the decoder: a Marian model has one for both"
         for name in ("size", "activation", "scale_embedding")
         if getattr(encoder, name) != getattr(decoder, name)
     ]

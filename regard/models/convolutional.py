@@ -28,15 +28,22 @@ class ConvolutionalSettings(Settings):
     layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
     size: int = Field(256, ge=1, le=SIZE, description="size of the vectors between layers")
     kernel_size: int = Field(3, ge=1, le=LENGTH, description="positions in a convolution kernel")
-    embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings and of the output")
+    embedding: int = Field(
+        256, ge=1, le=SIZE, description="size of the embeddings and of the output"
+    )
     max_positions: int = Field(
         512,
         ge=1,
         le=LENGTH,
-        description="learned positions: how many there are; later ones share the last, and no target is longer",
+        description="learned positions: how many there are; later ones share the last, and no "
+        "target is longer",
     )
-    dropout: float = Field(0.2, ge=0, lt=1, description="dropout after embeddings and before layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
+    dropout: float = Field(
+        0.2, ge=0, lt=1, description="dropout after embeddings and before layers"
+    )
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
+    )
 
 
 class ConvolutionalEncoderSettings(ConvolutionalSettings):
@@ -59,10 +66,16 @@ class _InputEmbedding(nn.Module):
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.embedding, scale_embedding=False)
         self.position_embedding = LearnedPositions(settings.max_positions, settings.embedding)
-        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
+        self.dropout, self.word_dropout = (
+            Dropout(settings.dropout),
+            Dropout(settings.word_dropout, per_position=True),
+        )
 
-    def forward(self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
-        return self.dropout(self.word_dropout(self.embedding(tokens)) + self.position_embedding(positions))  # type: ignore[no-any-return]
+    def forward(
+        self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
+    ) -> Float[Tensor, "N T De"]:
+        embedded = self.word_dropout(self.embedding(tokens)) + self.position_embedding(positions)
+        return self.dropout(embedded)  # type: ignore[no-any-return]
 
 
 @as_defined
@@ -75,7 +88,9 @@ class ConvolutionalEncoder(Encoder):
         self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers))
+        self.layers = nn.ModuleList(
+            GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers)
+        )
         # for F.pad: of the size none, positions before, positions after
         self.padding = (0, 0, (s.kernel_size - 1) // 2, s.kernel_size // 2)
         self.sizes = EncoderSizes(s.embedding, 1, s.embedding)
@@ -103,33 +118,56 @@ class ConvolutionalDecoderLayer(nn.Module):
     def __init__(self, settings: ConvolutionalDecoderSettings, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.convolution, self.dropout = GatedConvolution(s.size, s.kernel_size, s.dropout), Dropout(s.dropout)
-        self.query_in, self.context_out = WeightNormLinear(s.size, source.size), WeightNormLinear(source.size, s.size)
+        self.convolution, self.dropout = (
+            GatedConvolution(s.size, s.kernel_size, s.dropout),
+            Dropout(s.dropout),
+        )
+        self.query_in, self.context_out = (
+            WeightNormLinear(s.size, source.size),
+            WeightNormLinear(source.size, s.size),
+        )
         self.cross_attention = Attention(
-            "cross", source.size, source.size, source.size, score_name=s.score, project_keys=False, project_values=False
+            "cross",
+            source.size,
+            source.size,
+            source.size,
+            score_name=s.score,
+            project_keys=False,
+            project_values=False,
         )
 
     def forward(
-        self, x: Float[Tensor, "N T D"], window: Tensor, target: Float[Tensor, "N T Dk"], memory: Memory
+        self,
+        x: Float[Tensor, "N T D"],
+        window: Tensor,
+        target: Float[Tensor, "N T Dk"],
+        memory: Memory,
     ) -> tuple[Float[Tensor, "N T D"], Tensor]:
         """Run T positions; return the outputs and the new window.
 
-        `window` (N, kernel_size − 1, D) holds the layer's inputs before, `target` the embeddings of the tokens.
+        `window` (N, kernel_size − 1, D) holds the layer's inputs before, `target` the embeddings of
+        the tokens.
         """
         inputs = torch.cat([window, self.dropout(x)], 1)
         y = self.convolution(to_autocast(inputs))
         query = (self.query_in(y) + target) * SQRT_HALF
         # A mean of n entries has up to √n times less spread than one entry (section 3.4).
-        context = self.cross_attention.attend(query, memory) * _visible_entries(memory, len(x)).sqrt()
+        context = (
+            self.cross_attention.attend(query, memory) * _visible_entries(memory, len(x)).sqrt()
+        )
         y = (y + self.context_out(context)) * SQRT_HALF
         return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
 
 
 @as_defined
 class ConvolutionalDecoder(Decoder):
-    """Layers of causal convolution and attention; the state holds each layer's last inputs, one kernel wide."""
+    """Layers of causal convolution and attention; the state holds each layer's last inputs, one
+    kernel wide.
+    """
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes
+    ) -> None:
         super().__init__()
         s = settings
         self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
@@ -137,7 +175,10 @@ class ConvolutionalDecoder(Decoder):
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
         self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
-        self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedding, source.size)
+        self.fit_target, self.fit_source = (
+            _fit(s.embedding, source.size),
+            _fit(source.embedding, source.size),
+        )
         self.output = OutputProjection(vocabulary, s.embedding)
         self.window = (s.kernel_size - 1, s.size)
 
@@ -146,7 +187,9 @@ class ConvolutionalDecoder(Decoder):
         return self.input_embedding.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
-        """Prepare encoder outputs as keys; values add the embeddings (section 3.3), which identify the token itself."""
+        """Prepare encoder outputs as keys; values add the embeddings (section 3.3), which identify
+        the token itself.
+        """
         values = to_autocast((encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF)
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
@@ -157,12 +200,19 @@ class ConvolutionalDecoder(Decoder):
 
     def begin(self, source: Source) -> State:
         B = len(source.summary)
-        windows = {f"window.{i}": source.summary.new_zeros(B, *self.window) for i in range(len(self.layers))}
+        windows = {
+            f"window.{i}": source.summary.new_zeros(B, *self.window)
+            for i in range(len(self.layers))
+        }
         return State(source.summary.new_zeros(B, dtype=int), windows, {})  # type: ignore[call-overload]
 
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: State, source: Source
+    ) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
-        embedded = self.input_embedding(tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1)
+        embedded = self.input_embedding(
+            tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
+        )
         x, target, windows = self.widen(embedded).float(), self.fit_target(embedded), {}
         for i, layer in enumerate(self.layers):
             name = f"window.{i}"

@@ -29,11 +29,15 @@ class EnsembleState:
         return EnsembleState(tuple(part.select(rows) for part in self.parts))
 
     def join(self, other: EnsembleState) -> EnsembleState:
-        return EnsembleState(tuple(first.join(second) for first, second in zip(self.parts, other.parts, strict=True)))
+        return EnsembleState(
+            tuple(first.join(second) for first, second in zip(self.parts, other.parts, strict=True))
+        )
 
 
 class Ensemble(nn.Module):
-    """Ensemble with the methods of `Model`: each model encodes and steps, and their probabilities are averaged."""
+    """Ensemble with the methods of `Model`: each model encodes and steps, and their probabilities
+    are averaged.
+    """
 
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
@@ -46,7 +50,9 @@ class Ensemble(nn.Module):
     @property
     def max_target(self) -> int | None:
         """Longest target that all models can produce, or None."""
-        return min((model.max_target for model in self._all if model.max_target is not None), default=None)
+        return min(
+            (model.max_target for model in self._all if model.max_target is not None), default=None
+        )
 
     @property
     def encoder(self) -> nn.Module:
@@ -61,24 +67,37 @@ class Ensemble(nn.Module):
         return EnsembleState(tuple(model.encode(batch) for model in self._all))
 
     def begin(self, source: EnsembleState) -> EnsembleState:
-        return EnsembleState(tuple(model.begin(part) for model, part in zip(self._all, source.parts, strict=True)))
+        return EnsembleState(
+            tuple(model.begin(part) for model, part in zip(self._all, source.parts, strict=True))
+        )
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: EnsembleState, source: EnsembleState
     ) -> tuple[tuple[Tensor, ...], EnsembleState]:
         parts = zip(self._all, state.parts, source.parts, strict=True)
-        steps = (model.step(tokens, model_state, model_source) for model, model_state, model_source in parts)
+        steps = (
+            model.step(tokens, model_state, model_source)
+            for model, model_state, model_source in parts
+        )
         features, states = zip(*steps, strict=True)
         return features, EnsembleState(states)
 
     def project(self, features: tuple[Tensor, ...]) -> Float[Tensor, "N T V"]:
-        """Return the log of the mean probability, which serves as logits and is already normalised."""
-        logits = (model.project(part).float() for model, part in zip(self._all, features, strict=True))
+        """Return the log of the mean probability, which serves as logits and is already
+        normalised.
+        """
+        logits = (
+            model.project(part).float() for model, part in zip(self._all, features, strict=True)
+        )
         log_probs = torch.stack([part.log_softmax(-1) for part in logits])
         return log_probs.logsumexp(0) - math.log(len(self._all))
 
-    def top_tokens(self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
-        return top_tokens(self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed)
+    def top_tokens(
+        self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
+    ) -> TopTokens:
+        return top_tokens(
+            self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed
+        )
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:
         """Teacher forcing: return the features of each model, for `project`."""

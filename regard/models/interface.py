@@ -1,4 +1,6 @@
-"""The encoder-decoder interface: batch, encoder output, decoder state, and the methods of every model."""
+"""The encoder-decoder interface: batch, encoder output, decoder state, and the methods of every
+model.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ PIXELS_PER_ENTRY = 16 * 16
 class Batch:
     """Input of an encoder: token ids (B, S) or pixels (B, C, Y, X), and the padding mask `keep`.
 
-    `keep` is True for tokens (or pixels, row by row: S = Y·X) and False for padding; None means no padding.
+    `keep` is True for tokens (or pixels, row by row: S = Y·X) and False for padding; None means no
+    padding.
     """
 
     data: Tensor
@@ -52,10 +55,12 @@ def source_length(source: SourceInput) -> int:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Output of an encoder: a vector per source position, the embeddings below it, and a summary of the sentence.
+    """Output of an encoder: a vector per source position, the embeddings below it, and a summary of
+    the sentence.
 
-    `summary` holds the last recurrent states of each layer, hidden states before cells; if the encoder has none, the
-    mean of the outputs (L = 1). `keep` is the padding mask; `grid` is (rows, columns) if the positions are image cells.
+    `summary` holds the last recurrent states of each layer, hidden states before cells; if the
+    encoder has none, the mean of the outputs (L = 1). `keep` is the padding mask; `grid` is (rows,
+    columns) if the positions are image cells.
     """
 
     outputs: Float[Tensor, "B S D"]
@@ -67,7 +72,9 @@ class Encoded:
 
 @dataclass(frozen=True)
 class EncoderSizes:
-    """Sizes of an encoder's output: `size` D of a vector, rows L of the summary, `embedding` size De."""
+    """Sizes of an encoder's output: `size` D of a vector, rows L of the summary, `embedding` size
+    De.
+    """
 
     size: int
     summary_rows: int
@@ -76,7 +83,8 @@ class EncoderSizes:
 
 @dataclass(frozen=True)
 class Source:
-    """Source side of decoding: one prepared cross-attention memory per decoder layer that has one, and the summary.
+    """Source side of decoding: one prepared cross-attention memory per decoder layer that has one,
+    and the summary.
 
     Computed once per sentence by `Decoder.prepare`; the beams of a sentence share its row.
     """
@@ -92,16 +100,20 @@ class Source:
 
     def join(self, other: Source) -> Source:
         """Concatenate the sentences of two sources."""
-        memories = tuple(first.join(second) for first, second in zip(self.memories, other.memories, strict=True))
+        memories = tuple(
+            first.join(second) for first, second in zip(self.memories, other.memories, strict=True)
+        )
         return replace(self, memories=memories, summary=torch.cat([self.summary, other.summary]))
 
 
 @dataclass(frozen=True)
 class State:
-    """Decoder state of each hypothesis, as an immutable value: position, recurrent tensors and KV caches.
+    """Decoder state of each hypothesis, as an immutable value: position, recurrent tensors and KV
+    caches.
 
-    `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with `select`. A tensor
-    with a value for each source entry, such as coverage (N, S), has the axis of S in `source_axes`, by its name.
+    `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with
+    `select`. A tensor with a value for each source entry, such as coverage (N, S), has the axis of
+    S in `source_axes`, by its name.
     """
 
     position: Int[Tensor, " N"]
@@ -121,23 +133,34 @@ class State:
     def join(self, other: State) -> State:
         """Concatenate the hypotheses of two states: new sentences enter a running batch.
 
-        Along a source axis the shorter tensor is padded at its end with zeros, as memories are with hidden entries.
-        Raises UsageError for tensors that have other sizes along another axis, or that only one state has.
+        Along a source axis the shorter tensor is padded at its end with zeros, as memories are with
+        hidden entries. Raises UsageError for tensors that have other sizes along another axis, or
+        that only one state has.
         """
         UsageError.raise_all(_why_not_joined(self, other))
         tensors = {
             name: torch.cat(_padded(self.source_axes.get(name), tensor, other.tensors[name]))
             for name, tensor in self.tensors.items()
         }
-        memories = {name: memory.join(other.memories[name]) for name, memory in self.memories.items()}
-        return replace(self, position=torch.cat([self.position, other.position]), tensors=tensors, memories=memories)
+        memories = {
+            name: memory.join(other.memories[name]) for name, memory in self.memories.items()
+        }
+        return replace(
+            self,
+            position=torch.cat([self.position, other.position]),
+            tensors=tensors,
+            memories=memories,
+        )
 
 
 def _why_not_joined(first: State, second: State) -> Iterator[str]:
     """Yield a sentence for each tensor of two states that cannot be concatenated."""
     names = {*first.tensors, *first.memories} ^ {*second.tensors, *second.memories}
     for name in sorted(names):
-        yield f"states cannot be joined: only one of them has {name!r}; let `begin` make all that `step` returns"
+        yield (
+            f"states cannot be joined: only one of them has {name!r}; let `begin` make all that "
+            "`step` returns"
+        )
     for name, tensor in first.tensors.items():
         if name in names:
             continue
@@ -149,8 +172,9 @@ def _why_not_joined(first: State, second: State) -> Iterator[str]:
                 shape[axis % tensor.dim() - 1] = 0
         if without[0] != without[1]:
             yield (
-                f"states cannot be joined: {name!r} has the shape {shapes[0]} for a hypothesis of one and {shapes[1]} "
-                "of the other; if an axis of it counts source entries, name it in `State.source_axes`"
+                f"states cannot be joined: {name!r} has the shape {shapes[0]} for a hypothesis of "
+                f"one and {shapes[1]} of the other; if an axis of it counts source entries, name "
+                "it in `State.source_axes`"
             )
 
 
@@ -171,7 +195,8 @@ def _padded(axis: int | None, *tensors: Tensor) -> list[Tensor]:
 class ShardUnit(nn.Module):
     """Layer that FSDP wraps as one unit, so that its weights are gathered only while it computes.
 
-    Its weights are used by its `forward` and by `Attention.prepare` alone, and only tensors pass between units.
+    Its weights are used by its `forward` and by `Attention.prepare` alone, and only tensors pass
+    between units.
     """
 
 
@@ -190,7 +215,8 @@ class Encoder(nn.Module, ABC):
 
 @as_defined
 class Decoder(nn.Module, ABC):
-    """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the same `step`.
+    """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the
+    same `step`.
 
     `max_target` is the longest target in tokens, or None if there is no limit.
     """
@@ -208,10 +234,14 @@ class Decoder(nn.Module, ABC):
         """Return the state before the first token, one row per sentence."""
 
     @abstractmethod
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
-        """Feed T ≥ 1 more tokens of N hypotheses; hypothesis n attends to sentence n // (N // B) of the source.
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: State, source: Source
+    ) -> tuple[Float[Tensor, "N T D"], State]:
+        """Feed T ≥ 1 more tokens of N hypotheses; hypothesis n attends to sentence n // (N // B) of
+        the source.
 
-        Returns the features of each position, from which `project` predicts the next token, and the state after.
+        Returns the features of each position, from which `project` predicts the next token, and the
+        state after.
         """
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
@@ -221,7 +251,9 @@ class Decoder(nn.Module, ABC):
 
 @as_defined
 class Model(nn.Module):
-    """Encoder-decoder model, with the methods that search uses: `encode`, `begin`, `step`, `project`, `top_tokens`."""
+    """Encoder-decoder model, with the methods that search uses: `encode`, `begin`, `step`,
+    `project`, `top_tokens`.
+    """
 
     def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
         super().__init__()
@@ -244,37 +276,47 @@ class Model(nn.Module):
     def begin(self, source: Source) -> State:
         return self.decoder.begin(source)
 
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: State, source: Source
+    ) -> tuple[Float[Tensor, "N T D"], State]:
         return self.decoder.step(tokens, state, source)
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
 
-    def top_tokens(self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
-        """Return the k likeliest next tokens of each hypothesis, after the last position: see `top_tokens`.
+    def top_tokens(
+        self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()
+    ) -> TopTokens:
+        """Return the k likeliest next tokens of each hypothesis, after the last position: see
+        `top_tokens`.
 
         A method, so that a faster engine may do without the logits of the whole vocabulary.
         """
         return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        """Teacher forcing: return the features of every position of the target, in one step of decoding.
+        """Teacher forcing: return the features of every position of the target, in one step of
+        decoding.
 
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
         source = self.decoder.prepare(self.encoder(batch))
         state, B, N = self.decoder.begin(source), len(batch.data), len(target_in)
-        assert N % B == 0, f"expected the same number of targets for each of {B} sources, got {N} in all"
+        assert N % B == 0, (
+            f"expected the same number of targets for each of {B} sources, got {N} in all"
+        )
         if N > B:
             state = state.select(torch.arange(B, device=target_in.device).repeat_interleave(N // B))
         return self.decoder.step(target_in, state, source)[0]
 
 
 def top_tokens(logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
-    """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids, and that of EOS.
+    """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids,
+    and that of EOS.
 
-    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the softmax.
-    Among equally likely tokens the lower id comes first, whatever the other rows of the batch hold.
+    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out
+    of the softmax. Among equally likely tokens the lower id comes first, whatever the other rows of
+    the batch hold.
     """
     log_probs = logits.float().log_softmax(-1)
     eos_log_probs = log_probs[:, EOS].clone()

@@ -14,12 +14,17 @@ FUSED_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 def count_multiply_adds(run: Callable[[], Any]) -> int:
     """Return the multiply-adds of one call."""
-    with torch.no_grad(), FlopCounterMode(display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}) as counter:
+    with (
+        torch.no_grad(),
+        FlopCounterMode(display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}) as counter,
+    ):
         run()
     return int(counter.get_total_flops()) // 2
 
 
-def _fused_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any) -> int:
+def _fused_flops(
+    query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any
+) -> int:
     """Count two matrix products."""
     R, H, T, E = query
     S, Ev = values[-2:]

@@ -1,4 +1,6 @@
-"""Pretrained weights for image encoders: read a .safetensors or .pth file and load it into the backbone."""
+"""Pretrained weights for image encoders: read a .safetensors or .pth file and load it into the
+backbone.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from regard.models.vision import ResNetEncoderSettings
 CLASSIFIER = ("fc.", "classifier.")  # prefixes of parameters that the encoder lacks
 COUNTERS = "num_batches_tracked"
 MAX_PROBLEMS = 8  # in one message
-_REMEDY = "download it again; if it holds code besides tensors, which is never executed, use a file of tensors alone"
+_REMEDY = (
+    "download it again; if it holds code besides tensors, which is never executed, use a file of "
+    "tensors alone"
+)
 
 
 def load_pretrained(model: Model, settings: ModelSettings) -> None:
@@ -27,7 +32,10 @@ def load_pretrained(model: Model, settings: ModelSettings) -> None:
     Raises TrainingError, with all problems, if they cannot be read or do not fit.
     """
     encoder = settings.encoder
-    if not isinstance(encoder, (ResNetEncoderSettings, TimmEncoderSettings)) or encoder.weights is None:
+    if (
+        not isinstance(encoder, (ResNetEncoderSettings, TimmEncoderSettings))
+        or encoder.weights is None
+    ):
         return
     path, backbone = Path(encoder.weights), model.encoder.backbone
     tensors = {
@@ -35,7 +43,10 @@ def load_pretrained(model: Model, settings: ModelSettings) -> None:
         for name, tensor in read_tensors(path).items()
         if not name.startswith(CLASSIFIER) and not name.endswith(COUNTERS)
     }
-    parameters, is_complete = dict(backbone.named_parameters()), isinstance(encoder, ResNetEncoderSettings)
+    parameters, is_complete = (
+        dict(backbone.named_parameters()),
+        isinstance(encoder, ResNetEncoderSettings),
+    )
     if not is_complete:
         tensors = _select_stages(parameters, tensors)
     _check(parameters, tensors, path, is_complete)
@@ -45,32 +56,47 @@ def load_pretrained(model: Model, settings: ModelSettings) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors by name from a safetensors or `torch.save` file; code in it is never executed."""
+    """Read tensors by name from a safetensors or `torch.save` file; code in it is never
+    executed.
+    """
     if not path.is_file():
-        raise TrainingError(f"{path}: no such file; give model.encoder.weights the path of a .safetensors or .pth file")
+        raise TrainingError(
+            f"{path}: no such file; give model.encoder.weights the path of a .safetensors or .pth "
+            "file"
+        )
     return reading.read_tensors(path, TrainingError, _REMEDY)
 
 
-def _select_stages(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Select the weights of the stages that timm created; in some networks `stages.0` is named `stages_0`."""
+def _select_stages(
+    parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Select the weights of the stages that timm created; in some networks `stages.0` is named
+    `stages_0`.
+    """
     named = {name.replace(".", "_", 1): tensor for name, tensor in tensors.items()} | dict(tensors)
     return {name: named[name] for name in parameters if name in named}
 
 
-def _check(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path, is_complete: bool) -> None:
+def _check(
+    parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path, is_complete: bool
+) -> None:
     problems = [f"{path}: no weights called {name}" for name in parameters if name not in tensors]
     unexpected = [name for name in tensors if name not in parameters]
     problems += [f"{path}: weights {name} belong to no part of this network" for name in unexpected]
     for name in parameters.keys() & tensors.keys():
         expected, got = tuple(parameters[name].shape), tuple(tensors[name].shape)
         if expected != got:
-            problems.append(f"{path}: weights {name} have another shape: expected {expected}, got {got}")
+            problems.append(
+                f"{path}: weights {name} have another shape: expected {expected}, got {got}"
+            )
         elif not bool(torch.isfinite(tensors[name]).all()):
             problems.append(f"{path}: weights {name} hold NaN or infinite values")
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
     hint = "set model.encoder's depths, width, block and stem to those of the pretrained network"
     if not is_complete:
-        hint = "set model.encoder.name to the network that these weights belong to, as timm names it"
+        hint = (
+            "set model.encoder.name to the network that these weights belong to, as timm names it"
+        )
     if "bn1.running_mean" in unexpected:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"
     TrainingError.raise_all(sorted(problems)[:MAX_PROBLEMS], *more, hint)

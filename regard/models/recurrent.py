@@ -1,4 +1,6 @@
-"""Recurrent (RNN, GRU, LSTM) encoder and decoders: Bahdanau and Luong attention, input feeding, no attention."""
+"""Recurrent (RNN, GRU, LSTM) encoder and decoders: Bahdanau and Luong attention, input feeding, no
+attention.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,14 @@ class RecurrentEncoderSettings(Settings):
     cell: CellName = Field("gru", description="recurrent cell")
     layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
     size: int = Field(256, ge=1, le=SIZE, description="size of the hidden state in each direction")
-    bidirectional: bool = Field(True, description="run in both directions and concatenate the states")
+    bidirectional: bool = Field(
+        True, description="run in both directions and concatenate the states"
+    )
     embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
+    )
 
 
 class _DecoderSettings(Settings):
@@ -46,10 +52,15 @@ class _DecoderSettings(Settings):
     layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
     size: int = Field(512, ge=1, le=SIZE, description="size of the hidden state")
     embedding: int = Field(
-        256, ge=1, le=SIZE, description="size of the embeddings and of the features below the output projection"
+        256,
+        ge=1,
+        le=SIZE,
+        description="size of the embeddings and of the features below the output projection",
     )
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
+    )
 
 
 class RecurrentDecoderSettings(_DecoderSettings):
@@ -59,21 +70,25 @@ class RecurrentDecoderSettings(_DecoderSettings):
     order: Literal["bahdanau", "luong", "luong_input_feeding"] = Field(
         "bahdanau",
         description="bahdanau: attend with the state before, then step; luong: step, then attend; "
-        "luong_input_feeding: luong, and the features of a step are fed into the next (input feeding)",
+        "luong_input_feeding: luong, and the features of a step are fed into the next "
+        "(input feeding)",
     )
     score: ScoreName = Field("additive", description="attention score of the cross-attention")
     attention_size: int = Field(
         256,
         ge=1,
         le=SIZE,
-        description="size to which state and source are projected for the score; general projects neither",
+        description="size to which state and source are projected for the score; general projects "
+        "neither",
     )
     attention_projection: bool = Field(
         True,
-        description="false: the score compares state and source themselves, as Luong's dot does; their sizes must "
-        "then be equal",
+        description="false: the score compares state and source themselves, as Luong's dot does; "
+        "their sizes must then be equal",
     )
-    gate: bool = Field(False, description="scale the context by a gate between 0 and 1, computed from the state")
+    gate: bool = Field(
+        False, description="scale the context by a gate between 0 and 1, computed from the state"
+    )
 
     def ablations(self) -> Iterator[str]:
         """List parts that are left out or replaced on purpose, for experiments."""
@@ -87,27 +102,38 @@ class NoAttentionDecoderSettings(_DecoderSettings):
     kind: Literal["no_attention"] = "no_attention"
     context: Literal["first", "every"] = Field(
         "first",
-        description="first: the encoder's last states initialise the decoder (Sutskever et al. 2014); "
-        "every: they also enter every step (Cho et al. 2014)",
+        description="first: the encoder's last states initialise the decoder (Sutskever et al. "
+        "2014); every: they also enter every step (Cho et al. 2014)",
     )
     bottleneck: int | None = Field(
-        None, ge=1, le=SIZE, description="numbers that the encoder's last states are projected to on the way; none: all"
+        None,
+        ge=1,
+        le=SIZE,
+        description="numbers that the encoder's last states are projected to on the way; none: all",
     )
 
 
 @as_defined
 class RecurrentEncoder(Encoder):
-    """Recurrent network over the source; each output is the states of both directions, concatenated."""
+    """Recurrent network over the source; each output is the states of both directions,
+    concatenated.
+    """
 
     def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s, directions = settings, 2 if settings.bidirectional else 1
-        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scale_embedding=False), Dropout(s.dropout)
+        self.embedding, self.dropout = (
+            Embedding(vocabulary, s.embedding, scale_embedding=False),
+            Dropout(s.dropout),
+        )
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         cell, width = CELLS[s.cell], s.size * directions
         self.layers = nn.ModuleList(
             RNN_CLASSES[s.cell](
-                s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional
+                s.embedding if i == 0 else width,
+                s.size,
+                batch_first=True,
+                bidirectional=s.bidirectional,
             )
             for i in range(s.layers)
         )
@@ -126,9 +152,11 @@ class RecurrentEncoder(Encoder):
 
 @as_defined
 class _RecurrentDecoder(Decoder):
-    """Base of the recurrent decoders: layers of cells, and a bridge from the encoder's summary to each first state.
+    """Base of the recurrent decoders: layers of cells, and a bridge from the encoder's summary to
+    each first state.
 
-    The states of all layers are one tensor (N, R, E): hidden states of all layers, then LSTM cells of all layers.
+    The states of all layers are one tensor (N, R, E): hidden states of all layers, then LSTM cells
+    of all layers.
     """
 
     cells: nn.ModuleList
@@ -137,7 +165,10 @@ class _RecurrentDecoder(Decoder):
     def __init__(self, settings: _DecoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scale_embedding=False), Dropout(s.dropout)
+        self.embedding, self.dropout = (
+            Embedding(vocabulary, s.embedding, scale_embedding=False),
+            Dropout(s.dropout),
+        )
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         self.states = CELLS[s.cell].states
 
@@ -154,7 +185,9 @@ class _RecurrentDecoder(Decoder):
         """Index of the highest layer's hidden state."""
         return len(self.cells) - 1
 
-    def _layer_states(self, states: Float[Tensor, "N R E"], layer: int) -> tuple[Float[Tensor, "N E"], ...]:
+    def _layer_states(
+        self, states: Float[Tensor, "N R E"], layer: int
+    ) -> tuple[Float[Tensor, "N E"], ...]:
         """Return the states of one layer: (h,), or (h, c)."""
         return tuple(states[:, layer + len(self.cells) * s] for s in range(self.states))
 
@@ -163,7 +196,10 @@ class _RecurrentDecoder(Decoder):
         return torch.stack([layer[s] for s in range(self.states) for layer in layers], 1)
 
     def _step_cells(
-        self, input_proj: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hidden_layers: list[DeferredLinear]
+        self,
+        input_proj: Float[Tensor, "N G"],
+        states: Float[Tensor, "N R E"],
+        hidden_layers: list[DeferredLinear],
     ) -> Float[Tensor, "N R E"]:
         """Run one step of every layer."""
         new: list[tuple[Tensor, ...]] = []
@@ -176,7 +212,9 @@ class _RecurrentDecoder(Decoder):
     def _run_cells(
         self, x: Float[Tensor, "N T Dk"], states: Float[Tensor, "N R E"]
     ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N R E"]]:
-        """Run T steps of each layer in turn; return the highest hidden states, and all states after."""
+        """Run T steps of each layer in turn; return the highest hidden states, and all states
+        after.
+        """
         new = []
         for i, cell in enumerate(self.cells):
             x, last = continue_rnn(cell, self.dropout(x) if i else x, self._layer_states(states, i))  # type: ignore[arg-type]
@@ -186,12 +224,15 @@ class _RecurrentDecoder(Decoder):
 
 @as_defined
 class RecurrentDecoder(_RecurrentDecoder):
-    """Recurrent decoder with attention before each step (Bahdanau et al. 2015) or after it (Luong et al. 2015).
+    """Recurrent decoder with attention before each step (Bahdanau et al. 2015) or after it (Luong
+    et al. 2015).
 
     With a gate, the context is scaled by a number that the state determines (Xu et al. 2015).
     """
 
-    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: RecurrentDecoderSettings, vocabulary: int, source: EncoderSizes
+    ) -> None:
         super().__init__(settings, vocabulary)
         s, cell = settings, CELLS[settings.cell]
         self.order = s.order
@@ -210,25 +251,37 @@ class RecurrentDecoder(_RecurrentDecoder):
             context_size = source.size if s.order == "bahdanau" else s.embedding
             self.context_proj = nn.Linear(context_size, cell.gates * s.size, bias=False)
         self.gate = nn.Linear(s.size, 1) if s.gate else None
-        self.bridges = nn.ModuleList(nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states))
+        self.bridges = nn.ModuleList(
+            nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states)
+        )
         readout_size = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
         self.readout = nn.Linear(readout_size, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
         outputs = to_autocast(encoded.outputs)
-        return Source((self.cross_attention.prepare(outputs, outputs, encoded.keep),), encoded.summary, encoded.grid)
+        return Source(
+            (self.cross_attention.prepare(outputs, outputs, encoded.keep),),
+            encoded.summary,
+            encoded.grid,
+        )
 
     def begin(self, source: Source) -> State:
-        """Bridge: state i of R comes from row i·L // R of the summary, so cells come from cells if both are LSTMs."""
+        """Bridge: state i of R comes from row i·L // R of the summary, so cells come from cells if
+        both are LSTMs.
+        """
         B, L, _ = source.summary.shape
         count = len(self.bridges)
-        tensors = {"states": self._bridge([source.summary[:, i * L // count] for i in range(count)])}
+        tensors = {
+            "states": self._bridge([source.summary[:, i * L // count] for i in range(count)])
+        }
         if self.order == "luong_input_feeding":
             tensors["input_feed"] = tensors["states"].new_zeros(B, self.context_proj.in_features)
         return State(source.summary.new_zeros(B, dtype=int), tensors, {})  # type: ignore[call-overload]
 
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: State, source: Source
+    ) -> tuple[Float[Tensor, "N T D"], State]:
         orders = {
             "bahdanau": self._attend_then_step,
             "luong": self._step_then_attend,
@@ -237,44 +290,70 @@ class RecurrentDecoder(_RecurrentDecoder):
         features, tensors = orders[self.order](self._embed(tokens), state.tensors, source)
         return features, State(state.position + tokens.shape[1], tensors, {})
 
-    def _attend_then_step(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
-        """Bahdanau attention: c = attend(previous h), h = cell([y; c], h), features tanh(W [h; c; y])."""
+    def _attend_then_step(
+        self, embedded: Tensor, before: Tensors, source: Source
+    ) -> tuple[Tensor, Tensors]:
+        """Bahdanau attention: c = attend(previous h), h = cell([y; c], h), features tanh(W [h; c;
+        y]).
+        """
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)
+        query, context_proj = (
+            _deferred(self.cross_attention.query),
+            DeferredLinear.from_layer(self.context_proj),
+        )
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = before["states"], [], []
         for input_proj in input_projs:
             top = states[:, self._top]
-            context = self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0])  # (N, 1, Dv)
+            context = self.cross_attention.attend(
+                query(top).unsqueeze(1), source.memories[0]
+            )  # (N, 1, Dv)
             context = self._gated(context, top)
-            states = self._step_cells(input_proj + context_proj(context[:, 0]), states, hidden_layers)
+            states = self._step_cells(
+                input_proj + context_proj(context[:, 0]), states, hidden_layers
+            )
             tops.append(states[:, self._top])
             contexts.append(context)
-        return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {"states": states}
+        return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {
+            "states": states
+        }
 
-    def _step_then_attend(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
-        """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all positions in one call."""
+    def _step_then_attend(
+        self, embedded: Tensor, before: Tensors, source: Source
+    ) -> tuple[Tensor, Tensors]:
+        """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all
+        positions in one call.
+        """
         tops, states = self._run_cells(embedded, before["states"])
         context = self._gated(self.cross_attention(tops, source.memories[0]), tops)
         return self._readout(tops, context), {"states": states}
 
-    def _input_feeding(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
+    def _input_feeding(
+        self, embedded: Tensor, before: Tensors, source: Source
+    ) -> tuple[Tensor, Tensors]:
         """Luong attention with input feeding: h = cell([y; previous features], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)
+        query, context_proj = (
+            _deferred(self.cross_attention.query),
+            DeferredLinear.from_layer(self.context_proj),
+        )
         readout = DeferredLinear.from_layer(self.readout)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, input_feed, features = before["states"], before["input_feed"], []
         for input_proj in input_projs:
             states = self._step_cells(input_proj + context_proj(input_feed), states, hidden_layers)
             top = states[:, self._top]
-            context = self._gated(self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top)
+            context = self._gated(
+                self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top
+            )
             input_feed = self._readout(top, context[:, 0], layer=readout)
             features.append(input_feed)
         return torch.stack(features, 1), {"states": states, "input_feed": input_feed.float()}
 
     def _gated(self, context: Float[Tensor, "N T Dv"], states: Tensor) -> Float[Tensor, "N T Dv"]:
-        """Return β c with β = σ(f(h)), h being (N, T, E) or (N, E) (Xu et al. 2015, section 4.2.1)."""
+        """Return β c with β = σ(f(h)), h being (N, T, E) or (N, E) (Xu et al. 2015, section
+        4.2.1).
+        """
         if self.gate is None:
             return context
         beta = torch.sigmoid(self.gate(states)).to(context.dtype)
@@ -287,7 +366,9 @@ class RecurrentDecoder(_RecurrentDecoder):
 
 @as_defined
 class _Bottleneck(nn.Module):
-    """Linear layer by way of few numbers: its weight is the product of two, so the runtime packs it like any other."""
+    """Linear layer by way of few numbers: its weight is the product of two, so the runtime packs it
+    like any other.
+    """
 
     def __init__(self, inputs: int, numbers: int, outputs: int) -> None:
         super().__init__()
@@ -309,14 +390,18 @@ class _Bottleneck(nn.Module):
 class NoAttentionDecoder(_RecurrentDecoder):
     """Recurrent decoder without attention, initialised from all of the encoder's last states."""
 
-    def __init__(self, settings: NoAttentionDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: NoAttentionDecoderSettings, vocabulary: int, source: EncoderSizes
+    ) -> None:
         super().__init__(settings, vocabulary)
         s = settings
         self.every = s.context == "every"
         inputs, summary = s.embedding + s.size * self.every, source.size * source.summary_rows
         self.cells = _cells(s, inputs)
         self.bridges = nn.ModuleList(
-            _Bottleneck(summary, s.bottleneck, s.size) if s.bottleneck else nn.Linear(summary, s.size)
+            _Bottleneck(summary, s.bottleneck, s.size)
+            if s.bottleneck
+            else nn.Linear(summary, s.size)
             for _ in range(s.layers * self.states)
         )
         self.readout = nn.Linear(s.size + inputs * self.every, s.embedding)
@@ -326,13 +411,24 @@ class NoAttentionDecoder(_RecurrentDecoder):
         return Source((), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        """Bridge: every state is computed from the whole summary. The context is the highest hidden state."""
+        """Bridge: every state is computed from the whole summary. The context is the highest hidden
+        state.
+        """
         states = self._bridge([source.summary.flatten(1)] * len(self.bridges))
-        tensors = {"states": states, "context": states[:, self._top]} if self.every else {"states": states}
+        tensors = (
+            {"states": states, "context": states[:, self._top]}
+            if self.every
+            else {"states": states}
+        )
         position = source.summary.new_zeros(len(states), dtype=int)  # type: ignore[call-overload]
         return State(position, tensors, {})
 
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:  # noqa: ARG002
+    def step(
+        self,
+        tokens: Int[Tensor, "N T"],
+        state: State,
+        source: Source,  # noqa: ARG002
+    ) -> tuple[Float[Tensor, "N T D"], State]:
         T, x = tokens.shape[1], self._embed(tokens)
         if self.every:
             x = torch.cat([x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1)
@@ -344,18 +440,24 @@ class NoAttentionDecoder(_RecurrentDecoder):
 
 def _check_sizes(settings: RecurrentDecoderSettings, source: EncoderSizes) -> None:
     """Raise ConfigurationError if vectors of different sizes are to be compared."""
-    if not settings.attention_projection and settings.score != "general" and settings.size != source.size:
+    if (
+        not settings.attention_projection
+        and settings.score != "general"
+        and settings.size != source.size
+    ):
         raise ConfigurationError(
-            f"model.decoder.attention_projection = false: {settings.score} compares the decoder's states of "
-            f"{settings.size} numbers with encoder outputs of {source.size}; set model.decoder.size = {source.size}, "
-            "or keep the projection"
+            f"model.decoder.attention_projection = false: {settings.score} compares the decoder's "
+            f"states of {settings.size} numbers with encoder outputs of {source.size}; set "
+            f"model.decoder.size = {source.size}, or keep the projection"
         )
 
 
 def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:
     """Create the cells of all layers; the lowest takes inputs of size `inputs`."""
     s = settings
-    return nn.ModuleList(CELLS[s.cell](inputs if i == 0 else s.size, s.size) for i in range(s.layers))
+    return nn.ModuleList(
+        CELLS[s.cell](inputs if i == 0 else s.size, s.size) for i in range(s.layers)
+    )
 
 
 def _deferred(layer: nn.Module) -> Callable[[Tensor], Tensor]:

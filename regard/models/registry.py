@@ -1,7 +1,8 @@
 """Registry of encoder and decoder families, and `build`, which creates a model from its settings.
 
-To add a decoder family: subclass `Decoder` (models/interface.py) with its settings beside it, name both in `DECODERS`
-and in `ModelSettings.decoder`. Every test over all families then includes it; an encoder family likewise.
+To add a decoder family: subclass `Decoder` (models/interface.py) with its settings beside it, name
+both in `DECODERS` and in `ModelSettings.decoder`. Every test over all families then includes it; an
+encoder family likewise.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ from regard.models.transformer import (
     TransformerEncoderSettings,
     TransformerSettings,
 )
-from regard.models.vision import ResNetEncoder, ResNetEncoderSettings, VisionSettings, ViTEncoder, ViTEncoderSettings
+from regard.models.vision import (
+    ResNetEncoder,
+    ResNetEncoderSettings,
+    VisionSettings,
+    ViTEncoder,
+    ViTEncoderSettings,
+)
 
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
@@ -77,8 +84,9 @@ class ModelSettings(Settings):
     ]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",
-        description="embeddings tied to the output layer: those of both sides (all), of the target, or none; auto: "
-        "both if they have one vocabulary and one size, else the target's",
+        description="embeddings tied to the output layer: those of both sides (all), of the "
+        "target, or none; auto: both if they have one vocabulary and one size, else "
+        "the target's",
     )
 
     def resolved_share(self, joint: bool) -> str:
@@ -88,7 +96,9 @@ class ModelSettings(Settings):
         return "all" if joint and self.encoder.embedding == self.decoder.embedding else "target"
 
     def check(self, joint: bool) -> None:
-        """Raise ConfigurationError with every reason why this cannot be built; `joint`: one vocabulary."""
+        """Raise ConfigurationError with every reason why this cannot be built; `joint`: one
+        vocabulary.
+        """
         encoder, decoder = self.encoder, self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
@@ -96,16 +106,22 @@ class ModelSettings(Settings):
                 continue
             if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
                 causes.append(
-                    f"model.{side}: size {part.size} cannot be split into {part.heads} heads; choose a multiple"
+                    f"model.{side}: size {part.size} cannot be split into {part.heads} heads; "
+                    "choose a multiple"
                 )
         if self.share == "all" and encoder.reads == "images":
-            causes.append(f"model.share = 'all': {encoder.kind} reads images, not tokens; set model.share = 'target'")
+            causes.append(
+                f"model.share = 'all': {encoder.kind} reads images, not tokens; set model.share = "
+                "'target'"
+            )
         elif self.share == "all":
             causes += self._sharing_obstacles(joint)
         ConfigurationError.raise_all(causes)
 
     def ablations(self) -> list[str]:
-        """List parts that are left out or replaced on purpose: with any, a model is an experiment, not for use."""
+        """List parts that are left out or replaced on purpose: with any, a model is an experiment,
+        not for use.
+        """
         sides = (("encoder", self.encoder), ("decoder", self.decoder))
         with_ablations = (TransformerSettings, RecurrentDecoderSettings)
         return [
@@ -120,21 +136,29 @@ class ModelSettings(Settings):
         causes, encoder, decoder = [], self.encoder, self.decoder
         if not joint:
             causes.append(
-                "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or model.share = 'target'"
+                "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or "
+                "model.share = 'target'"
             )
         if encoder.embedding != decoder.embedding:
             causes.append(
-                f"model.share = 'all' needs embeddings of one size, got {encoder.embedding} in the encoder and "
-                f"{decoder.embedding} in the decoder; make them equal or set model.share = 'target'"
+                f"model.share = 'all' needs embeddings of one size, got {encoder.embedding} in the "
+                f"encoder and {decoder.embedding} in the decoder; make them equal or set "
+                "model.share = 'target'"
             )
         return causes
 
 
-def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool) -> Model:
-    """Create a model with random weights. Raises ConfigurationError with all reasons if the settings do not fit."""
+def build(
+    settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool
+) -> Model:
+    """Create a model with random weights. Raises ConfigurationError with all reasons if the
+    settings do not fit.
+    """
     settings.check(joint)
     encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
-    decoder: Decoder = DECODERS[type(settings.decoder)](settings.decoder, target_vocabulary, encoder.sizes)
+    decoder: Decoder = DECODERS[type(settings.decoder)](
+        settings.decoder, target_vocabulary, encoder.sizes
+    )
     shared = settings.resolved_share(joint)
     if shared != "none":
         decoder.output.weight = decoder.embedding.weight
@@ -154,7 +178,9 @@ def device_of(model: torch.nn.Module) -> torch.device:
 
 
 def check_device(name: str) -> str:
-    """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if it is absent."""
+    """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if
+    it is absent.
+    """
     kind, colon, number = name.partition(":")
     device = select_device(kind)
     counts = {"cuda": torch.cuda.device_count(), "mps": 1}
@@ -166,13 +192,21 @@ def check_device(name: str) -> str:
 
 
 def select_device(name: str) -> str:
-    """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError if it is absent."""
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError
+    if it is absent.
+    """
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
     if name == "auto":
         return next(device for device, usable in available.items() if usable)
     if name not in available:
         raise UsageError(f"`device={name}`: wanted auto, cpu, cuda or mps")
     if not available[name]:
         names = " or ".join(device for device, usable in reversed(available.items()) if usable)
-        raise UsageError(f"`device={name}`: this machine has none that PyTorch can use; use {names}")
+        raise UsageError(
+            f"`device={name}`: this machine has none that PyTorch can use; use {names}"
+        )
     return name

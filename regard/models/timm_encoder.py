@@ -16,9 +16,17 @@ from regard.common.errors import ConfigurationError, MissingExtra
 from regard.common.settings import SIDE
 from regard.common.shapes import Bool, Float, Tensor
 from regard.models.interface import Batch, Encoded, EncoderSizes
-from regard.models.vision import GridHead, ImageEncoder, VisionSettings, flatten_mask, normalise_pixels
+from regard.models.vision import (
+    GridHead,
+    ImageEncoder,
+    VisionSettings,
+    flatten_mask,
+    normalise_pixels,
+)
 
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")  # architecture, and a tag of its weights
+PLAIN_NAME = re.compile(
+    r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?"
+)  # architecture, and a tag of its weights
 PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field
 
 
@@ -27,28 +35,36 @@ class TimmEncoderSettings(VisionSettings):
 
     kind: Literal["timm"] = "timm"
     name: str = Field("resnet18", description="name of the network in timm")
-    stride: int = Field(32, ge=1, le=SIDE, description="pixels per cell side: selects the feature map that is read")
+    stride: int = Field(
+        32, ge=1, le=SIDE, description="pixels per cell side: selects the feature map that is read"
+    )
     weights: str | None = Field(
-        None, description="pretrained weights to start from, .safetensors or .pth; read when training starts"
+        None,
+        description="pretrained weights to start from, .safetensors or .pth; read when training "
+        "starts",
     )
 
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        """Refuse names by which timm would fetch a network (`hf-hub:`) or read one from a folder (`local-dir:`)."""
+        """Refuse names by which timm would fetch a network (`hf-hub:`) or read one from a folder
+        (`local-dir:`).
+        """
         if PLAIN_NAME.fullmatch(name):
             return name
         raise ValueError(
-            f"wanted the plain name of a network in timm, such as resnet18, got {name[:100]!r}; nothing is fetched or "
-            "read from other folders to build a model, so give such a name, and weights as a file in "
-            "model.encoder.weights"
+            f"wanted the plain name of a network in timm, such as resnet18, got {name[:100]!r}; "
+            "nothing is fetched or read from other folders to build a model, so give such a name, "
+            "and weights as a file in model.encoder.weights"
         )
 
 
 class TimmEncoder(ImageEncoder):
-    """One feature map of a timm network. These networks ignore masks, so images of one size are encoded together.
+    """One feature map of a timm network. These networks ignore masks, so images of one size are
+    encoded together.
 
-    Batch norm keeps its running statistics, so the encoding of an image does not depend on its batch.
+    Batch norm keeps its running statistics, so the encoding of an image does not depend on its
+    batch.
     """
 
     def __init__(self, settings: TimmEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
@@ -70,7 +86,9 @@ class TimmEncoder(ImageEncoder):
 
     @cached_property
     def cell_centre(self) -> float:
-        """Middle of the cell, or its corner: whichever is nearer to the measured centre of the receptive field."""
+        """Middle of the cell, or its corner: whichever is nearer to the measured centre of the
+        receptive field.
+        """
         measured = _receptive_centre(self._feature_map, self.stride, self.projection.weight.device)
         corner = 0.5 / self.stride
         return 0.5 if abs(measured - 0.5) < abs(measured - corner) else corner
@@ -84,16 +102,27 @@ class TimmEncoder(ImageEncoder):
     def _feature_map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
         features: Tensor = self.backbone(x)[0]
         first, last = (features.shape[side] == self.channels for side in (1, 3))
-        if first and last:  # ambiguous layout: pad one row of cells and see which axis keeps its size
+        if (
+            first and last
+        ):  # ambiguous layout: pad one row of cells and see which axis keeps its size
             last = self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1] != self.channels
         return features.movedim(3, 1) if last else features  # some networks put channels last
 
-    def _maps_by_size(self, x: Tensor, keep: Tensor) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:
-        """Encode images of one size together, as each would be alone; return the padded maps and their mask."""
+    def _maps_by_size(
+        self, x: Tensor, keep: Tensor
+    ) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:
+        """Encode images of one size together, as each would be alone; return the padded maps and
+        their mask.
+        """
         sizes: dict[tuple[int, int], list[int]] = {}
-        for row, (height, width) in enumerate(zip(keep[:, 0].any(2).sum(1), keep[:, 0].any(1).sum(1), strict=True)):
+        for row, (height, width) in enumerate(
+            zip(keep[:, 0].any(2).sum(1), keep[:, 0].any(1).sum(1), strict=True)
+        ):
             sizes.setdefault((int(height), int(width)), []).append(row)
-        maps = {rows[0]: self._feature_map(x[rows, :, :height, :width]) for (height, width), rows in sizes.items()}
+        maps = {
+            rows[0]: self._feature_map(x[rows, :, :height, :width])
+            for (height, width), rows in sizes.items()
+        }
         Y, X = (max(features.shape[side] for features in maps.values()) for side in (2, 3))
         cells, cell_keep = x.new_zeros(len(x), self.channels, Y, X), keep.new_zeros(len(x), 1, Y, X)
         for rows, features in zip(sizes.values(), maps.values(), strict=True):
@@ -103,9 +132,15 @@ class TimmEncoder(ImageEncoder):
 
 
 @torch.enable_grad()
-def _receptive_centre(network: Callable[[Tensor], Tensor], stride: int, device: torch.device) -> float:
-    """Measure the receptive field of the middle cell of noise images: its gradient-weighted mean row, in cell sides."""
-    noise = torch.randn(16, 3, *[PROBE_CELLS * stride] * 2, generator=torch.Generator().manual_seed(0))
+def _receptive_centre(
+    network: Callable[[Tensor], Tensor], stride: int, device: torch.device
+) -> float:
+    """Measure the receptive field of the middle cell of noise images: its gradient-weighted mean
+    row, in cell sides.
+    """
+    noise = torch.randn(
+        16, 3, *[PROBE_CELLS * stride] * 2, generator=torch.Generator().manual_seed(0)
+    )
     noise = noise.to(device).requires_grad_()
     cell = network(noise)[:, :, PROBE_CELLS // 2, PROBE_CELLS // 2]
     (gradient,) = torch.autograd.grad(cell.square().sum(), noise)
@@ -123,28 +158,42 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
         import timm
     except ImportError:
         raise MissingExtra("timm", "vision", "model.encoder.kind = 'timm'") from None
-    except RuntimeError as problem:  # PyPI's torchvision, which it imports, needs the CUDA build of torch
+    except (
+        RuntimeError
+    ) as problem:  # PyPI's torchvision, which it imports, needs the CUDA build of torch
         raise ConfigurationError(
-            f"model.encoder.kind = 'timm': timm is installed but cannot be imported ({problem}); install the "
-            "torchvision that was built for this torch"
+            f"model.encoder.kind = 'timm': timm is installed but cannot be imported ({problem}); "
+            "install the torchvision that was built for this torch"
         ) from None
     try:
         info: Any = timm.create_model(name, pretrained=False, features_only=True).feature_info
-    except (RuntimeError, ValueError, AttributeError, TypeError, LookupError, AssertionError) as problem:
+    except (
+        RuntimeError,
+        ValueError,
+        AttributeError,
+        TypeError,
+        LookupError,
+        AssertionError,
+    ) as problem:
         raise ConfigurationError(
-            f"model.encoder.name: timm has no feature maps of {name!r} ({problem}); see timm.list_models()"
+            f"model.encoder.name: timm has no feature maps of {name!r} ({problem}); see "
+            "timm.list_models()"
         ) from None
     strides = list(info.reduction())
     if stride not in strides:
         known = ", ".join(map(str, strides))
-        raise ConfigurationError(f"model.encoder.stride: {name} has feature maps of stride {known}, not {stride}")
+        raise ConfigurationError(
+            f"model.encoder.stride: {name} has feature maps of stride {known}, not {stride}"
+        )
     index = strides.index(stride)
     network = timm.create_model(name, pretrained=False, features_only=True, out_indices=(index,))
     return network, info.channels()[index]
 
 
 def _freeze_batch_norm(network: nn.Module) -> list[str]:
-    """Turn running statistics into frozen parameters, which model folders hold; return the names of their modules."""
+    """Turn running statistics into frozen parameters, which model folders hold; return the names of
+    their modules.
+    """
     frozen = []
     for owner, module in network.named_modules():
         buffers = {name: module._buffers.get(name) for name in ("running_mean", "running_var")}

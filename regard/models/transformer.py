@@ -1,4 +1,6 @@
-"""Transformer encoder and decoder (Vaswani et al. 2017): multi-head attention, feed-forward networks, residuals."""
+"""Transformer encoder and decoder (Vaswani et al. 2017): multi-head attention, feed-forward
+networks, residuals.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, ShardUnit, Source, State
+from regard.models.interface import (
+    Batch,
+    Decoder,
+    Encoded,
+    Encoder,
+    EncoderSizes,
+    ShardUnit,
+    Source,
+    State,
+)
 
 
 class TransformerSettings(Settings):
@@ -27,37 +38,55 @@ class TransformerSettings(Settings):
     layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
     size: int = Field(128, ge=2, le=SIZE, description="model size D")
     heads: int = Field(4, ge=1, le=SIZE, description="attention heads; they divide the size")
-    feedforward: int = Field(256, ge=1, le=SIZE, description="inner size of the feed-forward networks")
+    feedforward: int = Field(
+        256, ge=1, le=SIZE, description="inner size of the feed-forward networks"
+    )
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and sublayers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
-    layer_dropout: float = Field(0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step")
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
+    )
+    layer_dropout: float = Field(
+        0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step"
+    )
     norm: Norm = Field(
         "pre",
-        description="layer normalisation before each sublayer (pre), or after it as published (post); for experiments: "
-        "batch normalisation there (pre_batch, batch), or none (none)",
+        description="layer normalisation before each sublayer (pre), or after it as published "
+        "(post); for experiments: batch normalisation there (pre_batch, batch), or "
+        "none (none)",
     )
-    residual: bool = Field(True, description="add a sublayer's input to its output; false: for experiments")
+    residual: bool = Field(
+        True, description="add a sublayer's input to its output; false: for experiments"
+    )
     final_norm: Literal["auto", "on", "off"] = Field(
-        "auto", description="layer normalisation after the last layer; auto: if it is before sublayers, of their kind"
+        "auto",
+        description="layer normalisation after the last layer; auto: if it is before sublayers, "
+        "of their kind",
     )
     activation: Activation = Field(
-        "relu", description="activation of the feed-forward networks; swiglu is gated: half as many weights again"
+        "relu",
+        description="activation of the feed-forward networks; swiglu is gated: half as many "
+        "weights again",
     )
-    score: ScoreName = Field("scaled_dot", description="attention score, in self-attention and cross-attention")
+    score: ScoreName = Field(
+        "scaled_dot", description="attention score, in self-attention and cross-attention"
+    )
     window: int | None = Field(
         None,
         ge=1,
         le=LENGTH,
-        description="local self-attention: the greatest distance at which a position attends; none: any",
+        description="local self-attention: the greatest distance at which a position attends; "
+        "none: any",
     )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
-        "sinusoidal", description="positional embedding; with none, the order of tokens is invisible"
+        "sinusoidal",
+        description="positional embedding; with none, the order of tokens is invisible",
     )
     max_positions: int = Field(
         512,
         ge=1,
         le=LENGTH,
-        description="learned positions: how many there are; later ones share the last, and no target is longer",
+        description="learned positions: how many there are; later ones share the last, and no "
+        "target is longer",
     )
     scale_embedding: bool = Field(
         True, description="multiply embeddings by the square root of their size, as published"
@@ -79,12 +108,16 @@ class TransformerSettings(Settings):
     @property
     def has_final_norm(self) -> bool:
         """True if there is a normalisation after the last layer."""
-        return self.final_norm == "on" or (self.final_norm == "auto" and self.norm.startswith("pre"))
+        return self.final_norm == "on" or (
+            self.final_norm == "auto" and self.norm.startswith("pre")
+        )
 
     @property
     def kind_of_final_norm(self) -> Norm:
         """Kind of the normalisation after the last layer."""
-        return "none" if not self.has_final_norm else "batch" if self.norm == "pre_batch" else "post"
+        return (
+            "none" if not self.has_final_norm else "batch" if self.norm == "pre_batch" else "post"
+        )
 
 
 class TransformerEncoderSettings(TransformerSettings):
@@ -98,8 +131,8 @@ class TransformerDecoderSettings(TransformerSettings):
 
     causal: bool = Field(
         True,
-        description="hide later target positions from self-attention; false: for experiments, in training the decoder "
-        "then sees the tokens that it predicts",
+        description="hide later target positions from self-attention; false: for experiments, in "
+        "training the decoder then sees the tokens that it predicts",
     )
 
     def ablations(self) -> Iterator[str]:
@@ -116,14 +149,19 @@ class InputEmbedding(nn.Module):
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.size, settings.scale_embedding)
-        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
+        self.dropout, self.word_dropout = (
+            Dropout(settings.dropout),
+            Dropout(settings.word_dropout, per_position=True),
+        )
         self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
         if settings.positions == "learned":
             self.position_embedding = LearnedPositions(settings.max_positions, settings.size)
         elif settings.positions == "sinusoidal":
             self.position_embedding = SinusoidalPositions(settings.size)
 
-    def forward(self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+    def forward(
+        self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
+    ) -> Float[Tensor, "N T D"]:
         x = self.word_dropout(self.embedding(tokens))
         if self.position_embedding is not None:
             x = x + self.position_embedding(positions)
@@ -149,7 +187,9 @@ class EncoderLayer(ShardUnit):
         x = self.self_attention_residual.after(
             x, self.self_attention(y, self.self_attention.prepare(y, y, keep), window=self.window)
         )
-        return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x)))
+        return self.feedforward_residual.after(
+            x, self.feedforward(self.feedforward_residual.before(x))
+        )
 
 
 @as_defined
@@ -160,23 +200,33 @@ class DecoderLayer(ShardUnit):
         super().__init__()
         size = settings.size
         self.self_attention = Attention("decoder", size, size, size, settings.heads, settings.score)
-        self.cross_attention = Attention("cross", size, source.size, size, settings.heads, settings.score)
+        self.cross_attention = Attention(
+            "cross", size, source.size, size, settings.heads, settings.score
+        )
         self.causal, self.window = settings.causal, settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.cross_attention_residual, self.feedforward_residual = (
             Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(3)
         )
 
-    def forward(self, x: Float[Tensor, "N T D"], past: Memory, source: Memory) -> tuple[Float[Tensor, "N T D"], Memory]:
-        """Run T positions; `past` is the KV cache of the self-attention, returned with these positions appended."""
+    def forward(
+        self, x: Float[Tensor, "N T D"], past: Memory, source: Memory
+    ) -> tuple[Float[Tensor, "N T D"], Memory]:
+        """Run T positions; `past` is the KV cache of the self-attention, returned with these
+        positions appended.
+        """
         y = self.self_attention_residual.before(x)
         new = self.self_attention.prepare(y, y)
         past = past.append(new.keys, new.values)
-        x = self.self_attention_residual.after(x, self.self_attention(y, past, causal=self.causal, window=self.window))
+        x = self.self_attention_residual.after(
+            x, self.self_attention(y, past, causal=self.causal, window=self.window)
+        )
         x = self.cross_attention_residual.after(
             x, self.cross_attention(self.cross_attention_residual.before(x), source)
         )
-        return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x))), past
+        return self.feedforward_residual.after(
+            x, self.feedforward(self.feedforward_residual.before(x))
+        ), past
 
 
 @as_defined
@@ -210,7 +260,9 @@ class TransformerEncoder(Encoder):
 class TransformerDecoder(Decoder):
     """Transformer decoder; the state holds a KV cache per layer."""
 
-    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes
+    ) -> None:
         super().__init__()
         self.input_embedding = InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
@@ -237,7 +289,9 @@ class TransformerDecoder(Decoder):
         memories = {str(i): layer.self_attention.empty(B) for i, layer in enumerate(self.layers)}  # type: ignore[union-attr, operator]
         return State(position, {}, memories)
 
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: State, source: Source
+    ) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
         x, memories = self.input_embedding(tokens, positions), {}

@@ -1,4 +1,6 @@
-"""Image encoders, ResNet and Vision Transformer; decoders attend to their grid of cells as to words."""
+"""Image encoders, ResNet and Vision Transformer; decoders attend to their grid of cells as to
+words.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Mean and standard deviation of ImageNet's pixels, with which pretrained networks expect images normalised."""
+"""Mean and standard deviation of ImageNet's pixels, with which pretrained networks expect images
+normalised.
+"""
 
 
 class VisionSettings(Settings):
@@ -26,20 +30,30 @@ class VisionSettings(Settings):
 
     reads: ClassVar[str] = "images"
     size: int = Field(256, ge=2, le=SIZE, description="size of the vector of each cell (D)")
-    layers: int = Field(0, ge=0, le=LAYERS, description="Transformer layers in which the cells attend to each other")
-    heads: int = Field(4, ge=1, le=SIZE, description="attention heads of these layers; they divide the size")
-    feedforward: int = Field(512, ge=1, le=SIZE, description="inner size of their feed-forward networks")
+    layers: int = Field(
+        0, ge=0, le=LAYERS, description="Transformer layers in which the cells attend to each other"
+    )
+    heads: int = Field(
+        4, ge=1, le=SIZE, description="attention heads of these layers; they divide the size"
+    )
+    feedforward: int = Field(
+        512, ge=1, le=SIZE, description="inner size of their feed-forward networks"
+    )
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout of the cells and in these layers")
     positions: Literal["sinusoidal", "learned", "none"] = Field(
-        "sinusoidal", description="2-D positional embedding; with none, rows and columns are invisible"
+        "sinusoidal",
+        description="2-D positional embedding; with none, rows and columns are invisible",
     )
     max_positions: int = Field(
         64,
         ge=1,
         le=SIDE,
-        description="learned positions: how many rows and columns there are; later ones share the last",
+        description="learned positions: how many rows and columns there are; later ones share the "
+        "last",
     )
-    freeze_backbone: bool = Field(False, description="keep the backbone fixed; train the layers on top of it")
+    freeze_backbone: bool = Field(
+        False, description="keep the backbone fixed; train the layers on top of it"
+    )
 
     @property
     def embedding(self) -> int:
@@ -51,26 +65,42 @@ class ResNetEncoderSettings(VisionSettings):
     """ResNet; depths [2, 2, 2, 2], width 64, stem classic and norm batch are ResNet-18."""
 
     kind: Literal["resnet"] = "resnet"
-    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...], Field(strict=False)] = Field(
-        (1, 1, 1, 1), min_length=1, max_length=8, description="blocks of each stage; all but the first halve both sides"
+    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...], Field(strict=False)] = (
+        Field(
+            (1, 1, 1, 1),
+            min_length=1,
+            max_length=8,
+            description="blocks of each stage; all but the first halve both sides",
+        )
     )
-    width: int = Field(32, ge=1, le=SIZE, description="channels of the first stage; each stage doubles them")
+    width: int = Field(
+        32, ge=1, le=SIZE, description="channels of the first stage; each stage doubles them"
+    )
     block: Literal["basic", "bottleneck"] = Field(
-        "basic", description="two convolutions of 3 × 3, or 1 × 1, 3 × 3, 1 × 1 with four times the channels"
+        "basic",
+        description="two convolutions of 3 × 3, or 1 × 1, 3 × 3, 1 × 1 with four times the "
+        "channels",
     )
     stem: Literal["classic", "strided", "small"] = Field(
         "strided",
-        description="first layers: 7 × 7 and a max pool (stride 4), 3 × 3 (stride 2), 3 × 3 (stride 1)",
+        description="first layers: 7 × 7 and a max pool (stride 4), 3 × 3 (stride 2), 3 × 3 "
+        "(stride 1)",
     )
     norm: ImageNorm = Field(
         "group",
-        description="group: group norm, to train from scratch; batch: batch norm with pretrained statistics",
+        description="group: group norm, to train from scratch; batch: batch norm with pretrained "
+        "statistics",
     )
     group_size: int = Field(
-        16, ge=1, le=SIZE, description="group norm: fewest channels in a group; narrow networks learn faster with 4"
+        16,
+        ge=1,
+        le=SIZE,
+        description="group norm: fewest channels in a group; narrow networks learn faster with 4",
     )
     weights: str | None = Field(
-        None, description="pretrained weights to start from, .safetensors or .pth; read when training starts"
+        None,
+        description="pretrained weights to start from, .safetensors or .pth; read when training "
+        "starts",
     )
 
     @property
@@ -80,11 +110,18 @@ class ResNetEncoderSettings(VisionSettings):
 
 
 class ViTEncoderSettings(VisionSettings):
-    """Vision Transformer (Dosovitskiy et al. 2021): patches of pixels are the cells, with self-attention."""
+    """Vision Transformer (Dosovitskiy et al. 2021): patches of pixels are the cells, with
+    self-attention.
+    """
 
     kind: Literal["vit"] = "vit"
     patch_size: int = Field(8, ge=1, le=SIDE, description="pixels per patch side")
-    layers: int = Field(4, ge=1, le=LAYERS, description="Transformer layers in which the patches attend to each other")
+    layers: int = Field(
+        4,
+        ge=1,
+        le=LAYERS,
+        description="Transformer layers in which the patches attend to each other",
+    )
 
     @property
     def stride(self) -> int:
@@ -99,13 +136,21 @@ class GridHead(nn.Module):
         super().__init__()
         s = settings
         self.position_embedding = (
-            None if s.positions == "none" else GridPositions(s.size, s.positions == "learned", s.max_positions)
+            None
+            if s.positions == "none"
+            else GridPositions(s.size, s.positions == "learned", s.max_positions)
         )
         self.layers, self.dropout = _transformer_layers(s), Dropout(s.dropout)
         self.norm = nn.LayerNorm(s.size) if s.layers else nn.Identity()
 
-    def forward(self, cells: Float[Tensor, "B S D"], grid: tuple[int, int], keep: Tensor | None) -> Encoded:
-        x = cells if self.position_embedding is None else cells + self.position_embedding(grid, cells.device)
+    def forward(
+        self, cells: Float[Tensor, "B S D"], grid: tuple[int, int], keep: Tensor | None
+    ) -> Encoded:
+        x = (
+            cells
+            if self.position_embedding is None
+            else cells + self.position_embedding(grid, cells.device)
+        )
         x = self.dropout(x)
         for layer in self.layers:
             x = layer(x, keep)
@@ -120,7 +165,9 @@ class ImageEncoder(Encoder):
 
     @property
     def cell_centre(self) -> float:
-        """Centre of a cell's receptive field in its square, as a fraction of its side: 0.5 for a patch."""
+        """Centre of a cell's receptive field in its square, as a fraction of its side: 0.5 for a
+        patch.
+        """
         return 0.5
 
 
@@ -130,7 +177,10 @@ class ResNetEncoder(ImageEncoder):
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.backbone, self.stride = ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group_size), s.stride
+        self.backbone, self.stride = (
+            ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group_size),
+            s.stride,
+        )
         self.projection, self.norm = nn.Linear(self.backbone.channels, s.size), nn.LayerNorm(s.size)
         self.grid_head, self.sizes = GridHead(s), EncoderSizes(s.size, 1, s.size)
         if s.freeze_backbone:
@@ -138,7 +188,9 @@ class ResNetEncoder(ImageEncoder):
 
     @property
     def cell_centre(self) -> float:
-        """Near the upper left corner: strided convolutions are centred on the first pixel of each cell."""
+        """Near the upper left corner: strided convolutions are centred on the first pixel of each
+        cell.
+        """
         return 0.5 / self.stride
 
     def forward(self, batch: Batch) -> Encoded:
@@ -154,7 +206,10 @@ class ViTEncoder(ImageEncoder):
         super().__init__()
         self.stride = settings.patch_size
         self.patch_embedding = nn.Conv2d(3, settings.size, settings.patch_size, settings.patch_size)
-        self.grid_head, self.sizes = GridHead(settings), EncoderSizes(settings.size, 1, settings.size)
+        self.grid_head, self.sizes = (
+            GridHead(settings),
+            EncoderSizes(settings.size, 1, settings.size),
+        )
         if settings.freeze_backbone:
             self.patch_embedding.requires_grad_(False)
             self.grid_head.layers.requires_grad_(False)
@@ -165,7 +220,9 @@ class ViTEncoder(ImageEncoder):
         x = self.patch_embedding(
             F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side))
         )  # pads partial patches at the edges
-        return self.grid_head(x.flatten(2).transpose(1, 2), tuple(x.shape[2:]), flatten_mask(strided_mask(keep, side)))  # type: ignore[no-any-return]
+        mask = flatten_mask(strided_mask(keep, side))
+        cells = x.flatten(2).transpose(1, 2)
+        return self.grid_head(cells, tuple(x.shape[2:]), mask)  # type: ignore[no-any-return]
 
 
 def normalise_pixels(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], KeepMask]:
@@ -173,7 +230,9 @@ def normalise_pixels(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], KeepMask]:
     pixels = batch.data
     B, _, Y, X = pixels.shape
     keep = None if batch.keep is None else batch.keep.view(B, 1, Y, X)
-    x = (pixels - pixels.new_tensor(MEAN).view(3, 1, 1)) / pixels.new_tensor(DEVIATION).view(3, 1, 1)
+    x = (pixels - pixels.new_tensor(MEAN).view(3, 1, 1)) / pixels.new_tensor(DEVIATION).view(
+        3, 1, 1
+    )
     return x if keep is None else x.masked_fill(~keep, 0), keep
 
 
@@ -186,6 +245,11 @@ def _transformer_layers(settings: VisionSettings) -> nn.ModuleList:
     """Create the Transformer layers over a grid."""
     s = settings
     layer = TransformerEncoderSettings(
-        size=s.size, heads=s.heads, feedforward=s.feedforward, dropout=s.dropout, norm="pre", activation="gelu"
+        size=s.size,
+        heads=s.heads,
+        feedforward=s.feedforward,
+        dropout=s.dropout,
+        norm="pre",
+        activation="gelu",
     )
     return nn.ModuleList(EncoderLayer(layer) for _ in range(s.layers))

@@ -1,9 +1,10 @@
-"""Inference pipelines: raw text or images in, translated text or captions out, with attention readings.
+"""Inference pipelines: raw text or images in, translated text or captions out, with attention
+readings.
 
-`opening` opens a runtime file as a `RuntimeTranslator`, without PyTorch, or has `loading` build a `FolderTranslator` or
-`Captioner` from a model folder (from several: an ensemble). Both translators are a `Translator`, which takes lines the
-way that `regard.text.text_path` describes; they only decode: tokenizer, search, reranking, teacher forcing for readings
-and alignments.
+`opening` opens a runtime file as a `RuntimeTranslator`, without PyTorch, or has `loading` build a
+`FolderTranslator` or `Captioner` from a model folder (from several: an ensemble). Both translators
+are a `Translator`, which takes lines the way that `regard.text.text_path` describes; they only
+decode: tokenizer, search, reranking, teacher forcing for readings and alignments.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ ENGINES = ("auto", "library", "pytorch")
 
 
 def check_folders(folders: Any, device: Any, precision: Any, engine: Any = "auto") -> None:
-    """Raise UsageError, with all causes, for what names no file or folder, and for options that are no texts."""
+    """Raise UsageError, with all causes, for what names no file or folder, and for options that are
+    no texts.
+    """
     are_several = isinstance(folders, Sequence) and not isinstance(folders, (str, bytes))
     paths = folders if are_several else [folders]
     causes = [cause for path in paths for cause in problems_of_types(PATH, {"folder": path})]

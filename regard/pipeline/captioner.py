@@ -38,8 +38,9 @@ from regard.text.constraints import missing_terms
 from regard.text.translation import as_text, last_layer, result_html
 
 ImageInput = ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
-"""An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8; `as_image` says how they
-lie), or pixels that are resized already."""
+"""An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8;
+`as_image` says how they lie), or pixels that are resized already.
+"""
 IMAGES_AT_ONCE = 256
 """Images whose pixels are in memory as tensors at the same time."""
 Region = tuple[float, float, float, float]
@@ -50,10 +51,11 @@ Region = tuple[float, float, float, float]
 class Caption:
     """The caption of one image.
 
-    `tokens`: its subword units, as text. `score`: log-probability over the length penalty. `readings`: attention
-    weights over the image's cells, if asked for; `chosen`: the head that shows `regions` (None: the mean of the last
-    layer). `nbest`: the hypotheses, best first, if more than one was asked for. `repetition`: a text that is repeated
-    over and over, and how often: a sign of failure.
+    `tokens`: its subword units, as text. `score`: log-probability over the length penalty.
+    `readings`: attention weights over the image's cells, if asked for; `chosen`: the head that
+    shows `regions` (None: the mean of the last layer). `nbest`: the hypotheses, best first, if more
+    than one was asked for. `repetition`: a text that is repeated over and over, and how often: a
+    sign of failure.
     """
 
     text: str
@@ -66,12 +68,23 @@ class Caption:
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """The region of each word: its most attended cell and the connected cells with at least half its weight."""
+        """The region of each word: its most attended cell and the connected cells with at least
+        half its weight.
+        """
         if self.readings is None or not self.readings.layers():
             return ()
-        choice, words = self.chosen or last_layer(self.readings), range(len(self.readings.target_text))
-        maps = (self.readings.image_map(word, choice.layer, choice.head, choice.shifted) for word in words)
-        return tuple(_region(weights, self.readings.cell_centre, self.readings.cell_extent) for weights in maps)
+        choice, words = (
+            self.chosen or last_layer(self.readings),
+            range(len(self.readings.target_text)),
+        )
+        maps = (
+            self.readings.image_map(word, choice.layer, choice.head, choice.shifted)
+            for word in words
+        )
+        return tuple(
+            _region(weights, self.readings.cell_centre, self.readings.cell_extent)
+            for weights in maps
+        )
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)
@@ -91,9 +104,10 @@ class Captioner(BasePipeline):
     ) -> list[Caption]:
         """Caption an image or several: one caption for each image, in order.
 
-        `constraints` hold for all images, or there is one for each. `search` overrides the model folder's search
-        settings. `readings` come from teacher forcing the token ids that were found. Raises DataError, with all causes,
-        for images that cannot be used, and UsageError for options that contradict each other or the model.
+        `constraints` hold for all images, or there is one for each. `search` overrides the model
+        folder's search settings. `readings` come from teacher forcing the token ids that were
+        found. Raises DataError, with all causes, for images that cannot be used, and UsageError for
+        options that contradict each other or the model.
         """
         UsageError.raise_all(problems_of_types(FLAG, {"readings": readings}))
         loaded = self._load_images(as_images(images))
@@ -113,18 +127,30 @@ class Captioner(BasePipeline):
             results += captions
         return results
 
-    def trace(self, image: ImageInput, **search: Unpack[SearchOptions]) -> tuple[Caption, list[SearchStep]]:
-        """Caption an image as `caption(image, readings=True)` does, and record every step of its search."""
+    def trace(
+        self, image: ImageInput, **search: Unpack[SearchOptions]
+    ) -> tuple[Caption, list[SearchStep]]:
+        """Caption an image as `caption(image, readings=True)` does, and record every step of its
+        search.
+        """
         settings = self._search_settings(1, search)
         self.engine.evaluate()
         pixels = self._load_images([image])[0].tensor()
-        candidates, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
+        candidates, steps = self.engine.trace(
+            self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings
+        )
         hypotheses = self._rerank(pixels, candidates, settings)
         (caption,) = self._captions([pixels], [hypotheses], 1, True)
         self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS)
         return caption, steps
 
-    def _warn(self, index: int, repetition: tuple[str, int] | None, best: Hypothesis, constraints: Constraints) -> None:
+    def _warn(
+        self,
+        index: int,
+        repetition: tuple[str, int] | None,
+        best: Hypothesis,
+        constraints: Constraints,
+    ) -> None:
         """Warn if caption number `index` repeats itself or lacks a required term."""
         notes = [repetition_note(repetition, "caption")] if repetition is not None else []
         for note in (*notes, *missing_terms(best.complete, constraints, "caption")):
@@ -136,13 +162,24 @@ class Captioner(BasePipeline):
         ids = self.tokenizer.target.encode(as_text(target, "target"))
         most = self.settings.search.max_whole
         if len(ids) > most:
-            raise UsageError(f"`target=`: has {len(ids):,} tokens, and a caption is scored up to {most:,}; shorten it")
-        return float(force_decode(self._model, [loaded.tensor()], [ids], with_attention=False)[0].log_probs.sum())
+            raise UsageError(
+                f"`target=`: has {len(ids):,} tokens, and a caption is scored up to {most:,}; "
+                "shorten it"
+            )
+        return float(
+            force_decode(self._model, [loaded.tensor()], [ids], with_attention=False)[
+                0
+            ].log_probs.sum()
+        )
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
-        """Return an image as the model sees it, (Y, X, 3): resized, so that its cells divide it evenly."""
+        """Return an image as the model sees it, (Y, X, 3): resized, so that its cells divide it
+        evenly.
+        """
         (loaded,) = self._load_images([image])
-        pixels: npt.NDArray[np.uint8] = np.rint(loaded.tensor().permute(1, 2, 0).numpy() * 255).astype(np.uint8)
+        pixels: npt.NDArray[np.uint8] = np.rint(
+            loaded.tensor().permute(1, 2, 0).numpy() * 255
+        ).astype(np.uint8)
         return pixels
 
     @property
@@ -162,7 +199,9 @@ class Captioner(BasePipeline):
             try:
                 source = as_image(image, f"image {number}")
                 name = None if isinstance(source, (str, os.PathLike)) else f"image {number}"
-                loaded.append(source_pixels(load_pixels(source, self.image_size, name), self.image_size))
+                loaded.append(
+                    source_pixels(load_pixels(source, self.image_size, name), self.image_size)
+                )
             except DataError as problem:
                 causes += problem.causes
         DataError.raise_all(causes)
@@ -171,11 +210,17 @@ class Captioner(BasePipeline):
     def _image_request(
         self, index: int, pixels: torch.Tensor, constraints: Constraints, settings: SearchSettings
     ) -> DecodeRequest:
-        key = int.from_bytes(hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest(), "little")
+        key = int.from_bytes(
+            hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest(), "little"
+        )
         return self._request(index, pixels, key, constraints, settings)
 
     def _captions(
-        self, pixels: Sequence[torch.Tensor], hypotheses: Sequence[list[Hypothesis]], nbest: int, readings: bool
+        self,
+        pixels: Sequence[torch.Tensor],
+        hypotheses: Sequence[list[Hypothesis]],
+        nbest: int,
+        readings: bool,
     ) -> list[Caption]:
         """Return the caption of each image from its hypotheses, best first."""
         captions = [self._caption(ranked, nbest) for ranked in hypotheses]
@@ -185,38 +230,80 @@ class Captioner(BasePipeline):
         forced = force_decode(self._model, pixels, targets)
         sizes = [(image.shape[1], image.shape[2]) for image in pixels]
         read = [self._readings(*item) for item in zip(targets, forced, sizes, strict=True)]
-        return [replace(item, readings=r, chosen=self.choice) for item, r in zip(captions, read, strict=True)]
+        return [
+            replace(item, readings=r, chosen=self.choice)
+            for item, r in zip(captions, read, strict=True)
+        ]
 
     def _caption(self, hypotheses: list[Hypothesis], nbest: int) -> Caption:
         target = self.tokenizer.target
         captions = [
-            Caption(target.decode(h.ids), tuple(target.tokens(h.ids)), h.score, repetition=self._repetition(h.ids))
+            Caption(
+                target.decode(h.ids),
+                tuple(target.tokens(h.ids)),
+                h.score,
+                repetition=self._repetition(h.ids),
+            )
             for h in hypotheses[:nbest]
         ]
         return replace(captions[0], nbest=tuple(captions)) if nbest > 1 else captions[0]
 
-    def _readings(self, target: Sequence[int], forced: ForcedDecoding, size: tuple[int, int]) -> Readings:
+    def _readings(
+        self, target: Sequence[int], forced: ForcedDecoding, size: tuple[int, int]
+    ) -> Readings:
         assert forced.grid is not None, "an image is encoded as a grid of cells"
         (rows, columns), (Y, X) = forced.grid, size
         encoder: Any = self._model.encoder
-        cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
+        cells = tuple(
+            f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)
+        )
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = rows * encoder.stride / Y, columns * encoder.stride / X
-        weights, roles, of_cells, centre = forced.weights, forced.roles, tuple(range(len(cells))), encoder.cell_centre
+        weights, roles, of_cells, centre = (
+            forced.weights,
+            forced.roles,
+            tuple(range(len(cells))),
+            encoder.cell_centre,
+        )
         return Readings(
-            cells, tokens, of_cells, words, weights, roles, cells, texts, forced.grid, centre, extent, forced.scores
+            cells,
+            tokens,
+            of_cells,
+            words,
+            weights,
+            roles,
+            cells,
+            texts,
+            forced.grid,
+            centre,
+            extent,
+            forced.scores,
         )
 
 
-def _region(weights: npt.NDArray[np.floating], centre: float, extent: tuple[float, float]) -> Region:
-    """Return the bounding box of the strongest cell and the cells connected to it that are at least half as strong."""
+def _region(
+    weights: npt.NDArray[np.floating], centre: float, extent: tuple[float, float]
+) -> Region:
+    """Return the bounding box of the strongest cell and the cells connected to it that are at least
+    half as strong.
+    """
     (rows, columns), strong = weights.shape, weights >= weights.max() / 2
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     region = [(int(row), int(column))]
     for r, c in region:  # grows while it is read: breadth-first
         for cell in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
-            if cell not in region and 0 <= cell[0] < rows and 0 <= cell[1] < columns and strong[cell]:
+            if (
+                cell not in region
+                and 0 <= cell[0] < rows
+                and 0 <= cell[1] < columns
+                and strong[cell]
+            ):
                 region.append(cell)
     ys, xs = [r for r, _ in region], [c for _, c in region]
     down, across = cell_edges(rows, centre, extent[0]), cell_edges(columns, centre, extent[1])
-    return float(across[min(xs)]), float(down[min(ys)]), float(across[max(xs) + 1]), float(down[max(ys) + 1])
+    return (
+        float(across[min(xs)]),
+        float(down[min(ys)]),
+        float(across[max(xs) + 1]),
+        float(down[max(ys) + 1]),
+    )

@@ -1,8 +1,9 @@
-"""Cache of exports: a model folder that translated on the CPU once is opened without PyTorch the next time.
+"""Cache of exports: a model folder that translated on the CPU once is opened without PyTorch the
+next time.
 
-An export is a runtime file in the private cache of the user; the command line and the server share it. Its name is the
-hash of all that it depends on, so that a stale one is never found. None of this imports PyTorch;
-`regard.interchange.runtime` makes exports.
+An export is a runtime file in the private cache of the user; the command line and the server share
+it. Its name is the hash of all that it depends on, so that a stale one is never found. None of this
+imports PyTorch; `regard.interchange.runtime` makes exports.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
 """Bytes that all exports may take together; the least recently used ones are removed."""
 LARGEST = LIMIT // 8
-"""Bytes of the largest model whose export a command makes: that takes a multiple of its size in memory."""
+"""Bytes of the largest model whose export a command makes: that takes a multiple of its size in
+memory.
+"""
 RECENT = 3600
-"""Seconds after its last use in which an export is not removed: whoever asked for it may be about to open it."""
+"""Seconds after its last use in which an export is not removed: whoever asked for it may be about
+to open it.
+"""
 _GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 """Devices of Linux, one of which there is if PyTorch finds a GPU."""
 
@@ -35,11 +40,15 @@ _GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 def find_export(
     folder: Path, precision: str = "float32", device: str = "auto", threads: int | None = None
 ) -> tuple[str, RuntimeTranslator | None]:
-    """Return the name of a model folder's export, and the export itself, opened, if it is in the cache and whole.
+    """Return the name of a model folder's export, and the export itself, opened, if it is in the
+    cache and whole.
 
-    The name is empty if there can be none, the user switched exports off, or PyTorch may find a GPU to translate on.
+    The name is empty if there can be none, the user switched exports off, or PyTorch may find a GPU
+    to translate on.
     """
-    may_be_gpu = device != "cpu" and (device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS)))
+    may_be_gpu = device != "cpu" and (
+        device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS))
+    )
     if not may_be_gpu and are_kept():
         with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
             if sum(path.stat().st_size for path in export_files(folder)) <= LARGEST:
@@ -54,18 +63,24 @@ def are_kept() -> bool:
 
 
 def export_name(folder: Path, precision: str) -> str:
-    """Return the name of the export of a folder as it is now. Raises RegardError or OSError for what is none."""
+    """Return the name of the export of a folder as it is now. Raises RegardError or OSError for
+    what is none.
+    """
     digests = [(path.name, file_sha256(path)) for path in export_files(folder)]
     return f"model-{json_digest([__version__, hash_of_sources(), precision, digests])}.regard"
 
 
 def export_files(folder: Path) -> list[Path]:
-    """Return the files of a model folder whose content goes into its exports. Raises ModelFolderError."""
+    """Return the files of a model folder whose content goes into its exports. Raises
+    ModelFolderError.
+    """
     return model_files(folder, "languages.json", "README.md")
 
 
 def open_export(name: str, threads: int | None = None) -> RuntimeTranslator | None:
-    """Open the export of a name; None if the cache has none that is whole. A damaged one is removed."""
+    """Open the export of a name; None if the cache has none that is whole. A damaged one is
+    removed.
+    """
     for path in (cache / name for cache in lasting_folders()):
         if is_private_file(path):
             with suppress(ModelFolderError):
@@ -80,14 +95,17 @@ def open_export(name: str, threads: int | None = None) -> RuntimeTranslator | No
 
 
 def mark_used(path: Path) -> None:
-    """Note that an export is used just now; its time of change stays. Raises OSError if it is gone."""
+    """Note that an export is used just now; its time of change stays. Raises OSError if it is
+    gone.
+    """
     os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
 def write_export(name: str, content: bytes) -> Path | None:
     """Write an export into the first cache folder that can hold it; None if there is none.
 
-    The least recently used ones beyond the limit are removed, and what killed processes left unfinished.
+    The least recently used ones beyond the limit are removed, and what killed processes left
+    unfinished.
     """
     for folder in lasting_folders():
         with suppress(OSError):

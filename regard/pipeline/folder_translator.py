@@ -40,17 +40,22 @@ from regard.text.translation import (
 )
 
 WORD_BY_WORD = 8
-"""Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
+"""Parts of a split line that are streamed word by word. Further ones follow part by part: nobody
+reads so quickly.
+"""
 STREAMED_TOGETHER = 64
-"""Parts decoded at once, and then streamed part by part: a batch takes a fraction of the time of its parts alone."""
+"""Parts decoded at once, and then streamed part by part: a batch takes a fraction of the time of
+its parts alone.
+"""
 
 
 @dataclass(frozen=True)
 class _Segment:
     """A sentence of a line, a part of a long one, or a whole line.
 
-    It is decoded as one source, tokenised once: `ids` end with EOS. Without ids it has no letters, and is copied.
-    `text`: as it is in the line, with the space behind it. `read`: what is tokenised, after a language code if any.
+    It is decoded as one source, tokenised once: `ids` end with EOS. Without ids it has no letters,
+    and is copied. `text`: as it is in the line, with the space behind it. `read`: what is
+    tokenised, after a language code if any.
     """
 
     text: str
@@ -79,21 +84,33 @@ class FolderTranslator(BasePipeline, Translator):
 
     @cached_property
     def doubts(self) -> Doubts:
-        return Doubts(self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar)
+        return Doubts(
+            self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar
+        )
 
     @property
     def has_attention(self) -> bool:
         return bool(self.cross_attention())
 
     def _decoder(
-        self, count: int, wanted: Wanted, constraints: Constraints | Sequence[Constraints], search: SearchOptions
+        self,
+        count: int,
+        wanted: Wanted,
+        constraints: Constraints | Sequence[Constraints],
+        search: SearchOptions,
     ) -> Decoder:
         settings = self._search_settings(wanted.nbest, search)
         self.engine.evaluate()
-        return _FolderDecoder(self, settings, self._per_source(constraints, count, settings, "line"), wanted)
+        return _FolderDecoder(
+            self, settings, self._per_source(constraints, count, settings, "line"), wanted
+        )
 
     def _translate_lines(
-        self, request: Request, each: Sequence[Constraints], settings: SearchSettings, wanted: Wanted
+        self,
+        request: Request,
+        each: Sequence[Constraints],
+        settings: SearchSettings,
+        wanted: Wanted,
     ) -> list[Translation]:
         """Translate lines under the constraints of each."""
         _check_lengths(request.lines, settings)
@@ -104,9 +121,14 @@ class FolderTranslator(BasePipeline, Translator):
             for number, (line, item) in enumerate(zip(request.lines, each, strict=True))
         ]
         segments = [segment for parts in split for segment in parts if segment.ids]
-        requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
+        requests = [
+            self._segment_request(index, segment, settings)
+            for index, segment in enumerate(segments)
+        ]
         hypotheses = self._decode(requests, settings)
-        parts = iter(self._translations(segments, hypotheses, wanted._replace(alignments=alignments)))
+        parts = iter(
+            self._translations(segments, hypotheses, wanted._replace(alignments=alignments))
+        )
         results = list[Translation]()
         for line, line_segments, line_notes in zip(request.lines, split, notes, strict=True):
             line_parts = [
@@ -134,9 +156,15 @@ class FolderTranslator(BasePipeline, Translator):
         segments = self._segments(text, 0, checked, settings, notes)
         last = ""
         stream = self._segment_increments(segments, settings, notes)
-        for before, increments in zip(("", *(segment.text for segment in segments)), stream, strict=False):
+        for before, increments in zip(
+            ("", *(segment.text for segment in segments)), stream, strict=False
+        ):
             for number, increment in enumerate(filter(None, increments)):
-                is_next = number == 0 and last and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
+                is_next = (
+                    number == 0
+                    and last
+                    and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
+                )
                 yield f" {increment}" if is_next else increment
                 last = increment
         return tuple(notes)
@@ -170,14 +198,17 @@ class FolderTranslator(BasePipeline, Translator):
     ) -> list[Readings]:
         """Teacher-force given targets and return their attention readings, in order.
 
-        `targets` are token ids without end of sentence. `role`: only attention of this role ("encoder", "decoder" or
-        "cross"). Raises LineError for pairs so long that their weights would not fit into memory.
+        `targets` are token ids without end of sentence. `role`: only attention of this role
+        ("encoder", "decoder" or "cross"). Raises LineError for pairs so long that their weights
+        would not fit into memory.
         """
         check_role(role)
         rows = [self.encode(source) for source in as_texts(sources)]
         targets = as_rows_of_ids(targets, self.tokenizer.target)
         if len(rows) != len(targets):
-            raise UsageError(f"`targets=`: got {len(targets)} for {len(rows)} sources; give one for each")
+            raise UsageError(
+                f"`targets=`: got {len(targets)} for {len(rows)} sources; give one for each"
+            )
         self._check_pairs(rows, targets)
         return self._read(rows, targets, role)
 
@@ -185,49 +216,79 @@ class FolderTranslator(BasePipeline, Translator):
         """Raise LineError for pairs so long that their weights would not fit into memory."""
         limits = self.settings.search
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
-        sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
-        limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
-        LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
+        sizes = [
+            max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)
+        ]
+        limit = (
+            f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines "
+            "of their own"
+        )
+        LineError.raise_all(
+            (index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most
+        )
 
     def encode(self, text: str) -> list[int]:
         return [*self.tokenizer.source.encode(as_text(text)), EOS]
 
     def score(self, source: str, target: str | Sequence[int]) -> float:
-        """Return the log-probability of a given target (text, or token ids), end of sentence included.
+        """Return the log-probability of a given target (text, or token ids), end of sentence
+        included.
 
         Raises LineError for a pair that is too long for that.
         """
         vocabulary = self.tokenizer.target
-        ids = vocabulary.encode(target) if isinstance(target, str) else as_token_ids(target, vocabulary)
+        ids = (
+            vocabulary.encode(target)
+            if isinstance(target, str)
+            else as_token_ids(target, vocabulary)
+        )
         encoded = self.encode(source)
         self._check_pairs([encoded], [ids])
-        return float(force_decode(self._model, [encoded], [ids], with_attention=False)[0].log_probs.sum())
+        return float(
+            force_decode(self._model, [encoded], [ids], with_attention=False)[0].log_probs.sum()
+        )
 
     def align(self, readings: Readings) -> list[Link]:
-        """Extract word links from readings, by the chosen layer and head. Raises UsageError without attention."""
+        """Extract word links from readings, by the chosen layer and head. Raises UsageError without
+        attention.
+        """
         check_readings(readings)
         choice = self.choice or last_layer(readings)
-        return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
+        return extract_links(
+            readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry
+        )
 
     def _segments(
-        self, line: str, index: int, constraints: Constraints, settings: SearchSettings, notes: list[str]
+        self,
+        line: str,
+        index: int,
+        constraints: Constraints,
+        settings: SearchSettings,
+        notes: list[str],
     ) -> list[_Segment]:
-        """Split a line into sentences, and those longer than any source in training further; tokenise each segment.
+        """Split a line into sentences, and those longer than any source in training further;
+        tokenise each segment.
 
-        The prefix is for the first segment; sentences of such a line stay together. A line with required terms stays
-        whole, because nobody knows which segment they belong to. `notes` are added to. Raises LineError, with `index`,
-        for what must stay whole and is too long for that.
+        The prefix is for the first segment; sentences of such a line stay together. A line with
+        required terms stays whole, because nobody knows which segment they belong to. `notes` are
+        added to. Raises LineError, with `index`, for what must stay whole and is too long for that.
         """
         line, longest = clean(line), self.settings.search.longest_source
         if not line:
             return []
         code, encode = self.tokenizer.source.language_code(line), cache(self.encode)
-        parts, is_constrained = [line.removeprefix(code)], bool(constraints.terms or constraints.prefix)
+        parts, is_constrained = (
+            [line.removeprefix(code)],
+            bool(constraints.terms or constraints.prefix),
+        )
         if not constraints.terms:
             each = settings.splits_sentences and not constraints.prefix
             clauses = self.settings.search.line_clauses
             splitter = LineSplitter(
-                lambda text: len(encode(code + text.rstrip())), longest or sys.maxsize, each, clauses
+                lambda text: len(encode(code + text.rstrip())),
+                longest or sys.maxsize,
+                each,
+                clauses,
             )
             parts = splitter.split(parts[0], notes)
         code_and_space = f"{code} " if code else ""
@@ -235,16 +296,22 @@ class FolderTranslator(BasePipeline, Translator):
         for number, part in enumerate(parts):
             read = (code_and_space if number else code) + part.rstrip()
             ids = encode(read) if is_constrained or has_letters(part) else []
-            if len(ids) > max(settings.max_whole, longest or 0) and (constraints.terms or longest is None):
+            if len(ids) > max(settings.max_whole, longest or 0) and (
+                constraints.terms or longest is None
+            ):
                 why = (
-                    "a line with terms" if constraints.terms else "this model, which does not know its longest source,"
+                    "a line with terms"
+                    if constraints.terms
+                    else "this model, which does not know its longest source,"
                 )
                 raise LineError((index, whole_too_long(len(ids), settings.max_whole, why)))
             own = replace(constraints, prefix="") if number and constraints.prefix else constraints
             segments.append(_Segment(part if number else code + part, read, ids, own))
         return segments
 
-    def _segment_request(self, index: int, segment: _Segment, settings: SearchSettings) -> DecodeRequest:
+    def _segment_request(
+        self, index: int, segment: _Segment, settings: SearchSettings
+    ) -> DecodeRequest:
         key = source_key(segment.ids) if settings.sample else 0
         return self._request(index, segment.ids, key, segment.constraints, settings)
 
@@ -253,11 +320,15 @@ class FolderTranslator(BasePipeline, Translator):
     ) -> list[Translation]:
         """Return the translation of each segment from its hypotheses, best first."""
         nbest = wanted.nbest
-        pairs = [(s, h) for s, ranked in zip(segments, hypotheses, strict=True) for h in ranked[:nbest]]
+        pairs = [
+            (s, h) for s, ranked in zip(segments, hypotheses, strict=True) for h in ranked[:nbest]
+        ]
         results = [self._translation(segment, hypothesis) for segment, hypothesis in pairs]
         if wanted.alignments or wanted.readings:
             role = None if wanted.readings else "cross"
-            read = self._read([segment.ids for segment, _ in pairs], [h.ids for _, h in pairs], role)
+            read = self._read(
+                [segment.ids for segment, _ in pairs], [h.ids for _, h in pairs], role
+            )
             results = [
                 replace(
                     result,
@@ -267,7 +338,9 @@ class FolderTranslator(BasePipeline, Translator):
                 for result, item in zip(results, read, strict=True)
             ]
         stream = iter(results)
-        return [_with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest) for ranked in hypotheses]
+        return [
+            _with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest) for ranked in hypotheses
+        ]
 
     def _translation(self, segment: _Segment, hypothesis: Hypothesis) -> Translation:
         target = self.tokenizer.target
@@ -291,7 +364,9 @@ class FolderTranslator(BasePipeline, Translator):
         copy = Translation(text, (), 0.0, links if alignments else None)
         return copy if nbest == 1 else replace(copy, nbest=(copy,))
 
-    def _join(self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool) -> Translation:
+    def _join(
+        self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool
+    ) -> Translation:
         """Join the translations of the segments of a line; an empty one has none."""
         code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
         joined = join_parts(parts, [segment.text for segment in segments], alignments, code_words)
@@ -308,9 +383,12 @@ class FolderTranslator(BasePipeline, Translator):
                 yield [self._copy(segment, 1, False).text]
         for start in range(WORD_BY_WORD, len(segments), STREAMED_TOGETHER):
             group = segments[start : start + STREAMED_TOGETHER]
-            # A draw depends on the seed and the text alone, so a sample is the same alone and in a group.
+            # A draw depends on the seed and the text alone, so a sample is the same alone and in a
+            # group.
             requests = [
-                self._segment_request(index, segment, settings) for index, segment in enumerate(group) if segment.ids
+                self._segment_request(index, segment, settings)
+                for index, segment in enumerate(group)
+                if segment.ids
             ]
             decoded = iter(self.engine.decode(requests, settings))
             for segment in group:
@@ -321,7 +399,9 @@ class FolderTranslator(BasePipeline, Translator):
                     result = self._copy(segment, 1, False)
                 yield [result.text]
 
-    def _increments(self, segment: _Segment, settings: SearchSettings, notes: list[str]) -> Iterator[str]:
+    def _increments(
+        self, segment: _Segment, settings: SearchSettings, notes: list[str]
+    ) -> Iterator[str]:
         """Yield what a streamed translation grows by: whole words, and at the end the rest."""
         request = self._segment_request(0, segment, settings)
         target = self.tokenizer.target
@@ -339,23 +419,36 @@ class FolderTranslator(BasePipeline, Translator):
         notes += _all_notes(self._translation(segment, best))
 
     def _read(
-        self, sources: Sequence[list[int]], targets: Sequence[Sequence[int]], role: str | None = None
+        self,
+        sources: Sequence[list[int]],
+        targets: Sequence[Sequence[int]],
+        role: str | None = None,
     ) -> list[Readings]:
         forced = force_decode(self._model, sources, targets, role=role)
         return [self._readings(*item) for item in zip(sources, targets, forced, strict=True)]
 
-    def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:
+    def _readings(
+        self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding
+    ) -> Readings:
         vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
-        (source_tokens, source_words, source_texts), (tokens, words, texts) = map(read_side, vocabularies, ids)
-        sides, weights, roles = (source_tokens, tokens, source_words, words), forced.weights, forced.roles
+        (source_tokens, source_words, source_texts), (tokens, words, texts) = map(
+            read_side, vocabularies, ids
+        )
+        sides, weights, roles = (
+            (source_tokens, tokens, source_words, words),
+            forced.weights,
+            forced.roles,
+        )
         return Readings(*sides, weights, roles, source_texts, texts, scores=forced.scores)
 
 
 def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
-    """Return what is said of a source of too many tokens that cannot be split, after its line number."""
+    """Return what is said of a source of too many tokens that cannot be split, after its line
+    number.
+    """
     return (
-        f"has {tokens:,} tokens, and {why} is translated whole, up to {max_whole:,} tokens; give its sentences in "
-        "lines of their own, or raise that limit (`max_whole`)"
+        f"has {tokens:,} tokens, and {why} is translated whole, up to {max_whole:,} tokens; give "
+        "its sentences in lines of their own, or raise that limit (`max_whole`)"
     )
 
 
@@ -366,9 +459,15 @@ def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
 
 
 def _with_nbest(translations: list[Translation], nbest: int) -> Translation:
-    """Return the best translation; if several were asked for, with all of them, without their readings."""
+    """Return the best translation; if several were asked for, with all of them, without their
+    readings.
+    """
     best = translations[0]
-    return best if nbest == 1 else replace(best, nbest=tuple(replace(item, readings=None) for item in translations))
+    return (
+        best
+        if nbest == 1
+        else replace(best, nbest=tuple(replace(item, readings=None) for item in translations))
+    )
 
 
 def _all_notes(result: Translation) -> list[str]:
@@ -378,7 +477,9 @@ def _all_notes(result: Translation) -> list[str]:
 
 @dataclass(frozen=True)
 class _FolderDecoder(Decoder):
-    """Decodes the lines of one call under the constraints of each; no constraints: none of them has any."""
+    """Decodes the lines of one call under the constraints of each; no constraints: none of them has
+    any.
+    """
 
     translator: FolderTranslator
     settings: SearchSettings
@@ -390,5 +491,8 @@ class _FolderDecoder(Decoder):
         return [item == NO_CONSTRAINTS for item in self.constraints]
 
     def __call__(self, request: Request) -> list[Translation]:
-        each = [self.constraints[owner] if self.constraints else NO_CONSTRAINTS for owner in request.owners]
+        each = [
+            self.constraints[owner] if self.constraints else NO_CONSTRAINTS
+            for owner in request.owners
+        ]
         return self.translator._translate_lines(request, each, self.settings, self.wanted)

@@ -1,4 +1,6 @@
-"""RuntimeTranslator: raw text in, raw text out, from a runtime file and the C library, without PyTorch."""
+"""RuntimeTranslator: raw text in, raw text out, from a runtime file and the C library, without
+PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
 from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import Constraints as LibraryConstraints
-from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
+from regard.runtime.model import (
+    Options,
+    RuntimeHypothesis,
+    RuntimeLine,
+    RuntimeModel,
+    available_cores,
+)
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each, missing_terms
 from regard.text.doubts import Doubts
@@ -52,8 +60,8 @@ _EOS = 3
 class RuntimeTranslator(Translator):
     """A translator that stands on a runtime file, and the C library.
 
-    It searches greedily or with a beam, or samples, under any constraints; diverse beams, MBR and the coverage penalty
-    need the run folder.
+    It searches greedily or with a beam, or samples, under any constraints; diverse beams, MBR and
+    the coverage penalty need the run folder.
     """
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
@@ -64,7 +72,10 @@ class RuntimeTranslator(Translator):
         self.model = RuntimeModel(path)
         self.threads = threads or available_cores()
         if ablations := self.model.card.get("warnings"):
-            warnings.warn(f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
+            warnings.warn(
+                f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}",
+                stacklevel=2,
+            )
 
     @cached_property
     def search(self) -> SearchSettings:
@@ -77,7 +88,9 @@ class RuntimeTranslator(Translator):
         from regard.data.languages import Languages
 
         source, target = self.language_pair
-        return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
+        return Languages.parse(
+            {"source": source, "target": target}, f"{self.model.path}, languages"
+        )
 
     @property
     def language_pair(self) -> tuple[str, str]:
@@ -86,7 +99,9 @@ class RuntimeTranslator(Translator):
 
     @cached_property
     def case_reader(self) -> CaseReader:
-        model = self.model  # a cycle with this translator would keep the file mapped when nobody needs it any more
+        model = (
+            self.model
+        )  # a cycle with this translator would keep the file mapped when nobody needs it any more
         return CaseReader(self.language_pair, lambda text: model.encode(text)[:-1])
 
     @property
@@ -102,27 +117,41 @@ class RuntimeTranslator(Translator):
         model = self.model
         card = model.card["familiar"]
         familiar = Familiar(**card) if card else None
-        return Doubts(lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar)
+        return Doubts(
+            lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar
+        )
 
     @cached_property
     def language_id(self) -> LanguageId | None:
-        """Language identification; None if the file has none or, with a warning, if it is damaged."""
+        """Language identification; None if the file has none or, with a warning, if it is
+        damaged.
+        """
         from regard.data.language_id import LanguageId
 
         try:
             return LanguageId.parse(self.model.language_id) if self.model.language_id else None
         except ValueError as problem:
-            warnings.warn(f"{self.model.path}: its languages are damaged ({problem}) and not recognised", stacklevel=2)
+            warnings.warn(
+                f"{self.model.path}: its languages are damaged ({problem}) and not recognised",
+                stacklevel=2,
+            )
             return None
 
     def encode(self, text: str) -> list[int]:
         return self.model.encode(as_text(text))
 
     def _decoder(
-        self, count: int, wanted: Wanted, constraints: Constraints | Sequence[Constraints], search: SearchOptions
+        self,
+        count: int,
+        wanted: Wanted,
+        constraints: Constraints | Sequence[Constraints],
+        search: SearchOptions,
     ) -> LibraryDecoder:
         if wanted.alignments and not self.has_attention:
-            raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
+            raise UsageError(
+                "this model has no attention, so it has no alignments to extract; leave "
+                "`alignments` out"
+            )
         options = self._options(wanted.nbest, search)
         threshold = search.get("score_threshold", self._threshold(options))
         per_line = None
@@ -162,11 +191,16 @@ class RuntimeTranslator(Translator):
     def _own_options(self) -> Options:
         """The model's own options of a search."""
         options = self.model.options()
-        _set_options(options, {name: value for name, value in self.model.card["search"].items() if name in _SAMPLING})
+        _set_options(
+            options,
+            {name: value for name, value in self.model.card["search"].items() if name in _SAMPLING},
+        )
         return options
 
     def _threshold(self, options: Options) -> float | None:
-        """Return the score below which a translation is doubtful; None: unknown, or scores are of another kind."""
+        """Return the score below which a translation is doubtful; None: unknown, or scores are of
+        another kind.
+        """
         own = self._own_options
         if (options.length_penalty, options.sample) != (own.length_penalty, own.sample):
             return None
@@ -181,35 +215,50 @@ class RuntimeTranslator(Translator):
 
         return ConstraintEncoder(RuntimeVocabulary(self.model), self.case_reader.target)
 
-    def _encoded(self, per_line: list[Constraints], search: SearchOptions) -> list[_LineConstraints]:
+    def _encoded(
+        self, per_line: list[Constraints], search: SearchOptions
+    ) -> list[_LineConstraints]:
         """Return the constraints of each line, with what the library takes.
 
-        Raises UsageError, with all causes, for constraints that contradict themselves or the search settings.
+        Raises UsageError, with all causes, for constraints that contradict themselves or the search
+        settings.
         """
         from regard.runtime.encoded_constraints import library_constraints
         from regard.search.constraint_text import check_constraints, check_required
         from regard.search.constraints import required_tokens
 
         encoder = self.constraint_encoder
-        settings = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
+        settings = self.search.with_values(
+            **{name: value for name, value in search.items() if value is not None}
+        )
         check_constraints(per_line, encoder, settings)
         encoded = dict[Constraints, LibraryConstraints]()
         for item in dict.fromkeys(per_line):
             prefix, terms = encoder.encode_prefix(item.prefix), encoder.encode_terms(item.terms)
             if settings.max_length is not None:  # the library has the limit of the model itself
                 check_required(item, len(prefix) + required_tokens(terms), settings.max_length + 1)
-            encoded[item] = library_constraints(prefix, terms, encoder.encode_forbidden(item.forbid))
+            encoded[item] = library_constraints(
+                prefix, terms, encoder.encode_forbidden(item.forbid)
+            )
         return [(item, encoded[item]) for item in per_line]
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
-        """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
+        """Return the options of the C library. Raises UsageError, with all causes, for what it
+        cannot do.
+        """
         options = self._own_options.copy()
-        chosen: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
-        if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
+        chosen: dict[str, Any] = {
+            name: value for name, value in search.items() if value is not None
+        }
+        if not all(
+            name in _SHARED and type(value) in (int, float) for name, value in chosen.items()
+        ):
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
             fixed = [name for name in OF_TRAINING if name in chosen]
-            UsageError.raise_all(f"`{name}` is of the training data, and fixed in a runtime file" for name in fixed)
+            UsageError.raise_all(
+                f"`{name}` is of the training data, and fixed in a runtime file" for name in fixed
+            )
             options.split = int(settings.splits_sentences)
             if chosen.get("sample") and "beam" not in chosen:
                 settings = settings.with_values(beam=nbest)
@@ -221,7 +270,8 @@ class RuntimeTranslator(Translator):
 
 
 class LibraryDecoder(Decoder):
-    """Decodes the lines of one call by the library, at once or by whoever hands over the arguments itself.
+    """Decodes the lines of one call by the library, at once or by whoever hands over the arguments
+    itself.
 
     `constraints`: of each line; None: there are none.
     """
@@ -246,7 +296,9 @@ class LibraryDecoder(Decoder):
         options.attention = 2 if wanted.readings else 0
 
     def read_each(self, encoder: bool) -> None:
-        """Read the attention of every hypothesis. `encoder`: also that of encoder and decoder to themselves."""
+        """Read the attention of every hypothesis. `encoder`: also that of encoder and decoder to
+        themselves.
+        """
         self._options.attention = 2 if encoder else 1
         self._reads_each = True
 
@@ -259,18 +311,26 @@ class LibraryDecoder(Decoder):
     def __call__(self, request: Request) -> list[Translation]:
         return self.read(request, self._model.translate(*self.arguments(request)))
 
-    def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[LibraryConstraints] | None]:
+    def arguments(
+        self, request: Request
+    ) -> tuple[Sequence[str], Options, list[LibraryConstraints] | None]:
         """Return lines, options and constraints, as the library takes them."""
         options = self._options.copy()
         options.alignments = int(self._finds_links(request))
         constraints = self._constraints
-        encoded = None if constraints is None else [constraints[owner][1] for owner in request.owners]
+        encoded = (
+            None if constraints is None else [constraints[owner][1] for owner in request.owners]
+        )
         return request.lines, options, encoded
 
     def read(self, request: Request, lines: Sequence[RuntimeLine]) -> list[Translation]:
         """Return what the library has found as translations."""
         constraints = self._constraints
-        each = repeat(NO_CONSTRAINTS) if constraints is None else (constraints[owner][0] for owner in request.owners)
+        each = (
+            repeat(NO_CONSTRAINTS)
+            if constraints is None
+            else (constraints[owner][0] for owner in request.owners)
+        )
         pairs = zip(request.lines, map(self._translation, lines, each), strict=True)
         if not self._finds_links(request):
             return [translation for _, translation in pairs]
@@ -282,14 +342,19 @@ class LibraryDecoder(Decoder):
     def _translation(self, line: RuntimeLine, constraints: Constraints) -> Translation:
         best = line.hypotheses[0]
         parts = tuple(
-            TranslatedPart(source, text, score, self._doubts.is_doubtful(source, score, self._threshold))
+            TranslatedPart(
+                source, text, score, self._doubts.is_doubtful(source, score, self._threshold)
+            )
             for source, text, score, _ in line.parts
         )
         ranked: tuple[Translation, ...] = ()
         if self._wanted.nbest > 1 and line.parts:
             ranked = tuple(
                 self._result(
-                    line, hypothesis, constraints, self._readings(line, hypothesis) if self._reads_each else None
+                    line,
+                    hypothesis,
+                    constraints,
+                    self._readings(line, hypothesis) if self._reads_each else None,
                 )
                 for hypothesis in line.hypotheses
             )
@@ -328,18 +393,33 @@ class LibraryDecoder(Decoder):
         )
 
     def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings | None:
-        """Return the attention weights of a hypothesis, with the tokens and words they belong to, if there are any."""
+        """Return the attention weights of a hypothesis, with the tokens and words they belong to,
+        if there are any.
+        """
         if not line.source:
             return None
         model, sides = self._model, ((line.source, False), ((*best.ids, _EOS), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
-        texts = [model.word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
+        texts = [
+            model.word_texts(ids, side, is_target)
+            for (ids, is_target), side in zip(sides, words, strict=True)
+        ]
         roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
         weights, scores = best.weights, best.scores
-        return Readings(tokens[0], tokens[1], words[0], words[1], weights, roles, texts[0], texts[1], scores=scores)
+        return Readings(
+            tokens[0],
+            tokens[1],
+            words[0],
+            words[1],
+            weights,
+            roles,
+            texts[0],
+            texts[1],
+            scores=scores,
+        )
 
 
 def _set_options(options: Options, values: Mapping[str, Any]) -> None:
@@ -351,4 +431,7 @@ def _refuse_unsupported(settings: SearchSettings) -> None:
     """Raise UsageError, with all causes, for settings that a runtime file does without."""
     fields = type(settings).model_fields
     asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
-    UsageError.raise_all(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
+    UsageError.raise_all(
+        f"`{name}` needs the run folder and PyTorch; a runtime file does without it"
+        for name in asked
+    )

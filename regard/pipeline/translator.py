@@ -50,7 +50,9 @@ class Decoder(ABC):
 
     @abstractmethod
     def __call__(self, request: Request) -> list[Translation]:
-        """Decode lines as they are. Raises LineError, by their numbers in the request, for those that are refused."""
+        """Decode lines as they are. Raises LineError, by their numbers in the request, for those
+        that are refused.
+        """
 
 
 @dataclass(frozen=True)
@@ -61,17 +63,21 @@ class TranslationCall(Generic[_R]):
     decoder: Decoder
 
     def run(self, may_retry: Callable[[], bool] = lambda: True) -> _R:
-        """Decode all that is to be decoded, and return the translations. `may_retry`: asked before each further try."""
+        """Decode all that is to be decoded, and return the translations. `may_retry`: asked before
+        each further try.
+        """
         return run_path(
-            self.path, lambda request: self.decoder(request) if not request.is_retry or may_retry() else None
+            self.path,
+            lambda request: self.decoder(request) if not request.is_retry or may_retry() else None,
         )
 
 
 class Translator(ABC):
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`.
 
-    It stands on a run folder, several of them as an ensemble, or a runtime file. What it can do depends on what
-    decodes: the C library or PyTorch. It may be called from several threads at once.
+    It stands on a run folder, several of them as an ensemble, or a runtime file. What it can do
+    depends on what decodes: the C library or PyTorch. It may be called from several threads at
+    once.
     """
 
     def translate(
@@ -85,18 +91,22 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
-        """Translate a line or several: one translation for each line, in order. Empty lines stay empty.
+        """Translate a line or several: one translation for each line, in order. Empty lines stay
+        empty.
 
-        `constraints` hold for all lines, or there is one for each. `search` overrides the model's search settings.
-        `readings` and `alignments` are those of the token ids that were found, whatever the search was. `keep`:
-        placeholders, addresses, code and emoji come back unchanged, and what a given list of RE2's patterns matches, in
-        lines without constraints, and lines in capitals are read in the letters that the model knows; if nbest,
-        alignments or readings are asked for, at most two placeholders of a line, by the model's copy tokens. Warns of
-        what `Translation.notes` say. Raises UsageError, with all causes, for options that contradict each other or the
-        model, and LineError for lines that cannot be translated.
+        `constraints` hold for all lines, or there is one for each. `search` overrides the model's
+        search settings. `readings` and `alignments` are those of the token ids that were found,
+        whatever the search was. `keep`: placeholders, addresses, code and emoji come back
+        unchanged, and what a given list of RE2's patterns matches, in lines without constraints,
+        and lines in capitals are read in the letters that the model knows; if nbest, alignments or
+        readings are asked for, at most two placeholders of a line, by the model's copy tokens.
+        Warns of what `Translation.notes` say. Raises UsageError, with all causes, for options that
+        contradict each other or the model, and LineError for lines that cannot be translated.
         """
         wanted: Any = {"nbest": nbest, "alignments": alignments, "readings": readings}
-        translations = self.begin(texts, **wanted, constraints=constraints, keep=keep, **search).run()
+        translations = self.begin(
+            texts, **wanted, constraints=constraints, keep=keep, **search
+        ).run()
         self._warn(translations)
         return translations
 
@@ -111,9 +121,13 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[Translation]]:
-        """Begin to translate lines, as `translate` does; notes are no warnings. Raises UsageError as it does."""
+        """Begin to translate lines, as `translate` does; notes are no warnings. Raises UsageError
+        as it does.
+        """
         lines = as_texts(texts)
-        UsageError.raise_all(problems_of_types(FLAG, {"alignments": alignments, "readings": readings}))
+        UsageError.raise_all(
+            problems_of_types(FLAG, {"alignments": alignments, "readings": readings})
+        )
         wanted = Wanted(nbest, alignments, readings)
         decoder = self._decoder(len(lines), wanted, constraints, search)
         rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
@@ -129,10 +143,14 @@ class Translator(ABC):
         code: str = "",
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[TranslatedText]]:
-        """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has any."""
+        """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has
+        any.
+        """
         from regard.text.text_format import texts_path  # late: a line of a file needs no markup
 
-        wanted = wanted._replace(alignments=self.has_attention and (wanted.alignments or form.kind != "text"))
+        wanted = wanted._replace(
+            alignments=self.has_attention and (wanted.alignments or form.kind != "text")
+        )
         decoder = self._decoder(0, wanted, NO_CONSTRAINTS, search)
         rules = self._rules(wanted, keep)
         return TranslationCall(texts_path(texts, form, rules, sentences, code), decoder)
@@ -144,11 +162,12 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> Generator[str, None, Translation]:
-        """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
+        """Yield the translation of a line as it is decoded, greedily or, with `sample=True`,
+        sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1, but for what `translate` tries again and for the
-        mark of a mnemonic, which the model reads. The generator returns the translation, whose score is not known, and
-        warns of its notes.
+        Joined, the yielded texts are the translation with a beam of 1, but for what `translate`
+        tries again and for the mark of a mnemonic, which the model reads. The generator returns the
+        translation, whose score is not known, and warns of its notes.
         """
         translation = yield from self.begin_stream(text, constraints, keep, **search)
         self._warn([translation])
@@ -161,11 +180,15 @@ class Translator(ABC):
         keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> Generator[str, None, Translation]:
-        """Yield what the translation of a line grows by, as `stream` does; notes are no warnings."""
+        """Yield what the translation of a line grows by, as `stream` does; notes are no
+        warnings.
+        """
         (line,) = as_texts([text])
         (checked,) = constraints_of_each(constraints, 1, "line")
         is_free = checked == NO_CONSTRAINTS
-        rules = self._rules(BEST_TEXT, checked_keep(keep, BEST_TEXT, [is_free]) and is_free and keep)
+        rules = self._rules(
+            BEST_TEXT, checked_keep(keep, BEST_TEXT, [is_free]) and is_free and keep
+        )
         read, restored = first_reading(line, rules)
         increments = self._stream(read, checked, search)
         raw = ""
@@ -187,15 +210,17 @@ class Translator(ABC):
         note = spans_note(line, whole, rules.own)
         part = TranslatedPart(line.strip(), whole, 0.0)
         translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
-        return replace(translation, notes=(*result.notes, *([note] if note else []))).with_doubts(self.doubts, None)
+        return replace(translation, notes=(*result.notes, *([note] if note else []))).with_doubts(
+            self.doubts, None
+        )
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line with its readings, and record every step of its search.
 
-        The line is read as it is: what is shown of the search is what the model reads. Raises UsageError for a line
-        without letters, and for one that is split.
+        The line is read as it is: what is shown of the search is what the model reads. Raises
+        UsageError for a line without letters, and for one that is split.
         """
         translation, steps = self._trace(as_text(text), constraints, search)
         self._warn([translation])
@@ -252,9 +277,15 @@ class Translator(ABC):
 
     @abstractmethod
     def _decoder(
-        self, count: int, wanted: Wanted, constraints: Constraints | Sequence[Constraints], search: SearchOptions
+        self,
+        count: int,
+        wanted: Wanted,
+        constraints: Constraints | Sequence[Constraints],
+        search: SearchOptions,
     ) -> Decoder:
-        """Check the options of a call of `count` lines; return what decodes them. Raises UsageError."""
+        """Check the options of a call of `count` lines; return what decodes them. Raises
+        UsageError.
+        """
 
     @abstractmethod
     def _stream(
@@ -266,4 +297,6 @@ class Translator(ABC):
     def _trace(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
-        """Translate a line, read as it is, with its readings, and record every step of its search."""
+        """Translate a line, read as it is, with its readings, and record every step of its
+        search.
+        """

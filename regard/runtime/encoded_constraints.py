@@ -24,7 +24,9 @@ def library_constraints(
     max_steps: int = 0,
     sampling_key: int = 0,
 ) -> Constraints:
-    """Return constraints as the library takes them, with at most one of `banned`; the terms must outlive them."""
+    """Return constraints as the library takes them, with at most one of `banned`; the terms must
+    outlive them.
+    """
     constraints = Constraints.of_prefix(prefix)
     constraints.terms, constraints.term_count = (Term * len(terms))(*map(_term, terms)), len(terms)
     if banned:
@@ -55,7 +57,9 @@ class RuntimeVocabulary:
     @cached_property
     def surface_bytes(self) -> list[bytes]:
         """The bytes that each token adds to a text."""
-        return surfaces_of(self._all, lambda token: self._model.decode([self.id_of(token)], True) != token)
+        return surfaces_of(
+            self._all, lambda token: self._model.decode([self.id_of(token)], True) != token
+        )
 
     @cached_property
     def _all(self) -> tuple[str, ...]:
@@ -70,7 +74,9 @@ def _table(phrase: task.BannedPhrase) -> Any:
     """Return the completions of phrases as the library takes them."""
     if phrase not in _TABLES:
         ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
-        records: Any = ((before, len(before), token, at_boundary) for before, token, at_boundary in ways)
+        records: Any = (
+            (before, len(before), token, at_boundary) for before, token, at_boundary in ways
+        )
         _TABLES.setdefault(phrase, (Completion * len(ways))(*records))
     return _TABLES[phrase]
 
@@ -79,7 +85,9 @@ def _term(term: task.Term) -> Term:
     forms = (*term.forms, *term.initial_forms)
     may_follow = None if term.may_follow is None else term.may_follow.ctypes.data
     ids = _integers(chain.from_iterable(forms))
-    return Term(ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow)
+    return Term(
+        ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow
+    )
 
 
 def _integers(values: Iterable[int]) -> Any:

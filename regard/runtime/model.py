@@ -14,7 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from regard.common.errors import ConfigurationError, LineError, ModelFolderError, RegardError, UsageError
+from regard.common.errors import (
+    ConfigurationError,
+    LineError,
+    ModelFolderError,
+    RegardError,
+    UsageError,
+)
 from regard.common.reading import parse_json
 from regard.common.stopping import PATIENCE, check_stop, stop_event
 from regard.data.copy_tokens import COPY_CHARACTERS
@@ -80,7 +86,9 @@ _TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int
 
 
 class _Options(ctypes.Structure):
-    _fields_ = tuple((item.name, _TYPES.get(item.name, _TYPES[str(item.type)])) for item in fields(Options))
+    _fields_ = tuple(
+        (item.name, _TYPES.get(item.name, _TYPES[str(item.type)])) for item in fields(Options)
+    )
 
 
 _NAMES = tuple(item.name for item in fields(Options))
@@ -100,7 +108,10 @@ class Term(ctypes.Structure):
 class Completion(ctypes.Structure):
     """Token that would complete a forbidden phrase, as `RegardCompletion` of regard.h."""
 
-    _fields_ = (("before", ctypes.c_char_p), *typed(ctypes.c_int32, "size", "token", "at_boundary", "reserved"))
+    _fields_ = (
+        ("before", ctypes.c_char_p),
+        *typed(ctypes.c_int32, "size", "token", "at_boundary", "reserved"),
+    )
 
 
 class Constraints(ctypes.Structure):
@@ -125,14 +136,21 @@ class _Layer(ctypes.Structure):
 
 class _Line(ctypes.Structure):
     _fields_ = (
-        *(("source", ctypes.c_void_p), ("note", ctypes.c_char_p), ("source_count", ctypes.c_size_t)),
+        *(
+            ("source", ctypes.c_void_p),
+            ("note", ctypes.c_char_p),
+            ("source_count", ctypes.c_size_t),
+        ),
         *typed(ctypes.c_int32, "hypotheses", "parts"),
     )
 
 
 class _Hypothesis(ctypes.Structure):
     _fields_ = (
-        *(("score", ctypes.c_double), *typed(ctypes.c_void_p, "text", "tokens", "log_probs", "links", "parts")),
+        *(
+            ("score", ctypes.c_double),
+            *typed(ctypes.c_void_p, "text", "tokens", "log_probs", "links", "parts"),
+        ),
         *typed(ctypes.c_size_t, "text_size", "token_count", "link_count"),
         *typed(ctypes.c_int32, "is_complete", "is_recorded"),
     )
@@ -140,13 +158,19 @@ class _Hypothesis(ctypes.Structure):
 
 class _Part(ctypes.Structure):
     _fields_ = (
-        *(("score", ctypes.c_double), *typed(ctypes.c_void_p, "source", "text"), ("repetition", ctypes.c_char_p)),
+        *(
+            ("score", ctypes.c_double),
+            *typed(ctypes.c_void_p, "source", "text"),
+            ("repetition", ctypes.c_char_p),
+        ),
         *(*typed(ctypes.c_size_t, "source_size", "text_size"), ("repetitions", ctypes.c_int32)),
     )
 
 
 class EncodedSource(ctypes.Structure):
-    """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D), contiguous float32."""
+    """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D),
+    contiguous float32.
+    """
 
     _fields_ = (
         *typed(ctypes.c_void_p, "outputs", "embedded", "summary"),
@@ -155,7 +179,9 @@ class EncodedSource(ctypes.Structure):
 
     def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
         """Refer to the arrays; `length`: in tokens, as `max_ratio` counts them."""
-        assert all(array.dtype == "float32" and array.flags.c_contiguous for array in arrays), "read as they lie"
+        assert all(array.dtype == "float32" and array.flags.c_contiguous for array in arrays), (
+            "read as they lie"
+        )
         self._arrays, sizes = arrays, (array.shape[-1] for array in arrays)
         super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
 
@@ -167,7 +193,11 @@ Sources = Sequence[str] | Sequence[Source]
 
 
 class _Attention(ctypes.Structure):
-    _fields_ = (("weights", _Floats), *typed(ctypes.c_int32, "heads", "rows", "columns"), ("scores", _Floats))
+    _fields_ = (
+        ("weights", _Floats),
+        *typed(ctypes.c_int32, "heads", "rows", "columns"),
+        ("scores", _Floats),
+    )
 
 
 class _States(ctypes.Structure):
@@ -184,7 +214,9 @@ class _Candidate(ctypes.Structure):
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """A layer of attention: its name, its role (encoder, cross or decoder), and its number of heads."""
+    """A layer of attention: its name, its role (encoder, cross or decoder), and its number of
+    heads.
+    """
 
     name: str
     role: str
@@ -193,10 +225,11 @@ class AttentionLayer:
 
 @dataclass(frozen=True, eq=False)
 class RuntimeStates:
-    """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the decoder (T, M).
+    """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the
+    decoder (T, M).
 
-    Those of a decoder that is not recurrent are its features. `initial` (M,): the state of a recurrent decoder before
-    the first token. `attends_first`: it attends by the state before.
+    Those of a decoder that is not recurrent are its features. `initial` (M,): the state of a
+    recurrent decoder before the first token. `attends_first`: it attends by the state before.
     """
 
     encoder: npt.NDArray[np.float32] | None
@@ -206,7 +239,9 @@ class RuntimeStates:
 
 
 class RuntimeHypothesis(NamedTuple):
-    """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if asked for."""
+    """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if
+    asked for.
+    """
 
     text: str
     score: float
@@ -216,12 +251,17 @@ class RuntimeHypothesis(NamedTuple):
     weights: _Arrays  # by layer, as the scores that softmax makes them of
     scores: _Arrays
     states: RuntimeStates | None
-    repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
-    is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
+    repetitions: tuple[
+        tuple[str, int], ...
+    ]  # of its parts: texts that are repeated over and over, and how often
+    is_complete: (
+        bool  # it holds all required terms, and the model has placed its copy tokens itself
+    )
 
 
 class RuntimeLine(NamedTuple):
-    """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on it, and the search.
+    """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on
+    it, and the search.
 
     `steps` are there if they were asked for, and the line was neither empty nor split.
     """
@@ -249,15 +289,26 @@ _CARD_SIZE, _ENTRIES, _CHARACTERS, _LARGEST = 1 << 22, 2_000, 1_000, 1e15
 
 
 def _read_card(path: Path, content: bytes) -> dict[str, Any]:
-    """Parse and check the card of a file, which may come from anywhere. Raises ModelFolderError, with all causes."""
+    """Parse and check the card of a file, which may come from anywhere. Raises ModelFolderError,
+    with all causes.
+    """
     try:
         if len(content) > _CARD_SIZE:
             raise ValueError(f"it has {len(content):,} bytes, more than {_CARD_SIZE:,}")
         card = {**_CARD, **parse_json(content)}
     except (ValueError, TypeError) as problem:
-        raise ModelFolderError(f"{path}: its card is no table ({problem}); export the model again") from None
-    flaws = [f"{path}: its card, {name[:50]}: {flaw}" for name, value in card.items() if (flaw := _flaw(name, value))]
-    flaws = flaws or [f"{path}: its card, {flaw}" for flaw in (*_search_flaws(card["search"]), *_familiar_flaws(card))]
+        raise ModelFolderError(
+            f"{path}: its card is no table ({problem}); export the model again"
+        ) from None
+    flaws = [
+        f"{path}: its card, {name[:50]}: {flaw}"
+        for name, value in card.items()
+        if (flaw := _flaw(name, value))
+    ]
+    flaws = flaws or [
+        f"{path}: its card, {flaw}"
+        for flaw in (*_search_flaws(card["search"]), *_familiar_flaws(card))
+    ]
     ModelFolderError.raise_all(flaws[:20], f"{path}: export the model again")
     return card
 
@@ -267,7 +318,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "no_repeat_ngram": (0, 100_000),
     "max_extra": (1, 10_000),
     "min_length": (0, 10_000),
-    **dict.fromkeys(("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"), (1, 10**9)),
+    **dict.fromkeys(
+        ("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"), (1, 10**9)
+    ),
     "max_length": (1, 10**9),
     "seed": (0, 2**63 - 1),
     "length_penalty": (0, 10),
@@ -279,7 +332,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
 }
 _FRACTIONS = ("length_penalty", "max_ratio", "diversity", "line_sentences", "score_threshold")
 _USUAL: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("longest_source", "line_sentences", "line_clauses", "score_threshold"), (None,)),
+    **dict.fromkeys(
+        ("longest_source", "line_sentences", "line_clauses", "score_threshold"), (None,)
+    ),
     **dict.fromkeys(("max_length", "top_k", "top_p"), (None,)),
     "sample": (False,),
     "mbr": (False,),
@@ -288,19 +343,26 @@ _USUAL: dict[str, tuple[Any, ...]] = {
     "coverage_penalty": (0,),
     "split": ("auto", "on", "off"),
 }
-"""Search settings that are right whatever the others are; those with other values are asked of `SearchSettings`."""
+"""Search settings that are right whatever the others are; those with other values are asked of
+`SearchSettings`.
+"""
 
 
 def _is_usual(name: str, value: Any) -> bool:
     """Return whether a search setting of a card is certainly right."""
-    if any(value == usual and isinstance(value, bool) == isinstance(usual, bool) for usual in _USUAL.get(name, ())):
+    if any(
+        value == usual and isinstance(value, bool) == isinstance(usual, bool)
+        for usual in _USUAL.get(name, ())
+    ):
         return type(value) is not float or name in ("temperature", "coverage_penalty")
     low, high = _BOUNDS.get(name, (1, 0))
     return type(value) in ((int, float) if name in _FRACTIONS else (int,)) and low <= value <= high
 
 
 def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
-    """Return what is wrong with the search settings of a card; usual ones do not load pydantic, which takes long."""
+    """Return what is wrong with the search settings of a card; usual ones do not load pydantic,
+    which takes long.
+    """
     if all(_is_usual(name, value) for name, value in search.items()):
         return ()
     from regard.search.settings import SearchSettings
@@ -328,7 +390,9 @@ def _familiar_flaws(card: dict[str, Any]) -> list[str]:
 
 
 def _flaw(name: str, value: Any) -> str:
-    """Say what is wrong with a value of a card: its type, or anything in it that is too large; empty: nothing."""
+    """Say what is wrong with a value of a card: its type, or anything in it that is too large;
+    empty: nothing.
+    """
     kind = dict if name == "alignment" and value is not None else type(_CARD.get(name, value))
     if type(value) is not kind:
         return f"wanted a {kind.__name__}, got {repr(value)[:60]}"
@@ -355,7 +419,9 @@ class RuntimeModel:
     _content: Any = None  # of one that was opened from memory, where it lies
 
     def __init__(self, path: str | Path) -> None:
-        """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another version or card."""
+        """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another
+        version or card.
+        """
         self._library, self.path = _declared(kernels()), Path(path)
         self._open(self._library.regard_open, os.fsencode(path))
         size = ctypes.c_size_t()
@@ -390,11 +456,13 @@ class RuntimeModel:
             self._library.regard_close(self._model)
 
     def check_unchanged(self) -> None:
-        """Raise ModelFolderError if somebody has written into the file, or cut it short, since it was opened."""
+        """Raise ModelFolderError if somebody has written into the file, or cut it short, since it
+        was opened.
+        """
         if not self._library.regard_is_unchanged(self._model):
             raise ModelFolderError(
-                f"{self.path}: changed while it was open, so translations would be wrong; write a new file beside it "
-                "and rename that, and open this one again"
+                f"{self.path}: changed while it was open, so translations would be wrong; write a "
+                "new file beside it and rename that, and open this one again"
             )
 
     @cached_property
@@ -422,7 +490,8 @@ class RuntimeModel:
         count = self._library.regard_layers(self._model)
         layers = (self._library.regard_layer(self._model, number) for number in range(count))
         return tuple(
-            AttentionLayer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads) for layer in layers
+            AttentionLayer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads)
+            for layer in layers
         )
 
     def options(self) -> Options:
@@ -436,18 +505,23 @@ class RuntimeModel:
     ) -> list[RuntimeLine]:
         """Translate lines, or search for the targets of token ids or of what an encoder made.
 
-        `constraints`: of each source. Token ids and what an encoder made are searched whole, and their targets may be
-        empty if `min_length` lets them.
+        `constraints`: of each source. Token ids and what an encoder made are searched whole, and
+        their targets may be empty if `min_length` lets them.
 
-        Calls of several threads at once are searched together, as alone. The second that is open starts a queue with
-        its `threads` (later ones share these), which ends with the model; none is started as long as calls are alone.
-        A call that may be given up (`stopping`) is always searched by the queue.
+        Calls of several threads at once are searched together, as alone. The second that is open
+        starts a queue with its `threads` (later ones share these), which ends with the model; none
+        is started as long as calls are alone. A call that may be given up (`stopping`) is always
+        searched by the queue.
 
-        Raises LineError for a line that cannot be translated, UsageError for options out of range, Stopped.
+        Raises LineError for a line that cannot be translated, UsageError for options out of range,
+        Stopped.
         """
         if stop_event() is not None or not self._alone.acquire(blocking=False):
             return self._shared_queue(options.threads).translate(sources, options, constraints)
-        is_long = len(sources) > _FEW or sum(len(source) for source in sources if isinstance(source, str)) > _SHORT
+        is_long = (
+            len(sources) > _FEW
+            or sum(len(source) for source in sources if isinstance(source, str)) > _SHORT
+        )
         try:
             return interruptible(lambda: self._translate(sources, options, constraints), is_long)
         finally:
@@ -461,7 +535,9 @@ class RuntimeModel:
         return self._lines(_succeed(call, self._model, *given, ctypes.byref(_structure(options))))
 
     def _shared_queue(self, threads: int) -> RuntimeQueue:
-        """Return the queue of this process; that of the one which it was forked from has no threads here."""
+        """Return the queue of this process; that of the one which it was forked from has no threads
+        here.
+        """
         process = os.getpid()
         if process not in self._queues:
             # Of queues that two threads open at once one is kept.
@@ -472,8 +548,12 @@ class RuntimeModel:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
         return RuntimeQueue(self, threads)
 
-    def stream(self, line: str, options: Options, constraints: Constraints | None = None) -> Generator[str, None, bool]:
-        """Yield what the greedy translation of a line grows by, word by word; return whether it holds all terms."""
+    def stream(
+        self, line: str, options: Options, constraints: Constraints | None = None
+    ) -> Generator[str, None, bool]:
+        """Yield what the greedy translation of a line grows by, word by word; return whether it
+        holds all terms.
+        """
         encoded = line.encode("utf-8", "replace")
         chosen = constraints and ctypes.byref(constraints), ctypes.byref(_structure(options))
         stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), *chosen)
@@ -490,11 +570,15 @@ class RuntimeModel:
         finally:
             self._library.regard_stream_free(stream)
 
-    def stream_ids(self, source: Source, constraints: Constraints, options: Options) -> Iterator[tuple[int, ...]]:
+    def stream_ids(
+        self, source: Source, constraints: Constraints, options: Options
+    ) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
         (kind, (*given, _, own)), count = _given([source], [constraints]), ctypes.c_size_t()
         rest = (own, ctypes.byref(_structure(options)))
-        stream = _succeed(getattr(self._library, f"regard_stream{kind}"), self._model, *given, *rest)
+        stream = _succeed(
+            getattr(self._library, f"regard_stream{kind}"), self._model, *given, *rest
+        )
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
                 yield tuple(ids[: count.value])
@@ -526,7 +610,9 @@ class RuntimeModel:
         known = self._tokens[is_target]
         size = ctypes.c_size_t()
         for index in {*ids}.difference(known):
-            address = self._library.regard_token(self._model, int(is_target), index, ctypes.byref(size))
+            address = self._library.regard_token(
+                self._model, int(is_target), index, ctypes.byref(size)
+            )
             known[index] = _text(address, size.value)
         return [known[index] for index in ids]
 
@@ -542,7 +628,9 @@ class RuntimeModel:
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
         array, size = (ctypes.c_int32 * len(ids))(*ids), ctypes.c_size_t()
-        address = self._library.regard_decode(self._model, int(is_target), array, len(ids), ctypes.byref(size))
+        address = self._library.regard_decode(
+            self._model, int(is_target), array, len(ids), ctypes.byref(size)
+        )
         if not address:
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         text = ctypes.string_at(address, size.value).decode()
@@ -556,8 +644,12 @@ class RuntimeModel:
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         return list(words)
 
-    def word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
-        """Return the text of each word, decoded from its tokens; `words`: those that `word_indices` returns."""
+    def word_texts(
+        self, ids: Sequence[int], words: Sequence[int], is_target: bool
+    ) -> tuple[str, ...]:
+        """Return the text of each word, decoded from its tokens; `words`: those that `word_indices`
+        returns.
+        """
         tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
         for token, word in zip(ids, words, strict=True):
             if word >= 0:
@@ -580,21 +672,31 @@ class RuntimeModel:
         try:
             self.check_unchanged()
             steps = tuple(self._step(result, step) for step in range(library.regard_steps(result)))
-            return [self._line(result, index, steps) for index in range(library.regard_count(result))]
+            return [
+                self._line(result, index, steps) for index in range(library.regard_count(result))
+            ]
         finally:
             library.regard_free(result)
 
     def _line(self, result: Any, index: int, steps: tuple[SearchStep, ...]) -> RuntimeLine:
         line = self._library.regard_line(result, index).contents
-        ranked = [self._library.regard_hypothesis(result, index, rank).contents for rank in range(line.hypotheses)]
+        ranked = [
+            self._library.regard_hypothesis(result, index, rank).contents
+            for rank in range(line.hypotheses)
+        ]
         parts = [(_Part * line.parts).from_address(item.parts) for item in ranked]
         return RuntimeLine(
             tuple(
-                self._hypothesis(result, index, rank, *own) for rank, own in enumerate(zip(ranked, parts, strict=True))
+                self._hypothesis(result, index, rank, *own)
+                for rank, own in enumerate(zip(ranked, parts, strict=True))
             ),
             _numbers("i", line.source_count, line.source),
             tuple(
-                TranslatedPart(_text(part.source, part.source_size), _text(part.text, part.text_size), part.score)
+                TranslatedPart(
+                    _text(part.source, part.source_size),
+                    _text(part.text, part.text_size),
+                    part.score,
+                )
                 for part in parts[0]
             ),
             tuple(line.note.decode().split("\n")) if line.note else (),
@@ -610,10 +712,15 @@ class RuntimeModel:
             library.regard_open_tokens(result, step, row, ids)
             prefixes.append(tuple(ids))
         listed = library.regard_candidates(result, step, ctypes.byref(count))
-        candidates = (Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate]) for c in listed[: count.value])
+        candidates = (
+            Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate])
+            for c in listed[: count.value]
+        )
         return SearchStep(tuple(prefixes), tuple(candidates))
 
-    def _hypothesis(self, result: Any, index: int, rank: int, item: _Hypothesis, parts: Any) -> RuntimeHypothesis:
+    def _hypothesis(
+        self, result: Any, index: int, rank: int, item: _Hypothesis, parts: Any
+    ) -> RuntimeHypothesis:
         links = None
         if item.links:
             words = _numbers("i", 2 * item.link_count, item.links)
@@ -625,25 +732,37 @@ class RuntimeModel:
             _numbers("f", item.token_count, item.log_probs),
             links,
             *(self._recorded(result, index, rank) if item.is_recorded else ({}, {}, None)),
-            tuple((part.repetition.decode(), part.repetitions) for part in parts if part.repetitions),
+            tuple(
+                (part.repetition.decode(), part.repetitions) for part in parts if part.repetitions
+            ),
             bool(item.is_complete),
         )
 
-    def _recorded(self, result: Any, index: int, rank: int) -> tuple[_Arrays, _Arrays, RuntimeStates | None]:
+    def _recorded(
+        self, result: Any, index: int, rank: int
+    ) -> tuple[_Arrays, _Arrays, RuntimeStates | None]:
         """Read attention weights, what softmax makes them of, and states."""
         library = self._library
-        layers = [(each.name, library.regard_attention(result, index, rank, n)) for n, each in enumerate(self.layers)]
-        recorded = [(name, item, (item.heads, item.rows, item.columns)) for name, item in layers if item.weights]
+        layers = [
+            (each.name, library.regard_attention(result, index, rank, n))
+            for n, each in enumerate(self.layers)
+        ]
+        recorded = [
+            (name, item, (item.heads, item.rows, item.columns))
+            for name, item in layers
+            if item.weights
+        ]
         weights = {name: _array(item.weights, shape) for name, item, shape in recorded}
         scores = {name: _array(item.scores, shape) for name, item, shape in recorded}
         return weights, scores, _states(library.regard_states(result, index, rank))
 
 
 class RuntimeQueue:
-    """Calls of a model that are translated together: each is submitted under a ticket, and taken when it is done.
+    """Calls of a model that are translated together: each is submitted under a ticket, and taken
+    when it is done.
 
-    Sentences of all calls share the steps of the search, whatever their options, and a long call does not keep others
-    waiting. Any number of threads may use it at once.
+    Sentences of all calls share the steps of the search, whatever their options, and a long call
+    does not keep others waiting. Any number of threads may use it at once.
     """
 
     def __init__(self, model: RuntimeModel, threads: int) -> None:
@@ -653,9 +772,15 @@ class RuntimeQueue:
         self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
-        self, ticket: int, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
+        self,
+        ticket: int,
+        sources: Sources,
+        options: Options,
+        constraints: Sequence[Constraints] | None = None,
     ) -> None:
-        """Hand over what `RuntimeModel.translate` takes. Raises LineError or UsageError as it does."""
+        """Hand over what `RuntimeModel.translate` takes. Raises LineError or UsageError as it
+        does.
+        """
         kind, given = _given(sources, constraints)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         call = getattr(self._library, f"regard_queue_submit{kind}")
@@ -687,20 +812,29 @@ class RuntimeQueue:
         """Give up a call: there will be no result unless there is one already."""
         self._library.regard_queue_cancel(self._queue, ticket)
 
-    def take(self, seconds: float, ticket: int | None = None) -> tuple[int, list[RuntimeLine] | RegardError] | None:
-        """Wait for the next call that is done, or for that of a ticket, and return its ticket with its lines or error.
+    def take(
+        self, seconds: float, ticket: int | None = None
+    ) -> tuple[int, list[RuntimeLine] | RegardError] | None:
+        """Wait for the next call that is done, or for that of a ticket, and return its ticket with
+        its lines or error.
 
         None: none was done.
         """
         done, result = ctypes.c_uint64(ticket or 0), ctypes.c_void_p()
         if ticket is None:
-            is_done = self._library.regard_queue_take(self._queue, seconds, ctypes.byref(done), ctypes.byref(result))
+            is_done = self._library.regard_queue_take(
+                self._queue, seconds, ctypes.byref(done), ctypes.byref(result)
+            )
         else:
-            is_done = self._library.regard_queue_take_one(self._queue, seconds, ticket, ctypes.byref(result))
+            is_done = self._library.regard_queue_take_one(
+                self._queue, seconds, ticket, ctypes.byref(result)
+            )
         if not is_done:
             return None
         if not result.value:
-            return done.value, RegardError("there is not enough memory for this call; send less text")
+            return done.value, RegardError(
+                "there is not enough memory for this call; send less text"
+            )
         try:
             return done.value, self._model._lines(result)
         except ModelFolderError as problem:
@@ -718,8 +852,12 @@ class RuntimeQueue:
 
 
 def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
-    """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C need not wait."""
-    if not is_long or threading.current_thread() is not threading.main_thread():  # where no signal comes
+    """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C
+    need not wait.
+    """
+    if (
+        not is_long or threading.current_thread() is not threading.main_thread()
+    ):  # where no signal comes
         return call()
     results, problems = list[_Result](), list[BaseException]()
 
@@ -776,12 +914,17 @@ def _structure(options: Options) -> _Options:
         return _Options(**values)
     except TypeError:
         raise UsageError(
-            f"options of the search: wanted whole numbers, and fractions for penalties, got {values}"
+            "options of the search: wanted whole numbers, and fractions for penalties, got "
+            f"{values}"
         ) from None
 
 
-def _given(sources: Sources, constraints: Sequence[Constraints] | None) -> tuple[str, tuple[Any, ...]]:
-    """Return what names the functions of the library that take such sources, and these as the functions take them."""
+def _given(
+    sources: Sources, constraints: Sequence[Constraints] | None
+) -> tuple[str, tuple[Any, ...]]:
+    """Return what names the functions of the library that take such sources, and these as the
+    functions take them.
+    """
     count = len(sources)
     own = None if constraints is None else (Constraints * count)(*constraints)
     if not sources or isinstance(sources[0], str):
@@ -806,7 +949,9 @@ def _succeed(function: Any, *arguments: Any) -> int:
 
 
 def _problem(message: str) -> Exception:
-    """Return the error of a message of the library: that of a line, with its index, or that of options."""
+    """Return the error of a message of the library: that of a line, with its index, or that of
+    options.
+    """
     start, _, rest = message.partition(": ")
     if start.startswith("line "):
         return LineError((int(start.removeprefix("line ")) - 1, rest))
@@ -814,10 +959,33 @@ def _problem(message: str) -> Exception:
 
 
 _QUICK = (
-    *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count", "line"),
-    *("hypothesis", "attention", "states", "recurrence", "steps", "open_hypotheses", "open_tokens", "candidates"),
+    *(
+        "card",
+        "languages",
+        "options",
+        "layers",
+        "layer",
+        "token",
+        "words",
+        "decode",
+        "free_text",
+        "count",
+        "line",
+    ),
+    *(
+        "hypothesis",
+        "attention",
+        "states",
+        "recurrence",
+        "steps",
+        "open_hypotheses",
+        "open_tokens",
+        "candidates",
+    ),
 )
-"""Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
+"""Functions that take microseconds: releasing Python's lock for one would wait for each thread that
+computes.
+"""
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -827,16 +995,25 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
-        **dict.fromkeys(("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])),
-        **dict.fromkeys(("is_unchanged", "layers", "recurrence", "stream_is_complete"), (integer, [pointer])),
+        **dict.fromkeys(
+            ("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])
+        ),
+        **dict.fromkeys(
+            ("is_unchanged", "layers", "recurrence", "stream_is_complete"), (integer, [pointer])
+        ),
         **dict.fromkeys(("card", "languages", "next"), (pointer, [pointer, counted])),
         "options": (None, [pointer, pointer]),
         "layer": (_Layer, [pointer, integer]),
-        **dict.fromkeys(("encode", "encode_target"), (ctypes.c_int64, [pointer, text, size, ids, size])),
+        **dict.fromkeys(
+            ("encode", "encode_target"), (ctypes.c_int64, [pointer, text, size, ids, size])
+        ),
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
-        **dict.fromkeys(("translate", "translate_ids"), (pointer, [pointer, *lines, pointer, pointer, text, size])),
+        **dict.fromkeys(
+            ("translate", "translate_ids"),
+            (pointer, [pointer, *lines, pointer, pointer, text, size]),
+        ),
         "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
         **dict.fromkeys(("count", "steps"), (size, [pointer])),
@@ -866,5 +1043,9 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     }
     held = ctypes.PyDLL(library._name, handle=library._handle)
     for name, (result, arguments) in functions.items():
-        setattr(library, f"regard_{name}", declare(held if name in _QUICK else library, name, result, *arguments))
+        setattr(
+            library,
+            f"regard_{name}",
+            declare(held if name in _QUICK else library, name, result, *arguments),
+        )
     return library

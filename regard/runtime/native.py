@@ -1,4 +1,6 @@
-"""The C library: kernels and runtime, ready-made, or compiled by this machine's compiler and cached by content hash."""
+"""The C library: kernels and runtime, ready-made, or compiled by this machine's compiler and cached
+by content hash.
+"""
 
 from __future__ import annotations
 
@@ -38,26 +40,35 @@ def why_unavailable() -> str | None:
 
 
 def kernels() -> ctypes.CDLL:
-    """Load the kernels, compiling them first if needed. Raises MissingKernels if they cannot be used."""
+    """Load the kernels, compiling them first if needed. Raises MissingKernels if they cannot be
+    used.
+    """
     loaded = _load()
     if not isinstance(loaded, ctypes.CDLL):
-        raise MissingKernels(f"the C library, which translates runtime files, cannot be used here: {loaded}")
+        raise MissingKernels(
+            f"the C library, which translates runtime files, cannot be used here: {loaded}"
+        )
     return loaded
 
 
 def level() -> str:
-    """Return the level of processors of the kernels in use; `native`: compiled for this very processor."""
+    """Return the level of processors of the kernels in use; `native`: compiled for this very
+    processor.
+    """
     return str(kernels().regard_level().decode())
 
 
 def is_ready_made() -> bool:
-    """Return whether the kernels in use came with the package, rather than being compiled by this machine."""
+    """Return whether the kernels in use came with the package, rather than being compiled by this
+    machine.
+    """
     return bool(kernels().regard_sources())
 
 
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library that came with the package, or one that this machine compiles; or return the reason why not.
+    """Load the library that came with the package, or one that this machine compiles; or return the
+    reason why not.
 
     Compiling is for source checkouts and rare machines; the switch can ask for it.
     """
@@ -69,7 +80,9 @@ def _load() -> ctypes.CDLL | str:
 
 
 def _ready_made() -> ctypes.CDLL | None:
-    """Load the library that came with the package; None if there is none for this machine or it is of other sources."""
+    """Load the library that came with the package; None if there is none for this machine or it is
+    of other sources.
+    """
     system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     for path in FOLDER_OF_LIBRARIES.glob(f"{system}-{machine()}/*regard.*"):
         with suppress(OSError, AttributeError):  # made for another C library, or cut short
@@ -81,8 +94,13 @@ def _ready_made() -> ctypes.CDLL | None:
 
 
 def _compiled() -> ctypes.CDLL | str:
-    """Load the library from the cache, compiling it if no folder has it whole; or return the reason why not."""
-    from regard.runtime.private_cache import FOLDER, private_folders  # late: a ready-made library needs no cache
+    """Load the library from the cache, compiling it if no folder has it whole; or return the reason
+    why not.
+    """
+    from regard.runtime.private_cache import (
+        FOLDER,
+        private_folders,
+    )  # late: a ready-made library needs no cache
 
     reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:
@@ -92,25 +110,37 @@ def _compiled() -> ctypes.CDLL | str:
             try:
                 library = _cached_library(folder, key) or _compile_into(folder, key, compiler)
                 return _with_signatures(ctypes.CDLL(str(library)))
-            except (OSError, AttributeError) as problem:  # a full disk, or one that nothing is executed from
-                reason = f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder of yours"
+            except (
+                OSError,
+                AttributeError,
+            ) as problem:  # a full disk, or one that nothing is executed from
+                reason = (
+                    f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder "
+                    "of yours"
+                )
     except _Unavailable as problem:
         return str(problem)
     return reason
 
 
 def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
-    """Return the library if it has the level that the environment asks for; or the reason why not."""
+    """Return the library if it has the level that the environment asks for; or the reason why
+    not.
+    """
     if library.regard_level() is not None:
         return library
     levels, wanted = levels_of(library), os.environ.get(LEVEL, "")
     reason = "this processor lacks it" if wanted in levels else "this library has no such level"
     here = ", ".join(name for name, runs in levels.items() if runs) or "none"
-    return f"the environment variable {LEVEL} asks for {wanted!r}, and {reason}; here there is: {here}"
+    return (
+        f"the environment variable {LEVEL} asks for {wanted!r}, and {reason}; here there is: {here}"
+    )
 
 
 def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
-    """Return the levels of a library from the lowest to the best, and whether this processor can run each."""
+    """Return the levels of a library from the lowest to the best, and whether this processor can
+    run each.
+    """
     levels, runs = dict[str, bool](), ctypes.c_int()
     while (name := library.regard_level_at(len(levels), ctypes.addressof(runs))) is not None:
         levels[name.decode()] = bool(runs.value)
@@ -122,19 +152,28 @@ def _compiler() -> str:
 
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None)
     if compiler is None:
-        raise _Unavailable(f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install gcc)")
+        raise _Unavailable(
+            f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install "
+            "gcc)"
+        )
     return compiler
 
 
 def _key(compiler: str) -> str:
     """Hash what a library is compiled from, by and for."""
     _, version, _ = _run(compiler, "--version")
-    parts = (*(path.read_bytes() for path in (*SOURCES, *HEADERS)), " ".join(FLAGS), version, processor())
+    parts = (
+        *(path.read_bytes() for path in (*SOURCES, *HEADERS)),
+        " ".join(FLAGS),
+        version,
+        processor(),
+    )
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def _cached_library(folder: Path, key: str) -> Path | None:
-    """Return the library of this key if it is whole: its name holds the hash of its content. Damaged ones are removed.
+    """Return the library of this key if it is whole: its name holds the hash of its content.
+    Damaged ones are removed.
 
     A library that was cut short would end the process with a bus error when it is used.
     """
@@ -150,7 +189,9 @@ def _cached_library(folder: Path, key: str) -> Path | None:
 
 
 def _compile_into(folder: Path, key: str, compiler: str) -> Path:
-    """Compile the library and write it into a folder, synced to disk. Raises OSError if that fails."""
+    """Compile the library and write it into a folder, synced to disk. Raises OSError if that
+    fails.
+    """
     import tempfile
 
     from regard.runtime.private_cache import write_private
@@ -169,9 +210,13 @@ def _library_name(key: str, content: bytes) -> str:
 
 
 def _compile(compiler: str, library: Path) -> None:
-    status, _, errors = _run(compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread")
+    status, _, errors = _run(
+        compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread"
+    )
     if status:
-        error_line = next((line for line in errors.splitlines() if "error" in line), errors.strip()[-200:])
+        error_line = next(
+            (line for line in errors.splitlines() if "error" in line), errors.strip()[-200:]
+        )
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
 
 
@@ -180,14 +225,18 @@ def _run(compiler: str, *arguments: str) -> tuple[int, str, str]:
     import subprocess
 
     try:
-        done = subprocess.run([compiler, *arguments], capture_output=True, text=True, timeout=_TIMEOUT)
+        done = subprocess.run(
+            [compiler, *arguments], capture_output=True, text=True, timeout=_TIMEOUT
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _Unavailable(f"the C compiler {compiler} did not run: {error}") from error
     return done.returncode, done.stdout, done.stderr
 
 
 def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
-    """Hash the C sources of a folder: a ready-made library is used only beside those that it was built from."""
+    """Hash the C sources of a folder: a ready-made library is used only beside those that it was
+    built from.
+    """
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.c"), *folder.glob("*.h"))):
         digest.update(f"{path.name}\0".encode() + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
@@ -195,12 +244,19 @@ def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
 
 
 def wasm_file() -> Path:
-    """Return the path of the library for browsers. Raises RuntimeError if it was not built, or from other sources."""
-    command = "pip install -e '.[build]' && python tools/build_library.py wasm"  # -e: not a copy, which would miss it
+    """Return the path of the library for browsers. Raises RuntimeError if it was not built, or from
+    other sources.
+    """
+    # -e: not a copy, which would miss it.
+    command = "pip install -e '.[build]' && python tools/build_library.py wasm"
     if not (path := FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm").is_file():
-        raise RuntimeError(f"the library for browsers is missing: {path}; in the folder of the source: `{command}`")
+        raise RuntimeError(
+            f"the library for browsers is missing: {path}; in the folder of the source: `{command}`"
+        )
     if hash_of_sources().encode() not in path.read_bytes():
-        raise RuntimeError(f"{path} was built from other sources of the library; build it again: `{command}`")
+        raise RuntimeError(
+            f"{path} was built from other sources of the library; build it again: `{command}`"
+        )
     return path
 
 
@@ -231,7 +287,9 @@ def processor() -> str:
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
-    declare(library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer)
+    declare(
+        library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer
+    )
     declare(library, "level", text)
     declare(library, "sources", text)
     declare(library, "level_at", text, ctypes.c_int, pointer)

@@ -1,4 +1,6 @@
-"""Cache for files that were made for this machine, only in folders and files that no other user can change."""
+"""Cache for files that were made for this machine, only in folders and files that no other user can
+change.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ FOLDER = "REGARD_CACHE"
 
 
 def cache_folders() -> Iterator[Path]:
-    """Yield the folders that the cache may be in, the first choice first; mostly nobody asks for the second one."""
+    """Yield the folders that the cache may be in, the first choice first; mostly nobody asks for
+    the second one.
+    """
     if folder := os.environ.get(FOLDER):
         yield Path(folder)
         return
@@ -32,7 +36,8 @@ def cache_folders() -> Iterator[Path]:
 def private_folders() -> Iterator[Path]:
     """Yield `lasting_folders`.
 
-    If there is none, although the user named none, files last as long as this process, in a folder of its own.
+    If there is none, although the user named none, files last as long as this process, in a folder
+    of its own.
     """
     is_lasting = False
     for folder in lasting_folders():
@@ -55,7 +60,9 @@ def lasting_folders() -> Iterator[Path]:
 
 @functools.cache
 def _process_folders() -> list[Path]:
-    """Create a folder for this process alone, with a warning; empty if even that would be in the hands of others."""
+    """Create a folder for this process alone, with a warning; empty if even that would be in the
+    hands of others.
+    """
     import shutil
     import tempfile
 
@@ -65,8 +72,9 @@ def _process_folders() -> list[Path]:
         if _is_private(folder):
             names = " and ".join(map(str, cache_folders()))
             warnings.warn(
-                f"{names}: others can write there, or nobody can, so nothing is kept there; kernels are compiled again "
-                f"by each process: set {FOLDER} to a folder that is writable and yours alone",
+                f"{names}: others can write there, or nobody can, so nothing is kept there; "
+                f"kernels are compiled again by each process: set {FOLDER} to a folder that is "
+                "writable and yours alone",
                 stacklevel=2,
             )
             return [folder]
@@ -74,8 +82,15 @@ def _process_folders() -> list[Path]:
 
 
 def read_private(path: Path, max_bytes: int) -> bytes | None:
-    """Read a file of this user; None if it is missing, too large, a link, no regular file, or writable by others."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    """Read a file of this user; None if it is missing, too large, a link, no regular file, or
+    writable by others.
+    """
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
     with suppress(OSError), open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and _is_own(status) and status.st_size <= max_bytes:
@@ -92,7 +107,8 @@ def is_private_file(path: Path) -> bool:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only this user can read, synced to disk, then renamed; a link is replaced, not followed.
+    """Write a file that only this user can read, synced to disk, then renamed; a link is replaced,
+    not followed.
 
     Raises OSError.
     """
@@ -113,7 +129,9 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether nobody else can put a file into this folder, nor another folder in its place."""
+    """Return whether nobody else can put a file into this folder, nor another folder in its
+    place.
+    """
     uid, resolved = _user(), Path(os.path.realpath(folder))
     for part in (folder.absolute(), *folder.absolute().parents):
         status = part.lstat()
@@ -121,14 +139,21 @@ def _is_private(folder: Path) -> bool:
             return False  # another user decides where it leads
     if not (resolved.is_dir() and _is_own(resolved.lstat())):
         return False
-    # Whoever can exchange folders of the root can exchange Python and the compiler too; some containers leave it open.
-    modes = [parent.stat().st_mode for parent in resolved.parents if parent != Path(resolved.anchor)]
-    return os.name == "nt" or not any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes)
+    # Whoever can exchange folders of the root can exchange Python and the compiler too; some
+    # containers leave it open.
+    modes = [
+        parent.stat().st_mode for parent in resolved.parents if parent != Path(resolved.anchor)
+    ]
+    return os.name == "nt" or not any(
+        mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes
+    )
 
 
 def _is_own(status: os.stat_result) -> bool:
     """Return whether a file or folder belongs to this user, and only this user may write to it."""
-    return os.name == "nt" or (status.st_uid == _user() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return os.name == "nt" or (
+        status.st_uid == _user() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 def _user() -> int:

@@ -1,9 +1,11 @@
-"""Decoding: beam search, sampling and constrained search over any model that satisfies `DecodingModel`.
+"""Decoding: beam search, sampling and constrained search over any model that satisfies
+`DecodingModel`.
 
-A `Task` is decoded by `loop.decode` (plain) or by the engine's scheduler (continuous batching); both step `Decoding`.
-Each step: the model proposes tokens (`StepCandidates`), `rules` (logits processors) change their scores, `sampling` or
-`selection` picks, `Beams` follows. The finished `Hypothesis` lists go to `rerank`; `constraint_text` tokenises the
-constraints a task came with; `forced_decoding` and `search_trace` show what a model did.
+A `Task` is decoded by `loop.decode` (plain) or by the engine's scheduler (continuous batching);
+both step `Decoding`. Each step: the model proposes tokens (`StepCandidates`), `rules` (logits
+processors) change their scores, `sampling` or `selection` picks, `Beams` follows. The finished
+`Hypothesis` lists go to `rerank`; `constraint_text` tokenises the constraints a task came with;
+`forced_decoding` and `search_trace` show what a model did.
 """
 
 from __future__ import annotations
@@ -14,7 +16,12 @@ from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.search.beams import Beams, Finished, StepCandidates
-    from regard.search.constraint_text import ConstraintEncoder, check_constraints, check_required, contradictions
+    from regard.search.constraint_text import (
+        ConstraintEncoder,
+        check_constraints,
+        check_required,
+        contradictions,
+    )
     from regard.search.constraints import is_complete, required_tokens
     from regard.search.loop import Decoding, DecodingModel, decode, search
     from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
@@ -58,7 +65,12 @@ __all__ = [
 
 _MODULES = {
     "beams": ("Beams", "Finished", "StepCandidates"),
-    "constraint_text": ("ConstraintEncoder", "check_constraints", "check_required", "contradictions"),
+    "constraint_text": (
+        "ConstraintEncoder",
+        "check_constraints",
+        "check_required",
+        "contradictions",
+    ),
     "constraints": ("is_complete", "required_tokens"),
     "loop": ("Decoding", "DecodingModel", "decode", "search"),
     "rerank": ("Repetition", "coverage", "find_repetition", "mbr_utility"),

@@ -1,8 +1,9 @@
 """Beam search state: the open hypotheses of any number of sentences, as NumPy arrays on the host.
 
-It knows no model: `loop.Decoding` feeds `tokens` to one, asks it for the `k_needed` likeliest next tokens, and hands
-them to `advance`, which returns the next beams and the rows that the model's state has to follow. Greedy search is a
-beam of one, through the same lines. Nothing here is done sentence by sentence unless one ends.
+It knows no model: `loop.Decoding` feeds `tokens` to one, asks it for the `k_needed` likeliest next
+tokens, and hands them to `advance`, which returns the next beams and the rows that the model's
+state has to follow. Greedy search is a beam of one, through the same lines. Nothing here is done
+sentence by sentence unless one ends.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ LAST_RESORT = -1e30
 
 
 class StepCandidates(NamedTuple):
-    """Next-token candidates from a model, in log-probabilities over the full vocabulary, unmodified.
+    """Next-token candidates from a model, in log-probabilities over the full vocabulary,
+    unmodified.
 
-    The k likeliest tokens of each row, likeliest first, lower ids first among equals; and end of sentence, wherever it
-    ranks. If whole distributions are needed: `log_probs` is (N, V), and the others are None.
+    The k likeliest tokens of each row, likeliest first, lower ids first among equals; and end of
+    sentence, wherever it ranks. If whole distributions are needed: `log_probs` is (N, V), and the
+    others are None.
     """
 
     log_probs: Array  # (N, k)
@@ -68,10 +71,14 @@ class Finished(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """Result of one step: the open beams, the rows that the model's state must follow, and the finished sentences."""
+    """Result of one step: the open beams, the rows that the model's state must follow, and the
+    finished sentences.
+    """
 
     beams: Beams
-    parent_rows: Array | None  # (N',) the old row that each new row extends; None: row n extends row n
+    parent_rows: (
+        Array | None
+    )  # (N',) the old row that each new row extends; None: row n extends row n
     kept_sentences: Array | None  # (B',) the old sentences that are still open; None: all
     finished: list[Finished]
 
@@ -91,9 +98,13 @@ class _RuleSet:
         active = tuple(rule for rule in rules if any(map(rule.applies_to, tasks)))
         suppressed = dict.fromkeys(token for rule in active for token in rule.suppressed)
         byte_tokens = next((task.byte_tokens for task in tasks), {})
-        suppressed |= {token: None for token, byte in byte_tokens.items() if not begins_character(byte)}
+        suppressed |= {
+            token: None for token, byte in byte_tokens.items() if not begins_character(byte)
+        }
         suppressed |= {token: None for task in tasks for token in task.copy_tokens}
-        needs_all = any(rule.needs_all_logits for rule in active) or any(task.copies for task in tasks)
+        needs_all = any(rule.needs_all_logits for rule in active) or any(
+            task.copies for task in tasks
+        )
         has_terms = any(task.terms for task in tasks)
         return cls(rules, active, tuple(suppressed), needs_all, has_terms)
 
@@ -102,9 +113,9 @@ class _RuleSet:
 class Beams:
     """Open hypotheses of B sentences with K beams each; row b·K + k is beam k of sentence b.
 
-    A hypothesis is finished when end of sentence is among the `beam` best continuations of its sentence; a sentence
-    leaves when it has `beam` of them, has reached `max_steps`, or cannot continue. With G groups (diverse beam search;
-    1 otherwise) all of this holds for each group.
+    A hypothesis is finished when end of sentence is among the `beam` best continuations of its
+    sentence; a sentence leaves when it has `beam` of them, has reached `max_steps`, or cannot
+    continue. With G groups (diverse beam search; 1 otherwise) all of this holds for each group.
     """
 
     settings: SearchSettings
@@ -118,16 +129,22 @@ class Beams:
     scores: Array  # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam
     finished_counts: Array  # (B, G)
     hypotheses: tuple[tuple[Hypothesis, ...], ...]  # (B) finished so far
-    constraint_states: dict[int, ConstraintState]  # progress through its terms of each row whose task has some
+    constraint_states: dict[
+        int, ConstraintState
+    ]  # progress through its terms of each row whose task has some
 
     @classmethod
     def initial(
-        cls, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        cls,
+        tasks: Sequence[Task],
+        settings: SearchSettings,
+        rules: Sequence[Rule] = (SuppressTokens(),),
     ) -> Beams:
-        """Create the beams before the first token: one for each sentence, which the first step turns into `beam`.
+        """Create the beams before the first token: one for each sentence, which the first step
+        turns into `beam`.
 
-        Samples, and groups of beams, differ from the start: there are all `beam` at once. The model's state for them is
-        `begin(source)` with the rows of `initial_rows`.
+        Samples, and groups of beams, differ from the start: there are all `beam` at once. The
+        model's state for them is `begin(source)` with the rows of `initial_rows`.
         """
         B, G = len(tasks), settings.groups
         K = settings.beam if settings.sample or G > 1 else 1
@@ -182,10 +199,14 @@ class Beams:
 
     @cached_property
     def byte_choices(self) -> dict[int, list[int]]:
-        """The only tokens that may come next in each row that has written a character in part, byte by byte."""
+        """The only tokens that may come next in each row that has written a character in part, byte
+        by byte.
+        """
         byte_tokens = next((task.byte_tokens for task in self.tasks), {})
         rows = (row for row, token in enumerate(self.tokens.tolist()) if token in byte_tokens)
-        return {row: tokens for row in rows if (tokens := next_bytes(self.prefix_of(row), byte_tokens))}
+        return {
+            row: tokens for row in rows if (tokens := next_bytes(self.prefix_of(row), byte_tokens))
+        }
 
     @cached_property
     def missing_copies(self) -> dict[int, list[int]]:
@@ -197,8 +218,8 @@ class Beams:
     def k_needed(self) -> int | None:
         """Number of tokens of each row to ask the model for; None: whole distributions.
 
-        At most K tokens of a row are selected, and end of sentence may be among them; tokens that are banned, or
-        penalised because another group took them, may rank before them.
+        At most K tokens of a row are selected, and end of sentence may be among them; tokens that
+        are banned, or penalised because another group took them, may rank before them.
         """
         s, bans = self.settings, self._bans
         if self.rule_set.needs_all_logits or self.byte_choices or (s.sample and s.top_k is None):
@@ -226,7 +247,10 @@ class Beams:
         if finished is not None:
             B, G = counts.shape
             width = self.settings.beam // G
-            counts, hypotheses = counts + finished.reshape(B, G, -1).sum(2), self._with_finished(best, finished)
+            counts, hypotheses = (
+                counts + finished.reshape(B, G, -1).sum(2),
+                self._with_finished(best, finished),
+            )
             is_full = (counts >= width).repeat(width, 1)
             continuing = continuing._replace(scores=np.where(is_full, -np.inf, continuing.scores))
         is_open &= continuing.scores.max(1) > -np.inf
@@ -236,21 +260,36 @@ class Beams:
         """Select as the settings say: plain, diverse or constrained beam search."""
         s = self.settings
         if s.groups > 1:
-            return select_diverse(self.log_probs, self.scores, candidates, s.beam, s.groups, s.diversity)
+            return select_diverse(
+                self.log_probs, self.scores, candidates, s.beam, s.groups, s.diversity
+            )
         plain = select_top(self.log_probs, self.scores, candidates, s.beam)
         if not self.rule_set.has_terms:
             return plain
-        last_banks = {b: required_tokens(task.terms) for b, task in enumerate(self.tasks) if task.terms}
-        states = {b: [self.constraint_states[b * self.width + k] for k in range(self.width)] for b in last_banks}
-        return select_constrained(self.log_probs, self.scores, candidates, plain, states, last_banks)
+        last_banks = {
+            b: required_tokens(task.terms) for b, task in enumerate(self.tasks) if task.terms
+        }
+        states = {
+            b: [self.constraint_states[b * self.width + k] for k in range(self.width)]
+            for b in last_banks
+        }
+        return select_constrained(
+            self.log_probs, self.scores, candidates, plain, states, last_banks
+        )
 
     def _candidates(self, step: StepCandidates) -> Candidates:
-        """Apply rules and sampling to the model's candidates; rows that must or can only end get only the end."""
+        """Apply rules and sampling to the model's candidates; rows that must or can only end get
+        only the end.
+        """
         B, K = self.log_probs.shape
         if step.tokens is None or step.eos_log_probs is None:
             log_probs, scores, tokens, eos_log_probs = self._apply_rules(step.log_probs)
         else:
-            log_probs, scores, tokens, eos_log_probs = *self._apply_bans(step), step.tokens, step.eos_log_probs
+            log_probs, scores, tokens, eos_log_probs = (
+                *self._apply_bans(step),
+                step.tokens,
+                step.eos_log_probs,
+            )
         is_due = self.lengths + 1 >= self.max_steps
         highest = scores[:, 0] if scores.shape[1] == 1 else scores.max(1)
         is_stuck = ~(highest > -np.inf)  # also if all are NaN
@@ -264,7 +303,9 @@ class Beams:
             keys = np.array([task.sampling_key for task in self.tasks], np.uint64)
             numbers = uniform(self.settings.seed, keys, self.lengths, K).reshape(-1)
             columns = sample_columns(scores, numbers, self.settings)[:, None]
-            log_probs, scores, tokens = (np.take_along_axis(a, columns, 1) for a in (log_probs, scores, tokens))
+            log_probs, scores, tokens = (
+                np.take_along_axis(a, columns, 1) for a in (log_probs, scores, tokens)
+            )
         return Candidates(*(array.reshape(B, K, -1) for array in (log_probs, scores, tokens)))
 
     def _apply_bans(self, step: StepCandidates) -> tuple[Array, Array]:
@@ -275,7 +316,9 @@ class Beams:
         rows, tokens = self._bans
         size = 1 + max(int(step.tokens.max()), int(tokens.max(initial=0)))
         keys = step.tokens + size * np.arange(len(step.tokens))[:, None]
-        return step.log_probs, np.where(np.isin(keys, rows * size + tokens), -np.inf, step.log_probs)
+        return step.log_probs, np.where(
+            np.isin(keys, rows * size + tokens), -np.inf, step.log_probs
+        )
 
     def _apply_rules(self, log_probs: Array) -> tuple[Array, Array, Array, Array]:
         """Apply all rules to whole distributions (N, V), and take the tokens of the highest scores.
@@ -295,7 +338,12 @@ class Beams:
                 scores = rule.adjust(scores, self)
         scores = np.where(np.isnan(scores), -np.inf, scores)
         if self.settings.sample:
-            return log_probs, scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape), log_probs[:, EOS]
+            return (
+                log_probs,
+                scores,
+                np.broadcast_to(np.arange(scores.shape[1]), scores.shape),
+                log_probs[:, EOS],
+            )
         tokens = stable_top_k(scores, self.settings.beam + 1)
         if not self.rule_set.has_terms:
             return log_probs[rows, tokens], scores[rows, tokens], tokens, log_probs[:, EOS]
@@ -307,9 +355,11 @@ class Beams:
         return log_probs[rows, tokens], scores, tokens, log_probs[:, EOS]
 
     def _open_copies(self, scores: Array, log_probs: Array) -> None:
-        """Let rows write their missing copy tokens, nothing else where these need all the room, and no end before.
+        """Let rows write their missing copy tokens, nothing else where these need all the room, and
+        no end before.
 
-        Where a row would end, it writes the likeliest of them instead: no other token would be the better end.
+        Where a row would end, it writes the likeliest of them instead: no other token would be the
+        better end.
         """
         for row, missing in self.missing_copies.items():
             if missing:
@@ -322,14 +372,18 @@ class Beams:
                     scores[row, likeliest] = max(scores[row, likeliest], end)
 
     def _term_tokens(self) -> Array:
-        """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of sentence."""
+        """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of
+        sentence.
+        """
         by_row = {row: sorted(state.next_tokens()) for row, state in self.constraint_states.items()}
         padded = np.full((len(self.tokens), max([1, *map(len, by_row.values())])), EOS)
         for row, tokens in by_row.items():
             padded[row, : len(tokens)] = tokens
         return padded
 
-    def _with_finished(self, best: Selection, finished: Array) -> tuple[tuple[Hypothesis, ...], ...]:
+    def _with_finished(
+        self, best: Selection, finished: Array
+    ) -> tuple[tuple[Hypothesis, ...], ...]:
         """Return the finished hypotheses of each sentence, with those that end in this step."""
         penalty, hypotheses = LengthPenalty(self.settings.length_penalty), list(self.hypotheses)
         for b, column in np.argwhere(finished).tolist():
@@ -339,15 +393,30 @@ class Beams:
             complete = row not in self.constraint_states or self.constraint_states[row].is_complete
             if self.tasks[b].copies:  # the model has placed them, and there was room for all
                 k = row - b * self.width
-                complete &= self.scores[b, k] == self.log_probs[b, k] and not self.missing_copies[row]
-            hypotheses[b] = (*hypotheses[b], Hypothesis(ids, log_prob, log_prob / penalty(length + 1), complete))
+                complete &= (
+                    self.scores[b, k] == self.log_probs[b, k] and not self.missing_copies[row]
+                )
+            hypotheses[b] = (
+                *hypotheses[b],
+                Hypothesis(ids, log_prob, log_prob / penalty(length + 1), complete),
+            )
         return tuple(hypotheses)
 
     def _advanced(
-        self, continuing: Selection, counts: Array, hypotheses: tuple[tuple[Hypothesis, ...], ...], is_open: Array
+        self,
+        continuing: Selection,
+        counts: Array,
+        hypotheses: tuple[tuple[Hypothesis, ...], ...],
+        is_open: Array,
     ) -> StepResult:
         """Build the beams of the sentences that stay open, and the results of the others."""
-        K, tasks, lengths, max_steps, kept = self.width, self.tasks, self.lengths, self.max_steps, None
+        K, tasks, lengths, max_steps, kept = (
+            self.width,
+            self.tasks,
+            self.lengths,
+            self.max_steps,
+            None,
+        )
         finished: list[Finished] = []
         if not is_open.all():
             kept = np.flatnonzero(is_open)
@@ -355,7 +424,8 @@ class Beams:
                 finished.append(Finished(tasks[b], self._ranked(hypotheses[b])))
             continuing = Selection(*(array[kept] for array in continuing))
             counts, lengths, max_steps = counts[kept], lengths[kept], max_steps[kept]
-            tasks, hypotheses = (tuple(items[b] for b in kept.tolist()) for items in (tasks, hypotheses))  # type: ignore[assignment]
+            tasks = tuple(tasks[b] for b in kept.tolist())
+            hypotheses = tuple(hypotheses[b] for b in kept.tolist())
         tokens, rows, history = continuing.tokens.reshape(-1), None, self.history
         sentences = np.arange(len(tasks)) if kept is None else kept
         if kept is not None or K > 1 or continuing.beam_indices.shape[1] > 1:
@@ -366,13 +436,23 @@ class Beams:
         if len(tasks) and lengths.max() == history.shape[1]:
             history = np.pad(history, ((0, 0), (0, history.shape[1])))
         history[np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])] = tokens
-        ahead = (tasks, tokens, history, lengths + 1, max_steps, continuing.log_probs, continuing.scores)
+        ahead = (
+            tasks,
+            tokens,
+            history,
+            lengths + 1,
+            max_steps,
+            continuing.log_probs,
+            continuing.scores,
+        )
         states = self._advanced_states(rows, tokens)
         beams = Beams(self.settings, self.rule_set, *ahead, counts, hypotheses, states)
         return StepResult(beams, rows, kept, finished)
 
     def _advanced_states(self, rows: Array | None, tokens: Array) -> dict[int, ConstraintState]:
-        """Return the progress through terms of each new row, which extends row `rows[n]` (None: row n) by a token."""
+        """Return the progress through terms of each new row, which extends row `rows[n]` (None: row
+        n) by a token.
+        """
         if not self.constraint_states:
             return {}
         parents = range(len(tokens)) if rows is None else rows.tolist()
@@ -383,8 +463,14 @@ class Beams:
         }
 
     def _ranked(self, hypotheses: tuple[Hypothesis, ...]) -> list[Hypothesis]:
-        """Sort hypotheses best first and keep `beam`, dropping duplicates that several groups found."""
-        distinct = list({h.ids: h for h in hypotheses}.values()) if self.settings.groups > 1 else list(hypotheses)
+        """Sort hypotheses best first and keep `beam`, dropping duplicates that several groups
+        found.
+        """
+        distinct = (
+            list({h.ids: h for h in hypotheses}.values())
+            if self.settings.groups > 1
+            else list(hypotheses)
+        )
         return sorted(distinct, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
 
     def rows_of(self, sentences: Array) -> Array:
@@ -403,18 +489,30 @@ class Beams:
             rule_set=_RuleSet.of(self.rule_set.rules, tasks),
             tasks=tasks,
             hypotheses=tuple(self.hypotheses[b] for b in sentences.tolist()),
-            constraint_states={new: states[old] for new, old in enumerate(rows.tolist()) if old in states},
+            constraint_states={
+                new: states[old] for new, old in enumerate(rows.tolist()) if old in states
+            },
             **by_row,
             **{name: getattr(self, name)[sentences] for name in names},
         )
 
     def join(self, other: Beams) -> Beams:
-        """Add the sentences of another search in progress, with the same settings, rules and number of beams."""
-        assert self.settings == other.settings, "sentences that are searched together have the same settings"
-        assert self.width == other.width, "sentences join after their first step: they have as many beams then"
-        assert self.rule_set.rules == other.rule_set.rules, "sentences that are searched together have the same rules"
+        """Add the sentences of another search in progress, with the same settings, rules and number
+        of beams.
+        """
+        assert self.settings == other.settings, (
+            "sentences that are searched together have the same settings"
+        )
+        assert self.width == other.width, (
+            "sentences join after their first step: they have as many beams then"
+        )
+        assert self.rule_set.rules == other.rule_set.rules, (
+            "sentences that are searched together have the same rules"
+        )
         longest = max(self.history.shape[1], other.history.shape[1])
-        histories = [np.pad(b.history, ((0, 0), (0, longest - b.history.shape[1]))) for b in (self, other)]
+        histories = [
+            np.pad(b.history, ((0, 0), (0, longest - b.history.shape[1]))) for b in (self, other)
+        ]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("tokens", "lengths", "max_steps", "log_probs", "scores", "finished_counts")
@@ -434,7 +532,9 @@ class Beams:
 
 
 def _default_rules(settings: SearchSettings) -> Iterator[Rule]:
-    """Yield the rules that settings and tasks can ask for; the prefix comes last and overrules the others."""
+    """Yield the rules that settings and tasks can ask for; the prefix comes last and overrules the
+    others.
+    """
     yield from (WholeCharacters(), BannedPhrases(), RequiredTerms())
     if settings.min_length:
         yield MinLength(settings.min_length)

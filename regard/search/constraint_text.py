@@ -1,4 +1,6 @@
-"""Tokenise constraints: prefix, required terms and forbidden words as text, into the token ids that a search checks."""
+"""Tokenise constraints: prefix, required terms and forbidden words as text, into the token ids that
+a search checks.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,18 @@ from regard.search.task import BannedPhrase, Term
 from regard.text.constraints import Constraints
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-"""Scripts written without spaces between words, by the first word of their letters' Unicode names."""
+"""Scripts written without spaces between words, by the first word of their letters' Unicode
+names.
+"""
 _EXCERPT = 60  # characters
 CACHE_SIZE = 10_000
 """Most words or phrases whose token ids are cached."""
 
 
 class TargetVocabulary(Protocol):
-    """Vocabulary that constraints are tokenised with: that of a model folder, or of a runtime file."""
+    """Vocabulary that constraints are tokenised with: that of a model folder, or of a runtime
+    file.
+    """
 
     def encode(self, text: str, /) -> list[int]:
         """Encode a line, without BOS and EOS."""
@@ -56,8 +62,11 @@ class ConstraintEncoder:
         self._phrases: dict[tuple[str, ...], BannedPhrase] = {}
         self._phrase_count = 0
 
-    def check(self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None) -> list[str]:
-        """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
+    def check(
+        self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None
+    ) -> list[str]:
+        """Return what is wrong with the constraints, a sentence for each cause, beginning with
+        `where`.
 
         If they exceed `limits`, nothing else is checked.
         """
@@ -65,18 +74,23 @@ class ConstraintEncoder:
         if len(constraints.forbid) > limits.max_forbidden:
             return [
                 f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
-                f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
+                f"{len(constraints.forbid):,}; leave some out, or raise that limit "
+                "(`max_forbidden`)"
             ]
-        required = [(kind, text, self.vocabulary.encode(text)) for kind, text in _required_texts(constraints)]
+        required = [
+            (kind, text, self.vocabulary.encode(text))
+            for kind, text in _required_texts(constraints)
+        ]
         total = sum(len(ids) for _, _, ids in required)
         if total > limits.max_required:
             kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
             return [
-                f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
-                "or raise that limit (`max_required`)"
+                f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got "
+                f"{total:,}; require less, or raise that limit (`max_required`)"
             ]
         unwritable = [
-            f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
+            f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave "
+            "them out"
             for kind, text, ids in required
             if UNK in ids
         ]
@@ -99,8 +113,12 @@ class ConstraintEncoder:
         if banned is None:
             _limit(self._phrases, self._phrase_count)
             self._phrase_count = len(phrases) + (self._phrase_count if self._phrases else 0)
-            forms = dict.fromkeys(form for text in phrases for form in (text, self._case.initial(text)))
-            completions = dict.fromkeys(way for form in forms for way in self._completions(form.encode()))
+            forms = dict.fromkeys(
+                form for text in phrases for form in (text, self._case.initial(text))
+            )
+            completions = dict.fromkeys(
+                way for form in forms for way in self._completions(form.encode())
+            )
             banned = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
             self._phrases[phrases] = banned  # another thread may empty the cache
         return (banned,)
@@ -120,7 +138,9 @@ class ConstraintEncoder:
         return term
 
     def _without_space(self, form: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the same tokens without the space before the first; unchanged if that cannot be written."""
+        """Return the same tokens without the space before the first; unchanged if that cannot be
+        written.
+        """
         first, *rest = self.vocabulary.tokens(form)
         unspaced = [first.removeprefix("▁")] if first != "▁" else []
         ids = [self.vocabulary.id_of(token) for token in unspaced]
@@ -130,9 +150,11 @@ class ConstraintEncoder:
         return form if UNK in inner or (not rest and not ids) else inner
 
     def _may_follow(self, last: str) -> Array | None:
-        """Return the tokens (V,) that may follow a word ending with this character: those that begin another, and EOS.
+        """Return the tokens (V,) that may follow a word ending with this character: those that
+        begin another, and EOS.
 
-        None: any. In Korean a particle may follow; in scripts without spaces, and after punctuation, anything.
+        None: any. In Korean a particle may follow; in scripts without spaces, and after
+        punctuation, anything.
         """
         if not last.isalnum() or _script(last) in (*_UNSPACED, "HANGUL"):
             return None
@@ -141,14 +163,18 @@ class ConstraintEncoder:
     @cached_property
     def _boundaries(self) -> Array:
         """Tokens (V,) that do not continue a word, and end of sentence."""
-        firsts = [surface.decode("utf-8", "replace")[:1] for surface in self.vocabulary.surface_bytes]
+        firsts = [
+            surface.decode("utf-8", "replace")[:1] for surface in self.vocabulary.surface_bytes
+        ]
         mask = np.array([first not in ("", "\ufffd") and not first.isalnum() for first in firsts])
         mask[EOS] = True
         mask.setflags(write=False)  # all terms share it
         return mask
 
     def _completions(self, phrase: bytes) -> Iterator[tuple[bytes, int, bool]]:
-        """Yield each token that could complete the phrase: the bytes before it, the token, and if they begin a word."""
+        """Yield each token that could complete the phrase: the bytes before it, the token, and if
+        they begin a word.
+        """
         for length in range(1, min(len(phrase), self._longest_surface + 1)):
             for surface, token in self._tokens_starting_with(phrase[-length:]):
                 if _ends_word(surface[length:]):
@@ -158,7 +184,9 @@ class ConstraintEncoder:
         while position >= 0:
             token = bisect_right(starts, position) - 1
             start = position - starts[token]
-            if is_word_boundary(surfaces[token][:start]) and _ends_word(surfaces[token][start + len(phrase) :]):
+            if is_word_boundary(surfaces[token][:start]) and _ends_word(
+                surfaces[token][start + len(phrase) :]
+            ):
                 yield b"", token, start == 0
             position = joined.find(phrase, position + 1)
 
@@ -175,20 +203,31 @@ class ConstraintEncoder:
 
     @cached_property
     def _joined_surfaces(self) -> tuple[bytes, list[int]]:
-        """All surfaces in one, with a byte between them that no text has, and where each of them starts."""
+        """All surfaces in one, with a byte between them that no text has, and where each of them
+        starts.
+        """
         lengths = (len(surface) + 1 for surface in self.vocabulary.surface_bytes)
         return b"\xff".join(self.vocabulary.surface_bytes), [0, *accumulate(lengths)][:-1]
 
     @cached_property
     def _sorted_surfaces(self) -> list[tuple[bytes, int]]:
-        return sorted((surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes))
+        return sorted(
+            (surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes)
+        )
 
 
-def contradictions(constraints: Constraints, where: str = "", case: LetterCase = PLAIN) -> list[str]:
-    """Return what is wrong with constraints for any model, a sentence for each cause, beginning with `where`."""
+def contradictions(
+    constraints: Constraints, where: str = "", case: LetterCase = PLAIN
+) -> list[str]:
+    """Return what is wrong with constraints for any model, a sentence for each cause, beginning
+    with `where`.
+    """
     causes = [
         f"{where}{kind} {_excerpt(text)}: is empty; give a word"
-        for kind, text in [*_required_texts(constraints), *(("forbid", text) for text in constraints.forbid)]
+        for kind, text in [
+            *_required_texts(constraints),
+            *(("forbid", text) for text in constraints.forbid),
+        ]
         if not clean(text)
     ]
     required = dict.fromkeys(clean(text) for _, text in _required_texts(constraints))
@@ -196,7 +235,8 @@ def contradictions(constraints: Constraints, where: str = "", case: LetterCase =
     for phrase in constraints.forbid:
         if (cleaned := clean(phrase)) and _has_phrase(together, cleaned, case):
             causes += [
-                f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave one of them out"
+                f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave "
+                "one of them out"
                 for text in required
                 if _has_phrase(text, cleaned, case)
             ]
@@ -227,22 +267,34 @@ def _excerpt(text: str) -> str:
     return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")
 
 
-def check_constraints(per_source: list[Constraints], encoder: ConstraintEncoder, settings: SearchSettings) -> None:
-    """Raise UsageError with all that is wrong with any source's constraints, and for those that settings rule out."""
-    causes = [cause for distinct in dict.fromkeys(per_source) for cause in encoder.check(distinct, "", settings)]
+def check_constraints(
+    per_source: list[Constraints], encoder: ConstraintEncoder, settings: SearchSettings
+) -> None:
+    """Raise UsageError with all that is wrong with any source's constraints, and for those that
+    settings rule out.
+    """
+    causes = [
+        cause
+        for distinct in dict.fromkeys(per_source)
+        for cause in encoder.check(distinct, "", settings)
+    ]
     UsageError.raise_all(dict.fromkeys(causes))
     if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
         option = "sample" if settings.sample else "groups"
-        raise UsageError(f"terms and {option}: terms need the whole beam of one search; leave one of them out")
+        raise UsageError(
+            f"terms and {option}: terms need the whole beam of one search; leave one of them out"
+        )
 
 
 def check_required(constraints: Constraints, required: int, max_steps: int) -> None:
-    """Raise UsageError if a target of at most `max_steps` tokens has no room for so many that are required."""
+    """Raise UsageError if a target of at most `max_steps` tokens has no room for so many that are
+    required.
+    """
     if required and required >= max_steps:
         phrases = ", ".join(repr(text) for _, text in _required_texts(constraints))
         raise UsageError(
-            f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
-            "(`max_length`, or the model's limit); raise it, or require less"
+            f"{phrases}: {required} tokens are required, and a target may have at most "
+            f"{max_steps - 1} (`max_length`, or the model's limit); raise it, or require less"
         )
 
 

@@ -1,8 +1,9 @@
-"""Lexically constrained decoding: terms that must appear, by dynamic beam allocation (Post & Vilar 2018).
+"""Lexically constrained decoding: terms that must appear, by dynamic beam allocation (Post & Vilar
+2018).
 
-The beam of a sentence is shared out among *banks*: hypotheses that have written 0, 1, … of the required tokens. A
-hypothesis that has just begun a term then need not compete with those that put it off, and the beam stays as wide as
-it was.
+The beam of a sentence is shared out among *banks*: hypotheses that have written 0, 1, … of the
+required tokens. A hypothesis that has just begun a term then need not compete with those that put
+it off, and the beam stays as wide as it was.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from regard.common.shapes import Array
 from regard.search.task import Term
 
 PartialMatch = tuple[int, tuple[int, ...], int]
-"""The number of a term, one of its forms, and how many tokens of it stand at the end of a prefix."""
+"""The number of a term, one of its forms, and how many tokens of it stand at the end of a
+prefix.
+"""
 
 
 class TermIndex:
@@ -25,7 +28,9 @@ class TermIndex:
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms, self.sizes = terms, [_size(term) for term in terms]
-        self.forms: list[PartialMatch] = [(t, form, 0) for t, term in enumerate(terms) for form in term.forms]
+        self.forms: list[PartialMatch] = [
+            (t, form, 0) for t, term in enumerate(terms) for form in term.forms
+        ]
         self.by_first_token: dict[int, list[PartialMatch]] = {}
         for match in self.forms:
             self.by_first_token.setdefault(match[1][0], []).append(match)
@@ -35,9 +40,9 @@ class TermIndex:
 class ConstraintState:
     """Progress of one prefix through its terms, which each token advances without a look back.
 
-    Terms, by their number, are `settled` if they are there whatever comes next, and `ending` if their last word may
-    still run on. `partial` are forms whose first tokens stand at the end. `parent_done` are the terms of the prefix
-    without its last token.
+    Terms, by their number, are `settled` if they are there whatever comes next, and `ending` if
+    their last word may still run on. `partial` are forms whose first tokens stand at the end.
+    `parent_done` are the terms of the prefix without its last token.
     """
 
     index: TermIndex
@@ -55,7 +60,9 @@ class ConstraintState:
     def advance(self, token: int) -> ConstraintState:
         """Return the progress of the prefix with one more token."""
         terms = self.index.terms
-        lasting = [t for t in self.ending if (allowed := terms[t].may_follow) is None or allowed[token]]
+        lasting = [
+            t for t in self.ending if (allowed := terms[t].may_follow) is None or allowed[token]
+        ]
         candidates = (*self.partial, *self.index.by_first_token.get(token, ()))
         matches = [(t, form, n + 1) for t, form, n in candidates if form[n] == token]
         return ConstraintState(
@@ -82,7 +89,9 @@ class ConstraintState:
 
     @property
     def may_follow(self) -> Array | None:
-        """The tokens (V,) that may come next if a term has just been completed for the first time; None: any."""
+        """The tokens (V,) that may come next if a term has just been completed for the first time;
+        None: any.
+        """
         allowed = None
         for t in self.done - self.parent_done:
             if (mask := self.index.terms[t].may_follow) is not None:
@@ -107,7 +116,9 @@ class ConstraintState:
         for t, form, n in (*self.index.forms, *self.partial):
             if t not in self.done:
                 size, key = self.index.sizes[t], (form[n], t)
-                by_term[key] = max(by_term.get(key, 0), size if n + 1 == len(form) else min(n + 1, size - 1))
+                by_term[key] = max(
+                    by_term.get(key, 0), size if n + 1 == len(form) else min(n + 1, size - 1)
+                )
         gains: dict[int, int] = {}
         for (token, _), gain in by_term.items():
             gains[token] = gains.get(token, 0) + gain
@@ -125,8 +136,13 @@ def is_complete(ids: Sequence[int], terms: Sequence[Term]) -> bool:
 
 
 def contains(ids: tuple[int, ...], term: Term) -> bool:
-    """Return whether a form of the term was written, followed by something that lets its last word end there."""
-    if any(ids[: len(form)] == form and _ends_at_boundary(ids, len(form), term) for form in term.initial_forms):
+    """Return whether a form of the term was written, followed by something that lets its last word
+    end there.
+    """
+    if any(
+        ids[: len(form)] == form and _ends_at_boundary(ids, len(form), term)
+        for form in term.initial_forms
+    ):
         return True
     return any(
         ids[start : start + len(form)] == form and _ends_at_boundary(ids, start + len(form), term)
@@ -137,10 +153,11 @@ def contains(ids: tuple[int, ...], term: Term) -> bool:
 
 
 def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
-    """Choose which of one sentence's continuations (C,) are kept, best first: at most `width`, shared among the banks.
+    """Choose which of one sentence's continuations (C,) are kept, best first: at most `width`,
+    shared among the banks.
 
-    Each bank gets the same share, the last one the remainder; what a bank cannot fill goes to the others, those with
-    more of the required tokens first.
+    Each bank gets the same share, the last one the remainder; what a bank cannot fill goes to the
+    others, those with more of the required tokens first.
     """
     order = [i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > -np.inf]
     queues: list[list[int]] = [[] for _ in range(last + 1)]
@@ -149,7 +166,11 @@ def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
     shares = [width // (last + 1)] * (last + 1)
     shares[last] += width - sum(shares)
     kept = [i for queue, share in zip(queues, shares, strict=True) for i in queue[:share]]
-    spare = [i for queue, share in zip(reversed(queues), reversed(shares), strict=True) for i in queue[share:]]
+    spare = [
+        i
+        for queue, share in zip(reversed(queues), reversed(shares), strict=True)
+        for i in queue[share:]
+    ]
     selected = {*kept, *spare[: width - len(kept)]}
     return np.array([i for i in order if i in selected], np.int64)
 

@@ -1,6 +1,8 @@
-"""Forced decoding (teacher forcing) of given targets: attention weights, and the log-probability of each token.
+"""Forced decoding (teacher forcing) of given targets: attention weights, and the log-probability of
+each token.
 
-One pass over the very token ids, so that the weights are those of the target however a search found it.
+One pass over the very token ids, so that the weights are those of the target however a search found
+it.
 """
 
 from __future__ import annotations
@@ -41,16 +43,22 @@ def force_decode(
     with_attention: bool = True,
     role: str | None = None,
 ) -> list[ForcedDecoding]:
-    """Force a model to write each target (ids without end of sentence) after its source (ids with it, or an image).
+    """Force a model to write each target (ids without end of sentence) after its source (ids with
+    it, or an image).
 
-    Sentences of similar lengths, and images of one size, share a batch. `role` limits the recorded attention to one of
-    "encoder", "decoder" and "cross". Results are in the order of the sources.
+    Sentences of similar lengths, and images of one size, share a batch. `role` limits the recorded
+    attention to one of "encoder", "decoder" and "cross". Results are in the order of the sources.
     """
-    order = sorted(range(len(sources)), key=lambda i: (_shape(sources[i]), len(targets[i]), source_length(sources[i])))
+    order = sorted(
+        range(len(sources)),
+        key=lambda i: (_shape(sources[i]), len(targets[i]), source_length(sources[i])),
+    )
     results: dict[int, ForcedDecoding] = {}
     model.eval()
     for rows in _batches(order, sources, targets):
-        batch = _decode_batch(model, [sources[i] for i in rows], [targets[i] for i in rows], with_attention, role)
+        batch = _decode_batch(
+            model, [sources[i] for i in rows], [targets[i] for i in rows], with_attention, role
+        )
         results |= zip(rows, batch, strict=True)
     return [results[i] for i in range(len(sources))]
 
@@ -87,17 +95,34 @@ def _decode_batch(
 ) -> list[ForcedDecoding]:
     decoder: DecodingModel = model
     device = model.device
-    target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
+    target_in, target_out = (
+        pad([[BOS, *ids] for ids in targets])[0],
+        pad([[*ids, EOS] for ids in targets])[0],
+    )
     records: list[Any] = [nullcontext({})] * 2
     if with_attention:
-        records = [record_attention(model, role=role, scores=wants_scores) for wants_scores in (False, True)]
+        records = [
+            record_attention(model, role=role, scores=wants_scores)
+            for wants_scores in (False, True)
+        ]
     with records[0] as weights, records[1] as scores:
         source = decoder.encode(Batch.of(sources, device))
         features, _ = decoder.step(target_in.to(device), decoder.begin(source), source)
-    log_probs = decoder.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
+    log_probs = (
+        decoder.project(features)
+        .float()
+        .log_softmax(-1)
+        .gather(2, target_out.to(device)[..., None])[..., 0]
+    )
     modules = model.named_modules()
-    roles = {name: module.role for name, module in modules if isinstance(module, Attention) and name in weights}
-    recorded = [{name: part[name].float().cpu().numpy() for name in roles} for part in (weights, scores)]
+    roles = {
+        name: module.role
+        for name, module in modules
+        if isinstance(module, Attention) and name in weights
+    }
+    recorded = [
+        {name: part[name].float().cpu().numpy() for name in roles} for part in (weights, scores)
+    ]
     grid = source.grid
     lengths = [len(ids) if grid is None else grid[0] * grid[1] for ids in sources]
     return [
@@ -108,12 +133,21 @@ def _decode_batch(
             roles,
             grid,
         )
-        for row, (S, T) in enumerate(zip(lengths, (len(target) + 1 for target in targets), strict=True))
+        for row, (S, T) in enumerate(
+            zip(lengths, (len(target) + 1 for target in targets), strict=True)
+        )
     ]
 
 
-def _unpadded(recorded: dict[str, Array], roles: dict[str, str], row: int, S: int, T: int) -> dict[str, Array]:
-    """Cut the weights or scores of a sentence of a batch to its own rows and columns, in each layer."""
+def _unpadded(
+    recorded: dict[str, Array], roles: dict[str, str], row: int, S: int, T: int
+) -> dict[str, Array]:
+    """Cut the weights or scores of a sentence of a batch to its own rows and columns, in each
+    layer.
+    """
     sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
     shapes = {name: sizes[role] for name, role in roles.items()}
-    return {name: recorded[name][row, :, :rows, :columns].copy() for name, (rows, columns) in shapes.items()}
+    return {
+        name: recorded[name][row, :, :rows, :columns].copy()
+        for name, (rows, columns) in shapes.items()
+    }

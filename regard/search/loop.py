@@ -1,4 +1,6 @@
-"""The decoding loop: the protocol of a decodable model, and the step that plain and continuous batching share."""
+"""The decoding loop: the protocol of a decodable model, and the step that plain and continuous
+batching share.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,16 @@ from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
 OnStep = Callable[[Beams, Any, StepResult], None]
-"""Observer of a search: called after each step with the beams before it, the model's features, and the result."""
+"""Observer of a search: called after each step with the beams before it, the model's features, and
+the result.
+"""
 
 
 class DecodingModel(Protocol):
     """All that decoding needs of a model: a `Model` or an `Ensemble`.
 
-    Sources, states and features are opaque to the search; sources and states have `select(rows)` and `join(other)`.
+    Sources, states and features are opaque to the search; sources and states have `select(rows)`
+    and `join(other)`.
     """
 
     @property
@@ -34,12 +39,16 @@ class DecodingModel(Protocol):
     def begin(self, source: Any) -> Any: ...
     def step(self, tokens: Int[Tensor, "N T"], state: Any, source: Any) -> tuple[Any, Any]: ...
     def project(self, features: Any) -> Tensor: ...
-    def top_tokens(self, features: Any, k: int, suppressed: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]: ...
+    def top_tokens(
+        self, features: Any, k: int, suppressed: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """Sentences in the middle of decoding: their beams, and the model's state and source, which follow the beams."""
+    """Sentences in the middle of decoding: their beams, and the model's state and source, which
+    follow the beams.
+    """
 
     beams: Beams
     state: Any
@@ -47,7 +56,12 @@ class Decoding:
 
     @classmethod
     def begin(
-        cls, model: DecodingModel, source: Any, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule]
+        cls,
+        model: DecodingModel,
+        source: Any,
+        tasks: Sequence[Task],
+        settings: SearchSettings,
+        rules: Sequence[Rule],
     ) -> Decoding:
         """Begin decoding before the first token; row b of the source is that of task b."""
         beams = Beams.initial(tasks, settings, rules)
@@ -57,8 +71,12 @@ class Decoding:
         """Number of open sentences."""
         return len(self.beams)
 
-    def step(self, model: DecodingModel, on_step: OnStep | None = None) -> tuple[Decoding, list[Finished]]:
-        """Decode one more token of every row; return the rows that are still open, and the sentences that are done."""
+    def step(
+        self, model: DecodingModel, on_step: OnStep | None = None
+    ) -> tuple[Decoding, list[Finished]]:
+        """Decode one more token of every row; return the rows that are still open, and the
+        sentences that are done.
+        """
         tokens = torch.from_numpy(self.beams.tokens).to(model.device).unsqueeze(1)
         features, state = model.step(tokens, self.state, self.source)
         result = self.beams.advance(_candidates(model, features, self.beams))
@@ -77,8 +95,14 @@ class Decoding:
         return Decoding(self.beams.select(kept), state, _select(self.source, kept, model.device))
 
     def join(self, other: Decoding) -> Decoding:
-        """Merge sentences that were begun apart; both have made their first step, so that they have as many beams."""
-        return Decoding(self.beams.join(other.beams), self.state.join(other.state), self.source.join(other.source))
+        """Merge sentences that were begun apart; both have made their first step, so that they have
+        as many beams.
+        """
+        return Decoding(
+            self.beams.join(other.beams),
+            self.state.join(other.state),
+            self.source.join(other.source),
+        )
 
 
 def search(
@@ -88,8 +112,13 @@ def search(
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
 ) -> list[list[Hypothesis]]:
-    """Search for the best targets of encoded sentences of these lengths; return the hypotheses of each, best first."""
-    tasks = [Task(id, settings.max_steps(length, model.max_target)) for id, length in enumerate(source_lengths)]
+    """Search for the best targets of encoded sentences of these lengths; return the hypotheses of
+    each, best first.
+    """
+    tasks = [
+        Task(id, settings.max_steps(length, model.max_target))
+        for id, length in enumerate(source_lengths)
+    ]
     return decode(model, source, tasks, settings, rules)
 
 
@@ -102,7 +131,8 @@ def decode(
     rules: Sequence[Rule] = (SuppressTokens(),),
     on_step: OnStep | None = None,
 ) -> list[list[Hypothesis]]:
-    """Decode tasks together until all are done; return the hypotheses of each, 1 to `beam` of them, best first.
+    """Decode tasks together until all are done; return the hypotheses of each, 1 to `beam` of them,
+    best first.
 
     Row b of the source is that of task b. `on_step` observes every step.
     """

@@ -1,4 +1,6 @@
-"""Rerank hypotheses: coverage penalty and minimum Bayes risk (MBR) utility; and detect runaway repetition."""
+"""Rerank hypotheses: coverage penalty and minimum Bayes risk (MBR) utility; and detect runaway
+repetition.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ from regard.common.shapes import Array
 
 ORDER, BETA = CHRF.CHAR_ORDER, CHRF.BETA
 MIN_COVERAGE = 1e-6
-"""Attention that a source token counts as having received at least, so that its logarithm is finite."""
+"""Attention that a source token counts as having received at least, so that its logarithm is
+finite.
+"""
 MIN_TIMES, MIN_TOKENS = 5, 20
-"""Consecutive copies of an n-gram, and tokens in all of them, from which on it is a runaway repetition."""
+"""Consecutive copies of an n-gram, and tokens in all of them, from which on it is a runaway
+repetition.
+"""
 
 
 def coverage(weights: Array) -> float:
-    """Coverage of a source: Σ over its tokens of log min(Σ over target tokens of attention (T, S), 1); 0 if all read.
+    """Coverage of a source: Σ over its tokens of log min(Σ over target tokens of attention (T, S),
+    1); 0 if all read.
 
     Wu et al. 2016, equation 14, without its β.
     """
@@ -27,7 +34,8 @@ def coverage(weights: Array) -> float:
 
 
 def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
-    """Expected chrF of each text against all others: the utility of minimum Bayes risk (MBR) decoding.
+    """Expected chrF of each text against all others: the utility of minimum Bayes risk (MBR)
+    decoding.
 
     `shares` weight each text as a possible reference; a text is not compared with itself.
     """
@@ -37,10 +45,12 @@ def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
 
 
 def _chrf(texts: Sequence[str]) -> Array:
-    """Compute chrF (K, K) of each text against each other as its reference, as sacreBLEU does by default.
+    """Compute chrF (K, K) of each text against each other as its reference, as sacreBLEU does by
+    default.
 
-    Character n-grams of length one to six without spaces; precision and recall averaged over the lengths that both
-    texts have; recall weighted twice. All pairs at once take a hundredth of the time.
+    Character n-grams of length one to six without spaces; precision and recall averaged over the
+    lengths that both texts have; recall weighted twice. All pairs at once take a hundredth of the
+    time.
     """
     joined = ["".join(text.split()) for text in texts]
     precision, recall, orders = np.zeros((3, len(texts), len(texts)))
@@ -59,12 +69,19 @@ def _chrf(texts: Sequence[str]) -> Array:
 def _common(ngrams: Sequence[Counter[str]]) -> Array:
     """Count the n-grams that each text has in common with each other (K, K).
 
-    An n-gram of one text alone is in no pair: those that are left out would fill memory with the square of K.
+    An n-gram of one text alone is in no pair: those that are left out would fill memory with the
+    square of K.
     """
     texts = Counter(ngram for counter in ngrams for ngram in counter)
-    columns = {ngram: column for column, ngram in enumerate(ngram for ngram, count in texts.items() if count > 1)}
+    columns = {
+        ngram: column
+        for column, ngram in enumerate(ngram for ngram, count in texts.items() if count > 1)
+    }
     counts = np.zeros((len(ngrams), len(columns)), np.int32)
-    rows = [[(columns[ngram], count) for ngram, count in counter.items() if ngram in columns] for counter in ngrams]
+    rows = [
+        [(columns[ngram], count) for ngram, count in counter.items() if ngram in columns]
+        for counter in ngrams
+    ]
     for row, shared in zip(counts, rows, strict=True):
         for column, count in shared:
             row[column] = count
@@ -85,9 +102,15 @@ class Repetition:
 
 
 def find_repetition(target: Sequence[int], source: Sequence[int] = ()) -> Repetition | None:
-    """Find the longest runaway repetition in a target; None if it is short, or its source repeats about as much."""
+    """Find the longest runaway repetition in a target; None if it is short, or its source repeats
+    about as much.
+    """
     repetition = _longest_repetition(target)
-    if repetition is None or repetition.times < MIN_TIMES or repetition.times * len(repetition.ids) < MIN_TOKENS:
+    if (
+        repetition is None
+        or repetition.times < MIN_TIMES
+        or repetition.times * len(repetition.ids) < MIN_TOKENS
+    ):
         return None
     in_source = _longest_repetition(source)
     return None if in_source is not None and 2 * in_source.times >= repetition.times else repetition
@@ -102,5 +125,8 @@ def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             times = (end - start) // period + 1
             if times > 1 and times * period > most:
-                most, longest = times * period, Repetition(start, tuple(row[start : start + period].tolist()), times)
+                most, longest = (
+                    times * period,
+                    Repetition(start, tuple(row[start : start + period].tolist()), times),
+                )
     return longest

@@ -1,4 +1,6 @@
-"""Logits processors: rules that steer what a search selects, and never the log-probabilities that it reports."""
+"""Logits processors: rules that steer what a search selects, and never the log-probabilities that
+it reports.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,26 @@ Bans = tuple[Array, Array]
 
 
 class BeamView(Protocol):
-    """Read-only view of the beams, which is all that a rule may see; row b·K + k is beam k of sentence b."""
+    """Read-only view of the beams, which is all that a rule may see; row b·K + k is beam k of
+    sentence b.
+    """
 
     @property
     def tasks(self) -> tuple[Task, ...]: ...  # (B)
     @property
     def tokens(self) -> Array: ...  # (N,) the newest token of each row
     @property
-    def history(self) -> Array: ...  # (N, t) all tokens so far; undefined beyond a sentence's length
+    def history(
+        self,
+    ) -> Array: ...  # (N, t) all tokens so far; undefined beyond a sentence's length
     @property
     def lengths(self) -> Array: ...  # (B,) tokens so far
     @property
     def width(self) -> int: ...  # K
     @property
-    def constraint_states(self) -> dict[int, ConstraintState]: ...  # of each row whose task has terms
+    def constraint_states(
+        self,
+    ) -> dict[int, ConstraintState]: ...  # of each row whose task has terms
     @property
     def missing_copies(self) -> dict[int, list[int]]: ...  # of each row whose task has copies
 
@@ -45,18 +53,21 @@ class BeamView(Protocol):
 
 
 class Rule:
-    """Logits processor: steers a search in one of three ways, cheapest first; by default it does nothing.
+    """Logits processor: steers a search in one of three ways, cheapest first; by default it does
+    nothing.
 
-    `suppressed`: tokens that are never written. `bans`: tokens that may not come next, known before the model is
-    asked. `adjust`: other scores in place of the log-probabilities; such a rule sees whole distributions, and must set
-    `needs_all_logits`.
+    `suppressed`: tokens that are never written. `bans`: tokens that may not come next, known before
+    the model is asked. `adjust`: other scores in place of the log-probabilities; such a rule sees
+    whole distributions, and must set `needs_all_logits`.
     """
 
     suppressed: Sequence[int] = ()
     needs_all_logits: bool = False
 
     def applies_to(self, task: Task) -> bool:  # noqa: ARG002
-        """Return whether the rule concerns this sentence; a rule that concerns none costs nothing."""
+        """Return whether the rule concerns this sentence; a rule that concerns none costs
+        nothing.
+        """
         return True
 
     def bans(self, beams: BeamView) -> Bans | None:  # noqa: ARG002
@@ -64,7 +75,9 @@ class Rule:
         return None
 
     def adjust(self, scores: Array, beams: BeamView) -> Array:  # noqa: ARG002
-        """Return other scores (N, V) to select by; −∞ is never selected. The argument may be changed in place."""
+        """Return other scores (N, V) to select by; −∞ is never selected. The argument may be
+        changed in place.
+        """
         return scores
 
 
@@ -97,7 +110,9 @@ class NoRepeat(Rule):
         longest = int(lengths.max(initial=0))
         if longest < n:
             return None
-        ngrams = np.lib.stride_tricks.sliding_window_view(beams.history[:, :longest], n, axis=1)  # (N, t − n + 1, n)
+        ngrams = np.lib.stride_tricks.sliding_window_view(
+            beams.history[:, :longest], n, axis=1
+        )  # (N, t − n + 1, n)
         positions = lengths[:, None] + np.arange(1 - n, 0)  # of the last n − 1 tokens
         suffix = np.take_along_axis(beams.history, np.maximum(positions, 0), 1)
         written = np.arange(ngrams.shape[1]) + n <= lengths[:, None]
@@ -127,7 +142,9 @@ class Prefix(Rule):
 
 @dataclass(frozen=True)
 class RequiredTerms(Rule):
-    """Ban end of sentence until every term is there, and tokens that would run on the last word of a term."""
+    """Ban end of sentence until every term is there, and tokens that would run on the last word of
+    a term.
+    """
 
     needs_all_logits = True
 
@@ -155,10 +172,15 @@ class BannedPhrases(Rule):
         for b, task in enumerate(beams.tasks):
             if not task.banned:
                 continue
-            surfaces, size = task.banned[0].surfaces, max(max(phrase.lengths, default=0) for phrase in task.banned)
+            surfaces, size = (
+                task.banned[0].surfaces,
+                max(max(phrase.lengths, default=0) for phrase in task.banned),
+            )
             for row in range(b * beams.width, (b + 1) * beams.width):
                 text = _last_bytes(surfaces, beams.prefix_of(row), size + _LONGEST_CHARACTER)
-                banned += [(row, token) for token in dict.fromkeys(_completing_tokens(text, task.banned))]
+                banned += [
+                    (row, token) for token in dict.fromkeys(_completing_tokens(text, task.banned))
+                ]
         pairs = np.array(banned, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
@@ -185,13 +207,16 @@ def _last_bytes(surfaces: Sequence[bytes], ids: Sequence[int], size: int) -> byt
 
 
 def is_word_boundary(text: bytes) -> bool:
-    """Return whether a word may begin after this text: its last character is neither letter nor digit."""
+    """Return whether a word may begin after this text: its last character is neither letter nor
+    digit.
+    """
     return not text[-_LONGEST_CHARACTER:].decode("utf-8", "ignore")[-1:].isalnum()
 
 
 @dataclass(frozen=True)
 class WholeCharacters(Rule):
-    """Begin no character byte by byte that would end beyond the longest target, and end none with a space or two.
+    """Begin no character byte by byte that would end beyond the longest target, and end none with a
+    space or two.
 
     No training text has spaces there, and a target of nothing else would be empty.
     """
@@ -204,23 +229,38 @@ class WholeCharacters(Rule):
         for row, token in enumerate(beams.tokens.tolist()):
             byte_tokens = beams.tasks[row // beams.width].byte_tokens
             if byte_tokens.get(token) == b" ":
-                late += [(row, EOS), *((row, other) for other, byte in byte_tokens.items() if byte == b" ")]
+                late += [
+                    (row, EOS),
+                    *((row, other) for other, byte in byte_tokens.items() if byte == b" "),
+                ]
         for row in range(len(beams.tokens)):
             task, missing = beams.tasks[row // beams.width], beams.missing_copies.get(row, ())
-            room = max(0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing))
+            room = max(
+                0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing)
+            )
             if room < _LONGEST_CHARACTER:
-                least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[room]  # bytes that begin more than so many
-                too_late = [t for t, byte in task.byte_tokens.items() if byte >= least or (room == 1 and byte == b" ")]
+                least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[
+                    room
+                ]  # bytes that begin more than so many
+                too_late = [
+                    t
+                    for t, byte in task.byte_tokens.items()
+                    if byte >= least or (room == 1 and byte == b" ")
+                ]
                 late += ((row, token) for token in too_late)
         pairs = np.array(late, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
 
 def next_bytes(ids: Sequence[int], byte_tokens: Mapping[int, bytes]) -> list[int]:
-    """Return the only tokens that may follow a prefix that ends within a character; none if that is whole."""
+    """Return the only tokens that may follow a prefix that ends within a character; none if that is
+    whole.
+    """
     text = b"".join(byte_tokens.get(token, b" ") for token in ids[-_LONGEST_CHARACTER + 1 :])
     begun = text[codecs.utf_8_decode(text, "ignore", False)[1] :]
-    return [token for token, byte in byte_tokens.items() if begun and begins_character(begun + byte)]
+    return [
+        token for token, byte in byte_tokens.items() if begun and begins_character(begun + byte)
+    ]
 
 
 @lru_cache(1 << 12)
@@ -232,7 +272,9 @@ def begins_character(text: bytes) -> bool:
 
 @dataclass(frozen=True)
 class LengthPenalty:
-    """Divisor of a log-probability: ((5 + length) / 6)^α (Wu et al. 2016, equation 14), end of sentence counted."""
+    """Divisor of a log-probability: ((5 + length) / 6)^α (Wu et al. 2016, equation 14), end of
+    sentence counted.
+    """
 
     alpha: float
 

@@ -1,4 +1,6 @@
-"""Sampling: temperature, top-k and nucleus (top-p), with random numbers that depend on no other sentence."""
+"""Sampling: temperature, top-k and nucleus (top-p), with random numbers that depend on no other
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def source_key(ids: Sequence[int]) -> int:
 
 
 def uniform(seed: int, keys: Array, lengths: Array, beams: int) -> Array:
-    """Return numbers in [0, 1) for each beam (B, K), from seed, sentence key, length so far and beam alone.
+    """Return numbers in [0, 1) for each beam (B, K), from seed, sentence key, length so far and
+    beam alone.
 
     The hash is the finaliser of SplitMix64 (Steele et al. 2014).
     """
@@ -48,16 +51,19 @@ def _splitmix64(x: Array) -> Array:
 
 
 def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> Array:
-    """Sample a column of each row (N, k) by temperature, top-k and nucleus (top-p), from uniform `numbers` (N,).
+    """Sample a column of each row (N, k) by temperature, top-k and nucleus (top-p), from uniform
+    `numbers` (N,).
 
-    Probabilities are the softmax of `scores` / temperature. The top_k largest are kept and, among these, the fewest
-    that together hold the probability top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds
-    nothing else.
+    Probabilities are the softmax of `scores` / temperature. The top_k largest are kept and, among
+    these, the fewest that together hold the probability top_p (Holtzman et al. 2020), at least one.
+    −∞ is never drawn, unless a row holds nothing else.
     """
     top_k, top_p = settings.top_k, settings.top_p
     scaled = scores / max(settings.temperature, MIN_TEMPERATURE)
     highest = scaled.max(1, keepdims=True)
-    weights = np.exp(scaled - np.where(highest > -np.inf, highest, 0))  # probabilities up to a factor
+    weights = np.exp(
+        scaled - np.where(highest > -np.inf, highest, 0)
+    )  # probabilities up to a factor
     if top_k is None and top_p is None:
         return _inverse_cdf(weights, numbers)
     columns = stable_top_k(scaled, top_k or NUCLEUS)
@@ -72,7 +78,9 @@ def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> A
 
 
 def _inverse_cdf(weights: Array, numbers: Array) -> Array:
-    """Return the first column of each row at which the cumulative sum exceeds `numbers` of the whole."""
+    """Return the first column of each row at which the cumulative sum exceeds `numbers` of the
+    whole.
+    """
     sums = weights.cumsum(1, np.float64)
     columns = (sums <= numbers[:, None] * sums[:, -1:]).sum(1)
     return np.where(sums[:, -1] > 0, columns, 0)

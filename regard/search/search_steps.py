@@ -1,4 +1,6 @@
-"""Steps of a search as plain data: the open hypotheses, and the candidates kept, ended and pruned."""
+"""Steps of a search as plain data: the open hypotheses, and the candidates kept, ended and
+pruned.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of a search: the token ids of the open hypotheses, best first, and the candidates, likeliest first."""
+    """One step of a search: the token ids of the open hypotheses, best first, and the candidates,
+    likeliest first.
+    """
 
     prefixes: tuple[Prefix, ...]
     candidates: tuple[Candidate, ...]

@@ -1,4 +1,6 @@
-"""Search trace: the beam search of one sentence recorded step by step, with candidates kept, ended and pruned."""
+"""Search trace: the beam search of one sentence recorded step by step, with candidates kept, ended
+and pruned.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from regard.search.search_steps import Candidate, Fate, Prefix, SearchStep
 
 @dataclass
 class SearchRecorder:
-    """Observer of the search of one sentence (`OnStep`): records `width` candidates of each hypothesis at each step."""
+    """Observer of the search of one sentence (`OnStep`): records `width` candidates of each
+    hypothesis at each step.
+    """
 
     model: DecodingModel
     width: int = 8
@@ -33,9 +37,16 @@ class SearchRecorder:
             by_token = dict(zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True))
             if choices := beams.byte_choices.get(row):
                 own = logits[row].float().log_softmax(-1).tolist()
-                by_token = {token: own[token] for token in sorted(choices, key=lambda i: -own[i])[: self.width]}
+                by_token = {
+                    token: own[token]
+                    for token in sorted(choices, key=lambda i: -own[i])[: self.width]
+                }
             more = {EOS: float(eos_log_probs[row]), **_forced(beams, logits[row])}
-            kept = [path[-1] for path in fates if path[:-1] == prefixes[beam] and path[-1] not in by_token | more]
+            kept = [
+                path[-1]
+                for path in fates
+                if path[:-1] == prefixes[beam] and path[-1] not in by_token | more
+            ]
             if kept:  # copy tokens and terms, which are written where others are likelier
                 more |= zip(kept, logits[row].float().log_softmax(-1)[kept].tolist(), strict=True)
             for token, log_prob in (by_token | more).items():
@@ -47,7 +58,9 @@ class SearchRecorder:
 
 
 def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
-    """Return the token that the prefix forces, and its log-probability; nothing after the prefix."""
+    """Return the token that the prefix forces, and its log-probability; nothing after the
+    prefix.
+    """
     (task,), length = beams.tasks, int(beams.lengths[0])
     if length >= len(task.prefix):
         return {}
@@ -64,4 +77,6 @@ def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
     else:
         ended = tuple(result.finished[0].hypotheses)
     before = set(beams.hypotheses[0])
-    return fates | {(*hypothesis.ids, EOS): "ended" for hypothesis in ended if hypothesis not in before}
+    return fates | {
+        (*hypothesis.ids, EOS): "ended" for hypothesis in ended if hypothesis not in before
+    }

@@ -1,4 +1,6 @@
-"""Candidate selection: top-k over beams and tokens, diverse beam search, and banks of constrained beam search."""
+"""Candidate selection: top-k over beams and tokens, diverse beam search, and banks of constrained
+beam search.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class StepSelection(NamedTuple):
     continuing: Selection  # the K that continue
 
 
-def select_top(log_probs: Array, scores: Array, candidates: Candidates, width: int) -> StepSelection:
+def select_top(
+    log_probs: Array, scores: Array, candidates: Candidates, width: int
+) -> StepSelection:
     """Select the best of all continuations, whichever beam (B, K) they extend.
 
     Those of the `width` best that end are finished; the `width` best that do not end continue.
@@ -50,29 +54,45 @@ def select_top(log_probs: Array, scores: Array, candidates: Candidates, width: i
     if not is_end.any():
         return StepSelection(best, None, _first(best, width))
     finished = is_end & (best.scores[:, :width] > -np.inf)
-    return StepSelection(best, np.pad(finished, ((0, 0), (0, width - finished.shape[1]))), _first_open(best, width))
+    return StepSelection(
+        best, np.pad(finished, ((0, 0), (0, width - finished.shape[1]))), _first_open(best, width)
+    )
 
 
 def select_diverse(
-    log_probs: Array, scores: Array, candidates: Candidates, width: int, groups: int, diversity: float
+    log_probs: Array,
+    scores: Array,
+    candidates: Candidates,
+    width: int,
+    groups: int,
+    diversity: float,
 ) -> StepSelection:
-    """Select group by group, each penalised for tokens that earlier groups took (Vijayakumar et al. 2018)."""
+    """Select group by group, each penalised for tokens that earlier groups took (Vijayakumar et al.
+    2018).
+    """
     size, parts = width // groups, list[StepSelection]()
     for first in range(0, width, size):
         group = slice(first, first + size)
         token_log_probs, token_scores, tokens = (array[:, group] for array in candidates)
         if parts:
             earlier = (part.continuing for part in parts)
-            taken = np.concatenate([np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1)  # (B, P)
+            taken = np.concatenate(
+                [np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1
+            )  # (B, P)
             token_scores = token_scores - diversity * _counts(tokens, taken)
         own = Candidates(token_log_probs, token_scores, tokens)
         best, finished, continuing = select_top(log_probs[:, group], scores[:, group], own, size)
         finished = np.zeros((len(log_probs), size), bool) if finished is None else finished
-        best, continuing = (s._replace(beam_indices=s.beam_indices + first) for s in (_first(best, size), continuing))
+        best, continuing = (
+            s._replace(beam_indices=s.beam_indices + first)
+            for s in (_first(best, size), continuing)
+        )
         parts.append(StepSelection(best, finished, continuing))
     finished = np.concatenate([part.finished for part in parts if part.finished is not None], 1)
     return StepSelection(
-        _side_by_side([part.best for part in parts]), finished, _side_by_side([part.continuing for part in parts])
+        _side_by_side([part.best for part in parts]),
+        finished,
+        _side_by_side([part.continuing for part in parts]),
     )
 
 
@@ -86,44 +106,67 @@ def select_constrained(
 ) -> StepSelection:
     """Select as `plain` did, but share out the beams of sentences with terms among their banks.
 
-    `states` holds the progress of each beam of such a sentence, `last_banks` the number of its last bank.
+    `states` holds the progress of each beam of such a sentence, `last_banks` the number of its last
+    bank.
     """
     width, k = plain.continuing.tokens.shape[1], candidates.tokens.shape[2]
     best, continuing = (
-        Selection(*(array.copy() for array in selection)) for selection in (_first(plain.best, width), plain.continuing)
+        Selection(*(array.copy() for array in selection))
+        for selection in (_first(plain.best, width), plain.continuing)
     )
-    finished = np.zeros(best.tokens.shape, bool) if plain.finished is None else plain.finished.copy()
+    finished = (
+        np.zeros(best.tokens.shape, bool) if plain.finished is None else plain.finished.copy()
+    )
     for b, beam_states in states.items():
-        tokens, token_log_probs = candidates.tokens[b].reshape(-1), candidates.log_probs[b].reshape(-1)
+        tokens, token_log_probs = (
+            candidates.tokens[b].reshape(-1),
+            candidates.log_probs[b].reshape(-1),
+        )
         totals = (scores[b][:, None] + candidates.scores[b]).reshape(-1)
         beams, banks = np.arange(len(totals)) // k, np.zeros(len(totals), np.int64)
         for i in np.flatnonzero(totals > -np.inf).tolist():
             banks[i] = beam_states[i // k].bank(int(tokens[i]))
-        for selection, ranked in ((best, totals), (continuing, np.where(tokens == EOS, -np.inf, totals))):
+        for selection, ranked in (
+            (best, totals),
+            (continuing, np.where(tokens == EOS, -np.inf, totals)),
+        ):
             kept = allocate_banks(ranked, banks, width, last_banks[b])
-            values = (beams[kept], tokens[kept], log_probs[b][beams[kept]] + token_log_probs[kept], ranked[kept])
-            for array, value, empty in zip(selection, values, (0, 0, -np.inf, -np.inf), strict=True):
+            values = (
+                beams[kept],
+                tokens[kept],
+                log_probs[b][beams[kept]] + token_log_probs[kept],
+                ranked[kept],
+            )
+            for array, value, empty in zip(
+                selection, values, (0, 0, -np.inf, -np.inf), strict=True
+            ):
                 array[b, : len(kept)], array[b, len(kept) :] = value, empty
         finished[b] = (best.tokens[b] == EOS) & (best.scores[b] > -np.inf)
     return StepSelection(best, finished, continuing)
 
 
 def stable_top_k(scores: Array, count: int) -> Array:
-    """Return the columns of the largest numbers in each row (N, V), largest first, lower columns first among equals."""
+    """Return the columns of the largest numbers in each row (N, V), largest first, lower columns
+    first among equals.
+    """
     V = scores.shape[1]
     if count >= V:
         return np.argsort(-scores, axis=1, kind="stable")
     columns = np.sort(np.argpartition(scores, V - count, axis=1)[:, V - count :], axis=1)
     top = np.take_along_axis(scores, columns, 1)
     least = top.min(1, keepdims=True)
-    for row in np.flatnonzero((scores >= least).sum(1) > count).tolist():  # argpartition keeps any of the equals
+    for row in np.flatnonzero(
+        (scores >= least).sum(1) > count
+    ).tolist():  # argpartition keeps any of the equals
         columns[row] = np.sort(np.argsort(-scores[row], kind="stable")[:count])
         top[row] = scores[row, columns[row]]
     return np.take_along_axis(columns, np.argsort(-top, axis=1, kind="stable"), 1)
 
 
 def _counts(tokens: Array, taken: Array) -> Array:
-    """Count how often each token (B, …) is among those `taken` (B, P) for its sentence; −1 is no token."""
+    """Count how often each token (B, …) is among those `taken` (B, P) for its sentence; −1 is no
+    token.
+    """
     size = int(tokens.max(initial=0)) + 1
     counts = np.zeros((len(tokens), size), np.int64)
     sentences, places = np.nonzero((taken >= 0) & (taken < size))
@@ -132,20 +175,27 @@ def _counts(tokens: Array, taken: Array) -> Array:
 
 
 def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) -> Selection:
-    """Select the best continuations of each sentence; of equals, that of the lower beam, then of the lower token."""
+    """Select the best continuations of each sentence; of equals, that of the lower beam, then of
+    the lower token.
+    """
     B, K, k = candidates.tokens.shape
     totals = (scores[:, :, None] + candidates.scores).reshape(B, K * k)
     if K * k == 1:
         summed = log_probs + candidates.log_probs[:, 0]
         return Selection(np.zeros((B, 1), np.int64), candidates.tokens[:, 0], summed, totals)
-    order = stable_top_k(totals, count) if K * k > _MANY else np.argsort(-totals, axis=1, kind="stable")[:, :count]
+    order = (
+        stable_top_k(totals, count)
+        if K * k > _MANY
+        else np.argsort(-totals, axis=1, kind="stable")[:, :count]
+    )
     beams = order // k
     firsts = np.arange(B)[:, None]
     flat = order + firsts * (K * k)
     return Selection(
         beams,
         candidates.tokens.reshape(-1).take(flat),
-        log_probs.reshape(-1).take(beams + firsts * K) + candidates.log_probs.reshape(-1).take(flat),
+        log_probs.reshape(-1).take(beams + firsts * K)
+        + candidates.log_probs.reshape(-1).take(flat),
         totals.reshape(-1).take(flat),
     )
 
@@ -156,7 +206,9 @@ def _first(selection: Selection, width: int) -> Selection:
     if width <= C:
         return Selection(*(array[:, :width] for array in selection))
     beams, tokens = (np.pad(array, ((0, 0), (0, width - C))) for array in selection[:2])
-    log_probs, scores = (np.pad(array, ((0, 0), (0, width - C)), constant_values=-np.inf) for array in selection[2:])
+    log_probs, scores = (
+        np.pad(array, ((0, 0), (0, width - C)), constant_values=-np.inf) for array in selection[2:]
+    )
     return Selection(beams, tokens, log_probs, scores)
 
 

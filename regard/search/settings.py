@@ -13,67 +13,102 @@ from regard.data.text import MAX_LINE
 MAX_COMPARED = 250
 """Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""
 SEVERAL = 1.5
-"""Sentences of a line of the training data, on average, from which on a model translates several together."""
+"""Sentences of a line of the training data, on average, from which on a model translates several
+together.
+"""
 
 
 class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""
 
     beam: int = Field(
-        5, ge=1, le=BEAM, description="beam size, up to 250, or number of samples drawn; 1 is greedy search"
+        5,
+        ge=1,
+        le=BEAM,
+        description="beam size, up to 250, or number of samples drawn; 1 is greedy search",
     )
     length_penalty: float = Field(
-        1.0, ge=0, le=10, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
+        1.0,
+        ge=0,
+        le=10,
+        description="α of the GNMT length penalty; 0 compares plain log-probabilities",
     )
     coverage_penalty: float = Field(
         0.0,
         ge=0,
         le=FACTOR,
-        description="β of the GNMT coverage penalty: hypotheses that leave source tokens unread rank lower",
+        description="β of the GNMT coverage penalty: hypotheses that leave source tokens unread "
+        "rank lower",
     )
     max_ratio: float = Field(
-        2.0, gt=0, le=100, description="a target has at most this many tokens for each source token …"
+        2.0,
+        gt=0,
+        le=100,
+        description="a target has at most this many tokens for each source token …",
     )
     max_extra: int = Field(20, ge=1, le=TOKENS, description="… plus this many")
-    min_length: int = Field(0, ge=0, le=TOKENS, description="fewest tokens of a target, end of sentence not counted")
+    min_length: int = Field(
+        0, ge=0, le=TOKENS, description="fewest tokens of a target, end of sentence not counted"
+    )
     max_length: int | None = Field(
         None, ge=1, le=COUNT, description="most tokens of a target, end of sentence not counted"
     )
     no_repeat_ngram: int = Field(
-        0, ge=0, le=LENGTH, description="size of the token n-grams that may not occur twice in a target; 0: any may"
+        0,
+        ge=0,
+        le=LENGTH,
+        description="size of the token n-grams that may not occur twice in a target; 0: any may",
     )
-    sample: bool = Field(False, description="draw each token by its probability instead of searching")
-    temperature: float = Field(1.0, gt=0, le=FACTOR, description="of sampling: below 1 likely tokens become likelier")
-    top_k: int | None = Field(None, ge=1, le=COUNT, description="sample only from this many likeliest tokens")
+    sample: bool = Field(
+        False, description="draw each token by its probability instead of searching"
+    )
+    temperature: float = Field(
+        1.0, gt=0, le=FACTOR, description="of sampling: below 1 likely tokens become likelier"
+    )
+    top_k: int | None = Field(
+        None, ge=1, le=COUNT, description="sample only from this many likeliest tokens"
+    )
     top_p: float | None = Field(
-        None, gt=0, le=1, description="nucleus sampling: only from the likeliest tokens that have this probability"
+        None,
+        gt=0,
+        le=1,
+        description="nucleus sampling: only from the likeliest tokens that have this probability",
     )
     seed: int = Field(
-        0, ge=0, lt=2**63, description="of sampling; a sentence's samples depend on this and on its own text"
+        0,
+        ge=0,
+        lt=2**63,
+        description="of sampling; a sentence's samples depend on this and on its own text",
     )
     groups: int = Field(
-        1, ge=1, le=50, description="groups of beams that avoid each other's tokens (diverse beam search)"
+        1,
+        ge=1,
+        le=50,
+        description="groups of beams that avoid each other's tokens (diverse beam search)",
     )
     diversity: float = Field(
         0.5,
         ge=0,
         le=FACTOR,
-        description="log-probability that a token loses for each beam of an earlier group that took it",
+        description="log-probability that a token loses for each beam of an earlier group that "
+        "took it",
     )
     mbr: bool = Field(
         False,
-        description="minimum Bayes risk: rank hypotheses by likeness to the others (chrF), not by probability",
+        description="minimum Bayes risk: rank hypotheses by likeness to the others (chrF), not by "
+        "probability",
     )
     longest_source: int | None = Field(
         None,
         ge=1,
         le=COUNT,
-        description="tokens of the longest source in training; longer texts are split at sentence ends",
+        description="tokens of the longest source in training; longer texts are split at sentence "
+        "ends",
     )
     split: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="translate each sentence of a line by itself; auto: unless the lines of the training data hold "
-        "several sentences each",
+        description="translate each sentence of a line by itself; auto: unless the lines of the "
+        "training data hold several sentences each",
     )
     line_sentences: float | None = Field(
         None, ge=0, le=COUNT, description="sentences of a line of the training data, on average"
@@ -82,22 +117,30 @@ class SearchSettings(Settings):
         None,
         ge=1,
         le=COUNT // 2,
-        description="clauses, between spaces, of a line of the training data in Thai, Lao or Khmer: 99 of 100 lines "
-        "have at most as many; with 1, spaces part sentences",
+        description="clauses, between spaces, of a line of the training data in Thai, Lao or "
+        "Khmer: 99 of 100 lines have at most as many; with 1, spaces part sentences",
     )
     score_threshold: float | None = Field(
-        None, ge=-COUNT, le=0, description="score below which a translation is doubtful; learnt from validation data"
+        None,
+        ge=-COUNT,
+        le=0,
+        description="score below which a translation is doubtful; learnt from validation data",
     )
-    max_line: int = Field(MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused")
+    max_line: int = Field(
+        MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused"
+    )
     max_whole: int = Field(
         500,
         ge=1,
         le=COUNT,
-        description="most tokens of a line that cannot be split, because it has required terms or the model does not "
-        "know its longest source",
+        description="most tokens of a line that cannot be split, because it has required terms or "
+        "the model does not know its longest source",
     )
     max_required: int = Field(
-        200, ge=1, le=COUNT, description="most tokens that the prefix and the terms of a line may require"
+        200,
+        ge=1,
+        le=COUNT,
+        description="most tokens that the prefix and the terms of a line may require",
     )
     max_forbidden: int = Field(
         10_000, ge=1, le=COUNT, description="most words and phrases that may be forbidden in a line"
@@ -111,21 +154,28 @@ class SearchSettings(Settings):
             "top_p": self.top_p is not None,
         }
         unused = [name for name, value in is_set.items() if value and not self.sample]
-        problems = [f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"] if unused else []
+        problems = (
+            [f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"]
+            if unused
+            else []
+        )
         if self.beam % self.groups:
             problems.append(
-                f"a beam of {self.beam} cannot be divided into {self.groups} groups; take a multiple of {self.groups}"
+                f"a beam of {self.beam} cannot be divided into {self.groups} groups; take a "
+                f"multiple of {self.groups}"
             )
         if self.sample and self.groups > 1:
             problems.append("sample and groups: samples differ by themselves; leave one out")
         if self.max_length is not None and self.min_length > self.max_length:
-            problems.append(f"min_length {self.min_length} is more than max_length {self.max_length}; lower it")
+            problems.append(
+                f"min_length {self.min_length} is more than max_length {self.max_length}; lower it"
+            )
         if self.mbr and self.coverage_penalty:
             problems.append("mbr and coverage_penalty: both reorder the hypotheses; leave one out")
         if self.beam > MAX_COMPARED and (self.mbr or not self.sample):
             problems.append(
-                f"a beam of {self.beam:,} takes time with its square; take at most {MAX_COMPARED:,}, or sample without "
-                "mbr"
+                f"a beam of {self.beam:,} takes time with its square; take at most "
+                f"{MAX_COMPARED:,}, or sample without mbr"
             )
         if self.mbr and self.beam == 1:
             problems.append("mbr compares hypotheses, and a beam of 1 holds one; widen the beam")
@@ -135,22 +185,30 @@ class SearchSettings(Settings):
 
     @property
     def splits_sentences(self) -> bool:
-        """Tell whether each sentence of a line is translated by itself, as by models that do not know their data."""
+        """Tell whether each sentence of a line is translated by itself, as by models that do not
+        know their data.
+        """
         is_of_several = self.line_sentences is not None and self.line_sentences >= SEVERAL
         return self.split == "on" or (self.split == "auto" and not is_of_several)
 
     def max_steps(self, source_length: int, max_target: int | None, required: int = 0) -> int:
-        """Return the most tokens, end of sentence included, that a target of a source of this length may have.
+        """Return the most tokens, end of sentence included, that a target of a source of this
+        length may have.
 
-        `max_target` is the model's own limit; `required` tokens of prefix and terms come on top of the ratio.
+        `max_target` is the model's own limit; `required` tokens of prefix and terms come on top of
+        the ratio.
         """
-        by_source = max(int(self.max_ratio * source_length) + self.max_extra + required, self.min_length + 1)
+        by_source = max(
+            int(self.max_ratio * source_length) + self.max_extra + required, self.min_length + 1
+        )
         limits = (by_source, max_target, self.max_length and self.max_length + 1)
         return min(limit for limit in limits if limit is not None)
 
 
 class SearchOptions(TypedDict, total=False):
-    """The fields of `SearchSettings` as optional keyword arguments; None or absent: as the model folder says."""
+    """The fields of `SearchSettings` as optional keyword arguments; None or absent: as the model
+    folder says.
+    """
 
     beam: int | None
     length_penalty: float | None

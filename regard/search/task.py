@@ -1,4 +1,6 @@
-"""Decoding tasks and their results: constraints of one sentence in token ids, and the hypotheses found for it."""
+"""Decoding tasks and their results: constraints of one sentence in token ids, and the hypotheses
+found for it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Required phrase of a lexical constraint: one of the token sequences `forms` must occur in the target.
+    """Required phrase of a lexical constraint: one of the token sequences `forms` must occur in the
+    target.
 
-    `initial_forms` count at the very start of the target only. `may_follow` marks the tokens that may come next, so
-    that the last word is a whole one; None: any.
+    `initial_forms` count at the very start of the target only. `may_follow` marks the tokens that
+    may come next, so that the last word is a whole one; None: any.
     """
 
     forms: tuple[tuple[int, ...], ...]
@@ -25,10 +28,12 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class BannedPhrase:
-    """Forbidden words or phrases, as the tokens that would complete them, by the bytes that stand before them.
+    """Forbidden words or phrases, as the tokens that would complete them, by the bytes that stand
+    before them.
 
-    `surfaces`: the bytes that each token of the vocabulary stands for. `completions`: the bytes before, the token, and
-    whether those bytes must begin at a word boundary (False: the phrase begins inside the token).
+    `surfaces`: the bytes that each token of the vocabulary stands for. `completions`: the bytes
+    before, the token, and whether those bytes must begin at a word boundary (False: the phrase
+    begins inside the token).
     """
 
     surfaces: Sequence[bytes] = field(repr=False)
@@ -52,10 +57,11 @@ class BannedPhrase:
 class Task:
     """One target to decode, and its constraints.
 
-    `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of sentence included;
-    it begins with the tokens of `prefix`, holds every one of `terms` and none of `banned`. Samples depend on
-    `sampling_key` and the settings' seed alone. `byte_tokens`: see `Vocabulary.byte_tokens`. Of the vocabulary's
-    `copy_tokens` it holds each of `copies` exactly once, where `max_steps` has room for them, and no others.
+    `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of
+    sentence included; it begins with the tokens of `prefix`, holds every one of `terms` and none of
+    `banned`. Samples depend on `sampling_key` and the settings' seed alone. `byte_tokens`: see
+    `Vocabulary.byte_tokens`. Of the vocabulary's `copy_tokens` it holds each of `copies` exactly
+    once, where `max_steps` has room for them, and no others.
     """
 
     id: int
@@ -71,10 +77,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished target: token ids without end of sentence, their log-probability with it, and the score it ranks by.
+    """A finished target: token ids without end of sentence, their log-probability with it, and the
+    score it ranks by.
 
-    `complete`: it holds all required terms, and the model has placed its copy tokens itself; incomplete hypotheses rank
-    after complete ones.
+    `complete`: it holds all required terms, and the model has placed its copy tokens itself;
+    incomplete hypotheses rank after complete ones.
     """
 
     ids: tuple[int, ...]

@@ -1,6 +1,8 @@
-"""Answers in pieces: a client gets the next one when it has read the last, and all clients' answers have a limit.
+"""Answers in pieces: a client gets the next one when it has read the last, and all clients' answers
+have a limit.
 
-Starlette sends a body at once, so that all of it would wait in the buffer of a connection that nobody reads.
+Starlette sends a body at once, so that all of it would wait in the buffer of a connection that
+nobody reads.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ PIECE = 1 << 16
 
 
 class AnswersInPieces:
-    """Send bodies in pieces. Of bodies that have more than `most` bytes together, those that were begun first end."""
+    """Send bodies in pieces. Of bodies that have more than `most` bytes together, those that were
+    begun first end.
+    """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
@@ -50,6 +54,9 @@ class AnswersInPieces:
 
     def _make_room(self, task: asyncio.Task[None], size: int) -> None:
         self._sizes[task] = size
-        while sum(self._sizes.values()) > self.most and (oldest := next(iter(self._sizes))) is not task:
+        while (
+            sum(self._sizes.values()) > self.most
+            and (oldest := next(iter(self._sizes))) is not task
+        ):
             del self._sizes[oldest]
             oldest.cancel()  # its connection is closed, as its answer is not whole

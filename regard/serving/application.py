@@ -33,9 +33,13 @@ from regard.serving.openapi import DescribedApp
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
-DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
-with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
-_REASONS = {404: "this server has no such path; /spec lists its paths", 405: "this path does not take this method"}
+DESCRIPTION = """Translation and captions by the models of this server. The endpoints of
+LibreTranslate and DeepL work with their clients; those under /v1 show more: scores, alternatives,
+alignments, attention, words as they come."""
+_REASONS = {
+    404: "this server has no such path; /spec lists its paths",
+    405: "this path does not take this method",
+}
 _COMPRESSED = 8_192
 """Bytes of an answer from which on it is compressed."""
 _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -50,10 +54,13 @@ def create_app(
 ) -> FastAPI:
     """Return the application that serves the models of `service`.
 
-    `calls`: the table in which open calls are noted. Limits and counters live in this process: run one of it. Raises
-    ConfigurationError for contradictory settings, DataError if the file of keys is unusable.
+    `calls`: the table in which open calls are noted. Limits and counters live in this process: run
+    one of it. Raises ConfigurationError for contradictory settings, DataError if the file of keys
+    is unusable.
     """
-    limits = Limits(settings.requests_per_minute, settings.characters_per_minute, settings.character_quota)
+    limits = Limits(
+        settings.requests_per_minute, settings.characters_per_minute, settings.character_quota
+    )
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(service) if settings.metrics else None
     server = Server(service, settings, limits, keys, metrics, calls)
@@ -91,7 +98,9 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
     app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
     app.add_middleware(FairStarts)
     if settings.proxies:
-        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=[str(network) for network in settings.proxies])
+        app.add_middleware(
+            ProxyHeadersMiddleware, trusted_hosts=[str(network) for network in settings.proxies]
+        )
     app.add_middleware(RequestLog, settings=settings, metrics=metrics)
 
 

@@ -13,8 +13,8 @@ from regard.serving.service import Overloaded
 class Backlog:
     """Characters that are waiting for one model, and the speed at which such are translated.
 
-    The speed is measured only while there is enough to do, since a few sentences cannot share steps: until then every
-    call is let in that there is room for.
+    The speed is measured only while there is enough to do, since a few sentences cannot share
+    steps: until then every call is let in that there is room for.
     """
 
     BUSY = 16
@@ -30,7 +30,9 @@ class Backlog:
         self._busy_since = 0.0
 
     def admit(self, lines: int, characters: int, deadline: float) -> None:
-        """Raise Overloaded, with the seconds after which there may be room, if a call has none, or would be late."""
+        """Raise Overloaded, with the seconds after which there may be room, if a call has none, or
+        would be late.
+        """
         before = min(self.characters, characters * self.calls)  # open calls take turns
         wait = (before + characters) / self.speed if self.speed else 0.0
         excess = self.lines + lines - self.most_lines
@@ -41,7 +43,9 @@ class Backlog:
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:
         """Count a call while it is open."""
-        lines = min(lines, self.most_lines // 2)  # else one that is let in alone would leave no room to others
+        lines = min(
+            lines, self.most_lines // 2
+        )  # else one that is let in alone would leave no room to others
         self.calls += 1
         self.lines += lines
         self.characters += characters

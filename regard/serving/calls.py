@@ -38,7 +38,9 @@ LOG = logging.getLogger("regard.serving")
 REQUEST_ID = "regard.request_id"
 """Key of a request's id in the scope of ASGI."""
 AT_END = "regard.at_end"
-"""Key of the functions in the scope of ASGI that are called with the status when a request has been answered."""
+"""Key of the functions in the scope of ASGI that are called with the status when a request has been
+answered.
+"""
 DEADLINE_HEADER = "x-deadline-ms"
 _AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
@@ -55,17 +57,21 @@ class Server:
     metrics: Metrics | None = None
     calls: CallTable | None = None
     suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a suspect call: one runs at a time, so that the next crash tells which of them causes it."""
+    """Held by a suspect call: one runs at a time, so that the next crash tells which of them causes
+    it.
+    """
 
     def pairs(self) -> LanguagePairs:
         """Return the language pairs of all models that translate, also of those that are away."""
         return LanguagePairs(self.service.models.values(), answers_probe=True)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
-        """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key or a missing one.
+        """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key
+        or a missing one.
 
-        A key comes in the header Authorization (Bearer, or as DeepL's clients send it) or as `api_key` or `apiKey`.
-        Unless keys are required, others than those of the key file are not looked at: some clients always send one.
+        A key comes in the header Authorization (Bearer, or as DeepL's clients send it) or as
+        `api_key` or `apiKey`. Unless keys are required, others than those of the key file are not
+        looked at: some clients always send one.
         """
         match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
         text = match["key"] if match else values.get("api_key") or values.get("apiKey") or ""
@@ -79,7 +85,9 @@ class Server:
         return address
 
     async def read(self, request: Request, kind: type[P]) -> tuple[str, dict[str, Any], bytes]:
-        """Read a request; return its client, its parameters, and a digest of it. Raises HttpError."""
+        """Read a request; return its client, its parameters, and a digest of it. Raises
+        HttpError.
+        """
         settings, scope = self.settings, request.scope
         body = await read_body(request, settings.body_limit, settings.deadline)
         values = await request_values(request, body, kind, settings.batch_limit)
@@ -94,7 +102,9 @@ class Server:
         client, values, digest = await self.read(request, kind)
         self.limits.take_request(client)
         parameters = parse(kind, values)
-        asked = getattr(parameters, "deadline_ms", None) or _milliseconds(request.headers.get(DEADLINE_HEADER))
+        asked = getattr(parameters, "deadline_ms", None) or _milliseconds(
+            request.headers.get(DEADLINE_HEADER)
+        )
         seconds = min(asked / 1000, self.settings.deadline) if asked else self.settings.deadline
         return Call(self, request, client, parameters, started, seconds, digest)
 
@@ -104,13 +114,16 @@ def _milliseconds(text: str | None) -> int | None:
     if text is None:
         return None
     if not _MILLISECONDS.fullmatch(text) or int(text) == 0:
-        raise bad_request(f"the header X-Deadline-Ms: wanted milliseconds, such as 5000, got {excerpt(text)}")
+        raise bad_request(
+            f"the header X-Deadline-Ms: wanted milliseconds, such as 5000, got {excerpt(text)}"
+        )
     return int(text)
 
 
 @dataclass(frozen=True)
 class Call(Generic[P]):
-    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may take in all.
+    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may
+    take in all.
 
     `digest`: of path, query and body; equal requests have the same.
     """
@@ -131,15 +144,23 @@ class Call(Generic[P]):
         return left
 
     def charge(self, texts: Sequence[str], prefix: int = 0) -> None:
-        """Count texts, and the size of a prefix, against all limits. Raises HttpError: 400, 413, 429 or 456."""
+        """Count texts, and the size of a prefix, against all limits. Raises HttpError: 400, 413,
+        429 or 456.
+        """
         settings, count = self.server.settings, sum(map(len, texts)) + prefix
         if len(texts) > settings.batch_limit:
-            raise HttpError(413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once")
+            raise HttpError(
+                413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once"
+            )
         if settings.char_limit and count > settings.char_limit:
-            raise HttpError(413, f"{count:,} characters; send at most {settings.char_limit:,} at once")
+            raise HttpError(
+                413, f"{count:,} characters; send at most {settings.char_limit:,} at once"
+            )
         self.server.limits.take_characters(self.client, count)
         if settings.log_texts:
-            LOG.info("%s texts %s", self.request.scope.get(REQUEST_ID, "-"), json.dumps(list(texts)))
+            LOG.info(
+                "%s texts %s", self.request.scope.get(REQUEST_ID, "-"), json.dumps(list(texts))
+            )
 
     @contextlib.contextmanager
     def deadline(self) -> Iterator[None]:
@@ -155,7 +176,11 @@ class Call(Generic[P]):
 
         Raises RegardError if it has brought down the process too often, and DeadlineExceeded.
         """
-        calls, suspects, at_end = self.server.calls, self.server.suspects, self.request.scope[AT_END]
+        calls, suspects, at_end = (
+            self.server.calls,
+            self.server.suspects,
+            self.request.scope[AT_END],
+        )
         if calls is None:
             return
         if calls.is_suspect(self.digest):
@@ -165,10 +190,14 @@ class Call(Generic[P]):
         calls.begin(self.digest)
         state = self.request.state
         state.is_whole = True
-        at_end.append(lambda status: calls.end(self.digest, completed=status < 400 and state.is_whole))
+        at_end.append(
+            lambda status: calls.end(self.digest, completed=status < 400 and state.is_whole)
+        )
 
     def fail(self, problem: Exception) -> None:
-        """Note that the call has failed, its answer begun or not, and blame it for the death of its model's process."""
+        """Note that the call has failed, its answer begun or not, and blame it for the death of its
+        model's process.
+        """
         self.request.state.is_whole = False
         if isinstance(problem, ProcessDied) and self.server.calls is not None:
             self.server.calls.blame(self.digest)
@@ -182,7 +211,8 @@ class Call(Generic[P]):
         pairs: LanguagePairs | None = None,
         sentences: bool = False,
     ) -> list[ServedText]:
-        """Translate texts within the limits and the deadline of the request; `languages`: codes of source and target.
+        """Translate texts within the limits and the deadline of the request; `languages`: codes of
+        source and target.
 
         `sentences`: the lines of the texts are wanted, each sentence as one.
 
@@ -192,7 +222,9 @@ class Call(Generic[P]):
         server = self.server
         request = TextRequest(search, form, tuple(server.settings.keep), sentences=sentences)
         pairs = pairs or server.pairs()
-        results = await translate_texts(server.service, texts, pairs, languages, request, self.remaining())
+        results = await translate_texts(
+            server.service, texts, pairs, languages, request, self.remaining()
+        )
         if server.metrics is not None:
             server.metrics.count_texts(texts, results)
         return results
@@ -213,9 +245,11 @@ class CallRoutes:
         responses: Responses,
         *media: str,
     ) -> None:
-        """Add an endpoint: `work` takes its calls and returns JSON or a response; its name and docstring describe it.
+        """Add an endpoint: `work` takes its calls and returns JSON or a response; its name and
+        docstring describe it.
 
-        `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none is named.
+        `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none
+        is named.
         """
 
         async def endpoint(request: Request) -> Response:

@@ -1,4 +1,6 @@
-"""A process that its supervisor keeps running, and how the two talk: lines of JSON through the standard streams."""
+"""A process that its supervisor keeps running, and how the two talk: lines of JSON through the
+standard streams.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,20 @@ Events = queue.SimpleQueue[tuple["ChildProcess | None", Mapping[str, Any]]]
 
 
 class ChildProcess:
-    """A process that is started again when it has died: at once, if it was ready; after pauses that double, if not.
+    """A process that is started again when it has died: at once, if it was ready; after pauses that
+    double, if not.
 
-    It gets its configuration and commands by standard input, a line each, and ends what it has begun when there are no
-    more. It tells by standard output (`status_pipe`) that it is ready, and that it does not hang. `listener`: a socket
-    that it shares.
+    It gets its configuration and commands by standard input, a line each, and ends what it has
+    begun when there are no more. It tells by standard output (`status_pipe`) that it is ready, and
+    that it does not hang. `listener`: a socket that it shares.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], events: Events, listener: socket.socket | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        events: Events,
+        listener: socket.socket | None = None,
     ) -> None:
         self.name, self._command, self._events, self._listener = name, command, events, listener
         self.process: subprocess.Popen[bytes] | None = None
@@ -45,14 +52,24 @@ class ChildProcess:
         self._reader = threading.Thread()
 
     def start(self, configuration: Mapping[str, Any]) -> None:
-        """Start the process. A signal of the terminal does not reach it. Raises OSError if the system has no room."""
+        """Start the process. A signal of the terminal does not reach it. Raises OSError if the
+        system has no room.
+        """
         listener = self._listener
-        options: dict[str, Any] = {"start_new_session": True, "pass_fds": [listener.fileno()] if listener else []}
+        options: dict[str, Any] = {
+            "start_new_session": True,
+            "pass_fds": [listener.fileno()] if listener else [],
+        }
         if sys.platform == "win32":
             options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}  # else each thread keeps what it has freed
+        environment = {
+            **os.environ,
+            "MALLOC_ARENA_MAX": "2",
+        }  # else each thread keeps what it has freed
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, env=environment, **options)
+        self.process = subprocess.Popen(
+            self._command, stdin=pipe, stdout=pipe, env=environment, **options
+        )
         self._seconds_left = _START_SECONDS
         self._reader = threading.Thread(target=self._read, args=[self.process], daemon=True)
         self._reader.start()
@@ -88,22 +105,28 @@ class ChildProcess:
             self._seconds_left = _SILENT_SECONDS
 
     def note_end(self) -> int | None:
-        """Note that the process has ended, and choose when the next is to start. Return the exit status.
+        """Note that the process has ended, and choose when the next is to start. Return the exit
+        status.
 
-        One that was stopped within a minute of being ready counts as one that could not start: its successor would
-        soon be stopped, too.
+        One that was stopped within a minute of being ready counts as one that could not start: its
+        successor would soon be stopped, too.
         """
         has_lived = self._seconds_ready >= _LONGEST_PAUSE
         if self.is_ready and (has_lived or not self.is_stopping):
             self.pause, self._next_pause = 0.0, _SHORTEST_PAUSE
         else:
-            self.pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
+            self.pause, self._next_pause = (
+                self._next_pause,
+                min(_LONGEST_PAUSE, 2 * self._next_pause),
+            )
         status = self.process.returncode if self.process is not None else None
         self.process, self.is_ready, self.is_stopping = None, False, False
         return status
 
     def advance(self, seconds: float) -> None:
-        """Note that so much time has passed. Ends the process at once if it hangs, or should have ended."""
+        """Note that so much time has passed. Ends the process at once if it hangs, or should have
+        ended.
+        """
         self.pause = max(0.0, self.pause - seconds)
         self._seconds_ready += seconds
         self._seconds_left -= seconds
@@ -125,7 +148,9 @@ class ChildProcess:
         assert process.stdout is not None
         with suppress(OSError), process:  # which closes the pipes and waits
             for line in process.stdout:
-                with suppress(ValueError):  # it has died in the middle of a line, or something else has printed one
+                with suppress(
+                    ValueError
+                ):  # it has died in the middle of a line, or something else has printed one
                     if isinstance(message := json.loads(line), dict) and message:
                         self._events.put((self, message))
         self._events.put((self, {}))
@@ -146,7 +171,8 @@ def shared_socket(shared: Any) -> socket.socket:
 
 
 def status_pipe() -> Callable[..., None]:
-    """Take standard output as the pipe to the supervisor; what is printed goes to standard error from now on.
+    """Take standard output as the pipe to the supervisor; what is printed goes to standard error
+    from now on.
 
     Returns the function that sends a message, as `report(beat=1)`, from any thread.
     """

@@ -1,8 +1,9 @@
-"""HTTP connections that do not wait for their clients for ever, and of which only so many wait at once.
+"""HTTP connections that do not wait for their clients for ever, and of which only so many wait at
+once.
 
-uvicorn waits without end for heads that come byte by byte and for answers that nobody reads, offers no limit of the
-connections of an address, and goes on with the requests of clients that are gone. Bodies have the deadline of their
-request.
+uvicorn waits without end for heads that come byte by byte and for answers that nobody reads, offers
+no limit of the connections of an address, and goes on with the requests of clients that are gone.
+Bodies have the deadline of their request.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from regard.serving.limits import address_group
 from regard.serving.server_settings import ServerSettings
 
 HEAD_SECONDS, IDLE_SECONDS = 10.0, 30.0
-"""Seconds in which a client sends the head of its first request, and of the next after an answer."""
+"""Seconds in which a client sends the head of its first request, and of the next after an
+answer.
+"""
 
 
 class _CoalescingTransport:
-    """A transport that sends at once what is written in one iteration of the loop: the head of an answer and its body.
+    """A transport that sends at once what is written in one iteration of the loop: the head of an
+    answer and its body.
 
-    That saves each short answer a call of the system, a tenth of the time that the server needs for it.
+    That saves each short answer a call of the system, a tenth of the time that the server needs for
+    it.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -55,11 +60,12 @@ class _CoalescingTransport:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that hands everything to uvicorn's protocol, and knows what its client has to do next.
+    """A connection that hands everything to uvicorn's protocol, and knows what its client has to do
+    next.
 
-    The client has to ask while no request is open, to send while the application awaits the rest of a body, and to read
-    while a part of an answer is unsent; a time limit ends the connection of one that does not. When the connection is
-    lost, its open requests are cancelled.
+    The client has to ask while no request is open, to send while the application awaits the rest of
+    a body, and to read while a part of an answer is unsent; a time limit ends the connection of one
+    that does not. When the connection is lost, its open requests are cancelled.
     """
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
@@ -73,7 +79,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = _CoalescingTransport(transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
-        transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
+        transport.set_write_buffer_limits(
+            0
+        )  # whatever is unsent pauses the writer: of an answer, one piece waits here
         self._protocol.connection_made(self.transport)
         self._connections.add(self)
         self._note()
@@ -146,7 +154,9 @@ class Connection(asyncio.Protocol):
         self._connections.note(self, is_waiting=awaited != "")
 
     def _what_is_awaited(self) -> str:
-        """Return what the client is to do; nothing if it waits for the server. A body has the time of its request."""
+        """Return what the client is to do; nothing if it waits for the server. A body has the time
+        of its request.
+        """
         if self._is_lost:
             return ""
         if self._is_answer_unread:
@@ -162,8 +172,8 @@ _Order = dict[Connection, None]
 class Connections:
     """All open connections, and those among them that wait for their clients.
 
-    There may be `most` in all, and `waiting_connections` that wait for clients at one address, proxies excepted. If
-    there are more, the one that has waited longest is closed.
+    There may be `most` in all, and `waiting_connections` that wait for clients at one address,
+    proxies excepted. If there are more, the one that has waited longest is closed.
     """
 
     def __init__(self, most: int, settings: ServerSettings) -> None:
@@ -185,7 +195,9 @@ class Connections:
             self._end(next(iter(self._waiting)))
 
     def note(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits from now on. If too many of its address do, close the longest waiting one."""
+        """Note whether a connection waits from now on. If too many of its address do, close the
+        longest waiting one.
+        """
         address = address_group(connection.host)
         of_address = self._waiting_of[address]
         for order in (self._waiting, of_address):
@@ -194,7 +206,9 @@ class Connections:
                 order[connection] = None
         if not of_address:
             del self._waiting_of[address]
-        elif len(of_address) > self._settings.waiting_connections and not self._settings.is_proxy(connection.host):
+        elif len(of_address) > self._settings.waiting_connections and not self._settings.is_proxy(
+            connection.host
+        ):
             self._end(next(iter(of_address)))
 
     def remove(self, connection: Connection) -> None:

@@ -1,4 +1,6 @@
-"""Calls that were open when a process died that answered them: after three deaths one is refused for ten minutes."""
+"""Calls that were open when a process died that answered them: after three deaths one is refused
+for ten minutes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ MOST_DEATHS = 3
 """Deaths at which a call was open, without an answer between them, after which it is refused."""
 REFUSED_SECONDS = 600.0
 _SAME_DEATH_SECONDS = 1.0
-"""Seconds in which all calls that were open at a death of another process have said so; it takes longer to start."""
+"""Seconds in which all calls that were open at a death of another process have said so; it takes
+longer to start.
+"""
 DIGEST_BYTES = 16
 _ROWS = 4096
 """Calls that are noted at once; further ones are not."""
@@ -33,11 +37,12 @@ class _Call:
 
 
 class CallTable:
-    """The digests of open calls, and of those that were open at deaths, in a mapped file that outlives the process.
+    """The digests of open calls, and of those that were open at deaths, in a mapped file that
+    outlives the process.
 
-    A row that was half written at a death matches no call, so it does no harm. The process that serves calls `begin`
-    and `end`, in one thread; the supervisor calls `note_end` while there is no such process. The clock is that of the
-    machine, not of a process.
+    A row that was half written at a death matches no call, so it does no harm. The process that
+    serves calls `begin` and `end`, in one thread; the supervisor calls `note_end` while there is no
+    such process. The clock is that of the machine, not of a process.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +69,9 @@ class CallTable:
     def begin(self, digest: bytes) -> None:
         """Note that a call is open. Raises RegardError if it is refused."""
         if self._deaths(digest) >= MOST_DEATHS:
-            raise RegardError(f"the server ended {MOST_DEATHS} times while it answered this; send something else")
+            raise RegardError(
+                f"the server ended {MOST_DEATHS} times while it answered this; send something else"
+            )
         if digest not in self._calls and self._free:
             self._calls[digest] = _Call(self._free.pop())
         if call := self._calls.get(digest):
@@ -79,13 +86,17 @@ class CallTable:
             self._write(digest, call)
 
     def blame(self, digest: bytes) -> None:
-        """Count a death of another process for an open call, once for all equal calls that were open at it."""
+        """Count a death of another process for an open call, once for all equal calls that were
+        open at it.
+        """
         call = self._calls.get(digest)
         if call and self._clock() - call.last_death >= _SAME_DEATH_SECONDS:
             self._count(call)
 
     def note_end(self, is_death: bool) -> None:
-        """Note that the process has ended, with all its calls; if it has died, count a death for each of these."""
+        """Note that the process has ended, with all its calls; if it has died, count a death for
+        each of these.
+        """
         self._read()
         for digest, call in list(self._calls.items()):
             if is_death and call.open:
@@ -98,7 +109,9 @@ class CallTable:
         call.last_death = self._clock()
 
     def _deaths(self, digest: bytes) -> int:
-        """Return the number of deaths at which a call was open, if the last was within ten minutes."""
+        """Return the number of deaths at which a call was open, if the last was within ten
+        minutes.
+        """
         call = self._calls.get(digest)
         return call.deaths if call and self._clock() - call.last_death < REFUSED_SECONDS else 0
 
@@ -108,4 +121,6 @@ class CallTable:
             self._free.append(call.row)
             del self._calls[digest]
             digest = _NOBODY
-        _ROW.pack_into(self._file, call.row * _ROW.size, digest, call.open, call.deaths, call.last_death)
+        _ROW.pack_into(
+            self._file, call.row * _ROW.size, digest, call.open, call.deaths, call.last_death
+        )

@@ -25,7 +25,9 @@ UNLIMITED = 1_000_000_000_000
 VARIANTS = {"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
 _MOST_TAGS = 10_000
-"""Characters of all tags of a parameter together; every element of a text is looked up among them."""
+"""Characters of all tags of a parameter together; every element of a text is looked up among
+them.
+"""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 
@@ -62,10 +64,14 @@ class TranslateParameters(Parameters):
     source_lang: str = ""
     context: str = ""
     show_billed_characters: bool = False
-    split_sentences: Annotated[Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)] = "1"
+    split_sentences: Annotated[
+        Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)
+    ] = "1"
     preserve_formatting: bool = False
     formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = "default"
-    model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] = "latency_optimized"
+    model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] = (
+        "latency_optimized"
+    )
     glossary_id: str = ""
     glossary_ids: Tags = pydantic.Field(default_factory=list)
     tag_handling: Literal["", "html", "xml"] = ""
@@ -117,17 +123,23 @@ class LanguageOfResource(Answer, frozen=True):
 
 
 class Usage(Answer, frozen=True):
-    """Characters that this client has had translated since the server was started, and may have translated."""
+    """Characters that this client has had translated since the server was started, and may have
+    translated.
+    """
 
     character_count: int
     character_limit: int
 
 
 def deepl(server: Server) -> APIRouter:
-    """Return the endpoints of version 2 of DeepL's API, and those lists that its clients ask of version 3."""
+    """Return the endpoints of version 2 of DeepL's API, and those lists that its clients ask of
+    version 3.
+    """
     router = APIRouter(tags=["DeepL"])
     known = answers(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
-    CallRoutes(server, router).add("/v2/translate", translate, TranslateParameters, answers(DeeplAnswer) | known)
+    CallRoutes(server, router).add(
+        "/v2/translate", translate, TranslateParameters, answers(DeeplAnswer) | known
+    )
     known = answers(DeeplError, 400, 403, 408, 413, 415)
 
     async def languages(request: Request) -> Response:
@@ -135,28 +147,45 @@ def deepl(server: Server) -> APIRouter:
         _, values, _ = await server.read(request, LanguagesParameters)
         side = parse(LanguagesParameters, values).type
         formality = False if side == "target" else None
-        return json_response([DeeplLanguage(*item, formality) for item in _names(server, side).items()])
+        return json_response(
+            [DeeplLanguage(*item, formality) for item in _names(server, side).items()]
+        )
 
     listed_languages = answers(list[DeeplLanguage]) | known
-    router.get("/v2/languages", responses=listed_languages, operation_id="deepl_languages")(languages)
-    router.post("/v2/languages", responses=listed_languages, operation_id="deepl_languages_by_post")(languages)
+    router.get("/v2/languages", responses=listed_languages, operation_id="deepl_languages")(
+        languages
+    )
+    router.post(
+        "/v2/languages", responses=listed_languages, operation_id="deepl_languages_by_post"
+    )(languages)
 
     @router.get("/v2/usage", responses=answers(Usage) | known)
     async def usage(request: Request) -> Response:
-        """Report the characters that this client has had translated since the server was started."""
+        """Report the characters that this client has had translated since the server was
+        started.
+        """
         client = server.client(request, {})
-        return json_response(Usage(server.limits.used(client), server.settings.character_quota or UNLIMITED))
+        return json_response(
+            Usage(server.limits.used(client), server.settings.character_quota or UNLIMITED)
+        )
 
-    @router.get("/v3/languages", responses=answers(list[LanguageOfResource]) | answers(DeeplError, 403))
+    @router.get(
+        "/v3/languages", responses=answers(list[LanguageOfResource]) | answers(DeeplError, 403)
+    )
     async def languages_of_resource(request: Request) -> Response:
-        """List the languages that texts can be translated from or to; none of other resources than translate_text."""
+        """List the languages that texts can be translated from or to; none of other resources than
+        translate_text.
+        """
         server.client(request, {})
         if request.query_params.get("resource", "translate_text") != "translate_text":
             return json_response([])
         sources, targets = _names(server, "source"), _names(server, "target")
         names = sorted((sources | targets).items())
         return json_response(
-            [LanguageOfResource(code, name, code in sources, code in targets, features={}) for code, name in names]
+            [
+                LanguageOfResource(code, name, code in sources, code in targets, features={})
+                for code, name in names
+            ]
         )
 
     @router.get("/v2/glossary-language-pairs", include_in_schema=False)
@@ -172,31 +201,43 @@ def deepl(server: Server) -> APIRouter:
 
 
 async def translate(call: Call[TranslateParameters]) -> Any:
-    """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if keys are used."""
+    """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if
+    keys are used.
+    """
     asked, texts = call.parameters, listed(call.parameters.text)
     _refuse(asked)
-    results = await call.translate(texts, (asked.source_lang or AUTO, asked.target_lang), OWN_SEARCH, _layout(asked))
+    results = await call.translate(
+        texts, (asked.source_lang or AUTO, asked.target_lang), OWN_SEARCH, _layout(asked)
+    )
     return DeeplAnswer(
         [
-            DeeplTranslation(result.source.upper(), result.text, len(text) if asked.show_billed_characters else None)
+            DeeplTranslation(
+                result.source.upper(),
+                result.text,
+                len(text) if asked.show_billed_characters else None,
+            )
             for text, result in zip(texts, results, strict=True)
         ]
     )
 
 
 def _refuse(asked: TranslateParameters) -> None:
-    """Raise HttpError for wishes that no model here can fulfil; those that only prefer something are passed over."""
+    """Raise HttpError for wishes that no model here can fulfil; those that only prefer something
+    are passed over.
+    """
     if asked.formality in ("more", "less"):
         raise bad_request(
-            f"`formality`: no model of this server can be {asked.formality} formal; send prefer_{asked.formality} to "
-            "take it as it comes"
+            f"`formality`: no model of this server can be {asked.formality} formal; send "
+            f"prefer_{asked.formality} to take it as it comes"
         )
     if asked.glossary_id or asked.glossary_ids:
         number = asked.glossary_id or asked.glossary_ids[0]
         raise HttpError(404, f"there is no glossary {excerpt(number)}; this server has none yet")
     refused = [name for name in _REFUSED if getattr(asked, name) is not None]
     if refused:
-        raise bad_request(*(f"`{name}` is not offered by this server; leave it out" for name in refused))
+        raise bad_request(
+            *(f"`{name}` is not offered by this server; leave it out" for name in refused)
+        )
 
 
 def _layout(asked: TranslateParameters) -> TextFormat:
@@ -214,5 +255,7 @@ def _names(server: Server, side: Literal["source", "target"]) -> dict[str, str]:
     pairs = server.pairs()
     codes = sorted(pairs.sources)
     if side == "target":
-        codes = [variant for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code,))]
+        codes = [
+            variant for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code,))
+        ]
     return {code.upper(): language_name(code) for code in codes}

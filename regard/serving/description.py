@@ -20,29 +20,45 @@ def served_model(name: str, about: Mapping[str, Any], languages: Pair | None) ->
         language = code.strip("<>")
         codes.setdefault(canonical_code(language) if code_exists(language) else language, code)
     pairs = tuple((source, code) for code in codes) or ((source, target),)
-    facts = {"engine": about["engine"], "precision": card["precision"], "parameters": f"{card['parameters']:,}"}
+    facts = {
+        "engine": about["engine"],
+        "precision": card["precision"],
+        "parameters": f"{card['parameters']:,}",
+    }
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
     if about["kind"] == "captions":
         pairs = (("", target),)
     alignment = card.get("alignment")
-    return ServedModel(name, about["kind"], pairs, about["has_attention"], codes, facts, card["readme"], alignment)
+    return ServedModel(
+        name, about["kind"], pairs, about["has_attention"], codes, facts, card["readme"], alignment
+    )
 
 
 def check_languages(about: Mapping[str, Any], languages: Pair | None) -> None:
-    """Raise UsageError if a model is not served under as many languages as it has: captions have one."""
+    """Raise UsageError if a model is not served under as many languages as it has: captions have
+    one.
+    """
     if languages is None:
         return
     source, target = languages
     if about["kind"] == "captions" and source:
-        raise UsageError(f"--languages {source},{target}: this model captions images; give one code, such as en")
+        raise UsageError(
+            f"--languages {source},{target}: this model captions images; give one code, such as en"
+        )
     if about["kind"] == "translation" and not source:
-        raise UsageError(f"--languages {target}: this model translates; give source and target, such as ko,en")
+        raise UsageError(
+            f"--languages {target}: this model translates; give source and target, such as ko,en"
+        )
 
 
 def known_languages(about: Mapping[str, Any], languages: Pair | None) -> LanguageId:
     """Return how the languages of a model are told apart, by the names that it is served under."""
     try:
-        language_id = LanguageId.parse(about["language_id"].encode()) if about["language_id"] else LanguageId({})
+        language_id = (
+            LanguageId.parse(about["language_id"].encode())
+            if about["language_id"]
+            else LanguageId({})
+        )
     except ValueError:
         return LanguageId({})
     own = about["card"].get("languages") or ("", "")

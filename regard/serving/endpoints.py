@@ -1,4 +1,6 @@
-"""The endpoints under /v1: translation with all that Regard knows of it, captions, explanations, models."""
+"""The endpoints under /v1: translation with all that Regard knows of it, captions, explanations,
+models.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from regard.serving.pairs import Choice, LanguagePairs, select_models
 from regard.serving.requests import JSON, MULTIPART, excerpt, listed
 from regard.serving.streaming import EVENTS, stream_translations
 
-_NAME = {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]}
+_NAME = {
+    "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+}
 
 
 def own_endpoints(server: Server) -> APIRouter:
@@ -26,10 +30,19 @@ def own_endpoints(server: Server) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["Regard"])
     add, known = CallRoutes(server, router).add, answers(Problem, *ERRORS)
     translations = answers(schemas.TranslateAnswer)
-    translations[200]["description"] = "The translations; with `stream`, events `delta`, then `result` or `error`"
+    translations[200]["description"] = (
+        "The translations; with `stream`, events `delta`, then `result` or `error`"
+    )
     translations[200]["content"][EVENTS] = {}
     add("/translate", translate, schemas.TranslateRequest, translations | known, JSON)
-    add("/caption", caption, schemas.CaptionRequest, answers(schemas.CaptionAnswer) | known, JSON, MULTIPART)
+    add(
+        "/caption",
+        caption,
+        schemas.CaptionRequest,
+        answers(schemas.CaptionAnswer) | known,
+        JSON,
+        MULTIPART,
+    )
     add("/explain", explain, schemas.ExplainRequest, answers(schemas.ExplainAnswer) | known, JSON)
     add(
         "/continuations",
@@ -51,13 +64,17 @@ def own_endpoints(server: Server) -> APIRouter:
 
 
 async def translate(call: Call[schemas.TranslateRequest]) -> Any:
-    """Translate a text or several; if asked, with scores, alternatives, alignments and attention, or streamed."""
+    """Translate a text or several; if asked, with scores, alternatives, alignments and attention,
+    or streamed.
+    """
     asked, texts = call.parameters, listed(call.parameters.text)
     pairs = LanguagePairs(select_models(call.server.service.models, asked.model, "translation"))
     if asked.stream:
         return await stream_translations(call, texts, pairs)
     languages = (asked.source, asked.target)
-    return asked.answer(await call.translate(texts, languages, asked.search, asked.form, pairs, asked.with_lines))
+    return asked.answer(
+        await call.translate(texts, languages, asked.search, asked.form, pairs, asked.with_lines)
+    )
 
 
 async def caption(call: Call[schemas.CaptionRequest]) -> Any:
@@ -70,21 +87,29 @@ async def caption(call: Call[schemas.CaptionRequest]) -> Any:
 async def explain_image(call: Call[schemas.ExplainImageRequest]) -> Any:
     """Describe an image and return what figures show of it: the cells that each word attends to."""
     service, name, image = _image_call(call)
-    return schemas.ExplainImageAnswer(name, await service.explain_image(name, image, call.remaining()))
+    return schemas.ExplainImageAnswer(
+        name, await service.explain_image(name, image, call.remaining())
+    )
 
 
 async def explain(call: Call[schemas.ExplainRequest]) -> Any:
-    """Translate a line and return what figures show of it: attention of every layer, alignments, search."""
+    """Translate a line and return what figures show of it: attention of every layer, alignments,
+    search.
+    """
     choice, model, line = _line_call(call)
     explanation = await call.server.service.explain(model, line, call.parameters, call.remaining())
     return schemas.ExplainAnswer(choice.source, choice.target, model, explanation)
 
 
 async def continuations(call: Call[schemas.ContinuationsRequest]) -> Any:
-    """List the tokens that may follow the beginning of a translation, and the translation that each leads to."""
+    """List the tokens that may follow the beginning of a translation, and the translation that each
+    leads to.
+    """
     asked = call.parameters
     choice, model, line = _line_call(call)
-    work = call.server.service.continuations(model, line, asked.prefix, asked.count, call.remaining())
+    work = call.server.service.continuations(
+        model, line, asked.prefix, asked.count, call.remaining()
+    )
     return schemas.ContinuationsAnswer(choice.source, choice.target, model, await work)
 
 
@@ -97,7 +122,9 @@ def _add_models(router: APIRouter, server: Server) -> None:
         """List the models that are ready."""
         server.client(request, {})
         await server.service.check()
-        return json_response(schemas.ModelsAnswer([*map(schemas.model_info, server.service.models.values())]))
+        return json_response(
+            schemas.ModelsAnswer([*map(schemas.model_info, server.service.models.values())])
+        )
 
     known = answers(schemas.ModelInfo) | answers(Problem, 404, *few)
 
@@ -118,8 +145,8 @@ def _image_call(
 ) -> tuple[Models, str, bytes]:
     """Charge a request about an image; return the service, the name of the model, and the image.
 
-    The model is the first one of captions, or the one that is wanted; the image came as a file, or as Base64, also as
-    an address `data:`. Raises HttpError (400).
+    The model is the first one of captions, or the one that is wanted; the image came as a file, or
+    as Base64, also as an address `data:`. Raises HttpError (400).
     """
     service, image = call.server.service, call.parameters.image
     models = select_models(service.models, call.parameters.model, "captions")
@@ -130,7 +157,9 @@ def _image_call(
         try:
             image = base64.b64decode(encoded, validate=True)
         except ValueError:
-            raise bad_request("`image` is not Base64; send the bytes of a PNG, JPEG or WebP file so encoded") from None
+            raise bad_request(
+                "`image` is not Base64; send the bytes of a PNG, JPEG or WebP file so encoded"
+            ) from None
     call.charge([])
     return service, models[0].name, image
 
@@ -138,7 +167,8 @@ def _image_call(
 def _line_call(
     call: Call[schemas.ExplainRequest] | Call[schemas.ContinuationsRequest],
 ) -> tuple[Choice, str, str]:
-    """Charge a request about one line; return the choice of languages, the name of the model, and the line it reads.
+    """Charge a request about one line; return the choice of languages, the name of the model, and
+    the line it reads.
 
     Raises HttpError (400).
     """
@@ -147,5 +177,11 @@ def _line_call(
     pairs = LanguagePairs(select_models(service.models, asked.model, "translation"))
     choice = pairs.choose(service, asked.text, asked.source, asked.target)
     if choice.model is None:
-        raise bad_request(f"source and target are both {choice.target}; there is nothing to explain")
-    return choice, choice.model.name, f"{choice.prefix} {asked.text}" if choice.prefix else asked.text
+        raise bad_request(
+            f"source and target are both {choice.target}; there is nothing to explain"
+        )
+    return (
+        choice,
+        choice.model.name,
+        f"{choice.prefix} {asked.text}" if choice.prefix else asked.text,
+    )

@@ -1,4 +1,6 @@
-"""The order in which requests begin: those of different addresses in turns, however many one of them has sent."""
+"""The order in which requests begin: those of different addresses in turns, however many one of
+them has sent.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from regard.serving.limits import address_group
 
 
 class FairStarts:
-    """A middleware that lets one request begin in each iteration of the event loop, and the others wait.
+    """A middleware that lets one request begin in each iteration of the event loop, and the others
+    wait.
 
-    The addresses that wait take turns: a client that sends hundreds of requests at once, on hundreds of connections,
-    waits for itself, and the others wait for one of its requests at most. Who is alone does not wait.
+    The addresses that wait take turns: a client that sends hundreds of requests at once, on
+    hundreds of connections, waits for itself, and the others wait for one of its requests at most.
+    Who is alone does not wait.
     """
 
     def __init__(self, app: ASGIApp) -> None:

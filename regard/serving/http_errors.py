@@ -1,4 +1,6 @@
-"""Errors as the clients of each API understand them: a status, a sentence, and the shape that the API wraps it in."""
+"""Errors as the clients of each API understand them: a status, a sentence, and the shape that the
+API wraps it in.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ CLIENT_GONE = 499  # in the log alone: nobody is there to read it
 
 
 class HttpError(RegardError):
-    """A request that is answered with an error: `status`, the causes as sentences, and further headers."""
+    """A request that is answered with an error: `status`, the causes as sentences, and further
+    headers.
+    """
 
     def __init__(self, status: int, *causes: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(*causes)
@@ -33,18 +37,24 @@ def bad_request(*causes: str) -> HttpError:
 
 
 def http_error(problem: Exception) -> HttpError:
-    """Return the status and sentences of an exception; of an unexpected one, nothing but that it happened."""
+    """Return the status and sentences of an exception; of an unexpected one, nothing but that it
+    happened.
+    """
     if isinstance(problem, HttpError):
         return problem
     if isinstance(problem, Overloaded):
         return HttpError(503, *problem.causes, headers={"Retry-After": str(problem.retry_after)})
     if isinstance(problem, DeadlineExceeded):
         return HttpError(504, *problem.causes)
-    if isinstance(problem, (UsageError, DataError)):  # of data, such as images, that the request holds
+    if isinstance(
+        problem, (UsageError, DataError)
+    ):  # of data, such as images, that the request holds
         return HttpError(400, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
         return HttpError(503, *problem.causes, headers={"Retry-After": "2"})
-    return HttpError(500, "an error of the server, which its log describes; give the request id to its operator")
+    return HttpError(
+        500, "an error of the server, which its log describes; give the request id to its operator"
+    )
 
 
 def error_response(problem: Exception, path: str, request_id: str) -> Response:
@@ -67,11 +77,19 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
 def problem_details(error: HttpError, request_id: str) -> dict[str, Any]:
     """Return an error as problem details (RFC 9457)."""
     title = HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else "Error"
-    return {"title": title, "status": error.status, "detail": "; ".join(error.causes), "request_id": request_id}
+    return {
+        "title": title,
+        "status": error.status,
+        "detail": "; ".join(error.causes),
+        "request_id": request_id,
+    }
 
 
 def json_response(
-    content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
+    content: Any,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    media_type: str = "application/json",
 ) -> Response:
     """Return JSON in UTF-8. Numbers that JSON lacks become null."""
     try:

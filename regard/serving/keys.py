@@ -1,8 +1,9 @@
 """API keys: a file with a hash of each, so that whoever reads the file has no key.
 
-A key has 256 random bits, so one round of SHA-256 suffices, without salt: slow and salted hashes such as scrypt protect
-passwords, which can be guessed and are chosen twice; nobody guesses 256 bits, and each request would pay for the
-slowness. A key is looked up by its hash, so how long that takes tells nothing of the keys.
+A key has 256 random bits, so one round of SHA-256 suffices, without salt: slow and salted hashes
+such as scrypt protect passwords, which can be guessed and are chosen twice; nobody guesses 256
+bits, and each request would pay for the slowness. A key is looked up by its hash, so how long that
+takes tells nothing of the keys.
 """
 
 from __future__ import annotations
@@ -45,24 +46,32 @@ class _File(pydantic.BaseModel):
 
 
 def add_key(path: str | Path, name: str) -> str:
-    """Make a key, add its hash to the file (which is made if missing), and return the key, which is kept nowhere else.
+    """Make a key, add its hash to the file (which is made if missing), and return the key, which is
+    kept nowhere else.
 
-    Raises UsageError for a name that is unusable or taken, DataError for a damaged file or one that cannot be written.
+    Raises UsageError for a name that is unusable or taken, DataError for a damaged file or one that
+    cannot be written.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"the name {name[:80]!r}: wanted up to 64 letters, digits, spaces and . @ _ -")
+        raise UsageError(
+            f"the name {name[:80]!r}: wanted up to 64 letters, digits, spaces and . @ _ -"
+        )
     text = f"regard_{secrets.token_urlsafe(32)}"
     today = datetime.now(timezone.utc).date().isoformat()
     with _changing(path):
         keys = list_keys(path) if Path(path).exists() else ()
         if any(key.name == name for key in keys):
-            raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
+            raise UsageError(
+                f"{path}: there is a key named {name!r}; revoke it first, or choose another name"
+            )
         _write(path, [*keys, ApiKey(name=name, hash=_hash(text), created=today)])
     return text
 
 
 def revoke_key(path: str | Path, name: str) -> None:
-    """Remove a key from the file; a running server refuses it from then on. Raises UsageError if there is none."""
+    """Remove a key from the file; a running server refuses it from then on. Raises UsageError if
+    there is none.
+    """
     with _changing(path):
         keys = list_keys(path)
         if not any(key.name == name for key in keys):
@@ -82,12 +91,16 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
         first = problem.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the top"
         what = f"at {where}: {first['msg']}"
-        raise DataError(f"{path}: damaged, or not a file of keys of this version ({what}); {remedy}") from None
+        raise DataError(
+            f"{path}: damaged, or not a file of keys of this version ({what}); {remedy}"
+        ) from None
     return tuple(content.keys)
 
 
 class KeyFile:
-    """The keys of a file that may change while the server runs. Raises DataError if it is unusable at first."""
+    """The keys of a file that may change while the server runs. Raises DataError if it is unusable
+    at first.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -97,8 +110,8 @@ class KeyFile:
     def check(self, text: str) -> ApiKey | None:
         """Return the key that a request has sent, None if there is none such.
 
-        The file is read again if it has changed; while it is missing or damaged, the keys before are kept and the log
-        says why.
+        The file is read again if it has changed; while it is missing or damaged, the keys before
+        are kept and the log says why.
         """
         if (state := self._changed()) != self._state:
             self._state = state
@@ -132,9 +145,13 @@ def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
 
 @contextlib.contextmanager
 def _changing(path: str | Path) -> Iterator[None]:
-    """Let one process at a time read and write a file of keys: otherwise one of two new keys would be lost."""
+    """Let one process at a time read and write a file of keys: otherwise one of two new keys would
+    be lost.
+    """
     try:
         with lock_folder(Path(os.path.realpath(path)).parent):
             yield
     except OSError as problem:
-        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None
+        raise DataError(
+            f"{path}: cannot be written ({problem.strerror}); choose another path"
+        ) from None

@@ -9,5 +9,7 @@ NAMES = {"src": "Source language", "tgt": "Target language"}
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with its region or script in brackets; the code if nothing is known."""
+    """Return the English name of a language, with its region or script in brackets; the code if
+    nothing is known.
+    """
     return NAMES.get(code) or english_name(code)

@@ -1,4 +1,6 @@
-"""The endpoints of LibreTranslate, by its documented behaviour: its clients work with this server as they are."""
+"""The endpoints of LibreTranslate, by its documented behaviour: its clients work with this server
+as they are.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Detection(Answer, frozen=True):
 
 
 class LibreAnswer(Answer, frozen=True, rename="camel"):
-    """A translation, or a list of them if a list was sent; `alternatives` is a list for each then."""
+    """A translation, or a list of them if a list was sent; `alternatives` is a list for each
+    then.
+    """
 
     translated_text: str | Sequence[str]
     detected_language: Detection | Sequence[Detection] | None = None
@@ -80,11 +84,19 @@ def libretranslate(server: Server) -> APIRouter:
     async def languages() -> Response:
         """List the languages, each with those it can be translated to."""
         known = server.pairs().languages.items()
-        return json_response([Language(code, language_name(code), targets) for code, targets in known])
+        return json_response(
+            [Language(code, language_name(code), targets) for code, targets in known]
+        )
 
     async def not_offered(request: Request) -> Response:
-        """Refuse a function that is not offered: translation of files, and suggestions of better translations."""
-        function = "translation of files" if request.url.path == "/translate_file" else "suggesting translations"
+        """Refuse a function that is not offered: translation of files, and suggestions of better
+        translations.
+        """
+        function = (
+            "translation of files"
+            if request.url.path == "/translate_file"
+            else "suggesting translations"
+        )
         raise HttpError(403, f"{function} is not offered by this server")
 
     add, known = CallRoutes(server, router).add, answers(LibreError, *ERRORS)
@@ -92,7 +104,9 @@ def libretranslate(server: Server) -> APIRouter:
     add("/detect", detect, DetectParameters, answers(list[Detection]) | known)
     listed_languages = answers(list[Language])
     router.get("/languages", responses=listed_languages, operation_id="languages")(languages)
-    router.post("/languages", responses=listed_languages, operation_id="languages_by_post")(languages)
+    router.post("/languages", responses=listed_languages, operation_id="languages_by_post")(
+        languages
+    )
     for path in ("/translate_file", "/suggest"):
         router.post(path, responses=answers(LibreError, 403))(not_offered)
     _add_states(router, server)
@@ -103,7 +117,9 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
     asked = call.parameters
     search = SearchRequest(nbest=1 + (asked.alternatives if asked.format == "text" else 0))
-    results = await call.translate(listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format))
+    results = await call.translate(
+        listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format)
+    )
     return _answer(asked, results)
 
 
@@ -133,7 +149,9 @@ def _add_states(router: APIRouter, server: Server) -> None:
 
     @router.get("/ready", responses=readiness)
     async def ready() -> Response:
-        """Say that all models are loaded and whole, with status 503 until then, and again once the server stops."""
+        """Say that all models are loaded and whole, with status 503 until then, and again once the
+        server stops.
+        """
         await server.service.check()
         if server.service.is_ready:
             return json_response({"status": "ok"})
@@ -150,20 +168,28 @@ def _add_states(router: APIRouter, server: Server) -> None:
         sent = request.headers.get("authorization", "")
         if token and not hmac.compare_digest(sent.encode(), f"Bearer {token}".encode()):
             raise HttpError(
-                401, "/metrics needs the token, as Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"}
+                401,
+                "/metrics needs the token, as Authorization: Bearer …",
+                headers={"WWW-Authenticate": "Bearer"},
             )
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _answer(asked: TranslateParameters, results: Sequence[ServedText]) -> LibreAnswer:
-    """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were asked for."""
+    """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were
+    asked for.
+    """
     columns: dict[str, list[Any]] = {"translated_text": [result.text for result in results]}
     if asked.source == AUTO:
-        columns["detected_language"] = [_detection(result.source, result.confidence or 0.0) for result in results]
+        columns["detected_language"] = [
+            _detection(result.source, result.confidence or 0.0) for result in results
+        ]
     if asked.alternatives:
         columns["alternatives"] = [result.alternatives or () for result in results]
     is_list = isinstance(asked.q, list)
-    return LibreAnswer(**{name: column if is_list else column[0] for name, column in columns.items()})
+    return LibreAnswer(
+        **{name: column if is_list else column[0] for name, column in columns.items()}
+    )
 
 
 def _detection(code: str, share: float) -> Detection:

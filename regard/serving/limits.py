@@ -1,7 +1,9 @@
-"""Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and characters of a client.
+"""Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and
+characters of a client.
 
-By hand, since `limits` and `pyrate-limiter` remember an entry for each unit of cost, here a character, refuse for
-ever a text that is larger than the limit of a minute, and do not bound the number of addresses.
+By hand, since `limits` and `pyrate-limiter` remember an entry for each unit of cost, here a
+character, refuse for ever a text that is larger than the limit of a minute, and do not bound the
+number of addresses.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
 MINUTE = 60.0  # seconds
 MOST_ADDRESSES = 10_000
-"""Addresses that are remembered; of more, those whose last request is longest ago are forgotten. No key is."""
+"""Addresses that are remembered; of more, those whose last request is longest ago are forgotten. No
+key is.
+"""
 _NAME = 64
 """Characters of what a proxy names a client by, if it is no address."""
 KEY = "key "
@@ -24,7 +28,8 @@ KEY = "key "
 
 
 class TokenBucket:
-    """Requests or characters that a client has left of `size`, and that come back within a minute; 0: no limit.
+    """Requests or characters that a client has left of `size`, and that come back within a minute;
+    0: no limit.
 
     `taken`: all of them so far.
     """
@@ -55,10 +60,16 @@ class Limits:
     """The limits of every client; 0: no limit. `clock` returns seconds."""
 
     def __init__(
-        self, requests: int, characters: int, quota: int = 0, clock: Callable[[], float] = time.monotonic
+        self,
+        requests: int,
+        characters: int,
+        quota: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         def buckets(_: str) -> tuple[TokenBucket, TokenBucket]:
-            return TokenBucket(requests, "requests", clock()), TokenBucket(characters, "characters", clock())
+            return TokenBucket(requests, "requests", clock()), TokenBucket(
+                characters, "characters", clock()
+            )
 
         self.quota, self._clock = quota, clock
         self._of_key = cache(buckets)
@@ -70,10 +81,15 @@ class Limits:
         requests.take(1, self._clock())
 
     def take_characters(self, client: str, count: int) -> None:
-        """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not suffice."""
+        """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not
+        suffice.
+        """
         left = max(self.quota - self.used(client), 0)
         if self.quota and count > left:
-            sentence = f"the text has {count:,} characters, and {left:,} are left of this client's {self.quota:,}"
+            sentence = (
+                f"the text has {count:,} characters, and {left:,} are left of this client's "
+                f"{self.quota:,}"
+            )
             raise HttpError(QUOTA_EXCEEDED, sentence)
         _, characters = self._buckets(client)
         characters.take(count, self._clock())
@@ -89,7 +105,9 @@ class Limits:
 
 @lru_cache(4096)
 def address_group(host: str) -> str:
-    """Return what an address is counted as: itself, or the network of 64 bits that one owner of IPv6 addresses has."""
+    """Return what an address is counted as: itself, or the network of 64 bits that one owner of
+    IPv6 addresses has.
+    """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from regard.serving.models import Models
 from regard.serving.service import ServedText
@@ -27,18 +34,24 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.in_flight = Gauge("regard_requests_in_flight", "Requests being answered", registry=self.registry)
+        self.in_flight = Gauge(
+            "regard_requests_in_flight", "Requests being answered", registry=self.registry
+        )
         depth = Gauge("regard_queue_depth", "Lines that wait for a model", registry=self.registry)
         depth.set_function(lambda: sum(lines for lines, _ in service.backlog.values()))
         self._texts = self._counter("texts", "Texts translated", "source", "target")
-        self._characters = self._counter("characters", "Characters of translated texts", "source", "target")
+        self._characters = self._counter(
+            "characters", "Characters of translated texts", "source", "target"
+        )
         self._tokens = self._counter("tokens", "Tokens of translations", "source", "target")
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(f"regard_{name}", description, labels, registry=self.registry)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered. `route`: a path as declared, never as sent; `method`: one of few."""
+        """Count a request that was answered. `route`: a path as declared, never as sent; `method`:
+        one of few.
+        """
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route, method).observe(seconds)
 
@@ -50,7 +63,9 @@ class Metrics:
             labels = (result.source, result.target)
             self._texts.labels(*labels).inc()
             self._characters.labels(*labels).inc(len(text))
-            self._tokens.labels(*labels).inc(sum(len(line.hypotheses[0].tokens) for line in result.lines or ()))
+            self._tokens.labels(*labels).inc(
+                sum(len(line.hypotheses[0].tokens) for line in result.lines or ())
+            )
 
     def exposition(self) -> bytes:
         """Write all measurements in Prometheus' text format."""

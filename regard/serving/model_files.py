@@ -1,4 +1,6 @@
-"""Files of the models that are served: their names, the exports of folders, and whether they have changed."""
+"""Files of the models that are served: their names, the exports of folders, and whether they have
+changed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def model_names(paths: Sequence[Path]) -> list[str]:
     """Return a name for each model: that of its file or folder; a number tells equal ones apart."""
     names: list[str] = []
     for path in paths:
-        stem = re.sub(r"[^\w.-]", "-", path.resolve().name if path.is_dir() else path.resolve().stem) or "model"
+        stem = (
+            re.sub(r"[^\w.-]", "-", path.resolve().name if path.is_dir() else path.resolve().stem)
+            or "model"
+        )
         name, number = stem, 2
         while name in names:
             name, number = f"{stem}-{number}", number + 1
@@ -37,7 +42,9 @@ async def prepare(folder: Path, precision: str) -> Path:
     """
     pipe = asyncio.subprocess.PIPE
     command = module_command("regard.serving.prepare", str(folder), precision)
-    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL
+    )
     try:
         output, _ = await process.communicate()
     except asyncio.CancelledError:
@@ -55,7 +62,9 @@ async def prepare(folder: Path, precision: str) -> Path:
 
 
 def files_state(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the files of a model do: inode, size and time of each; nothing while one is missing."""
+    """Return what changes when the files of a model do: inode, size and time of each; nothing while
+    one is missing.
+    """
     try:
         is_file = path.is_file()
         status = {file.name: os.stat(file) for file in ([path] if is_file else export_files(path))}
@@ -63,11 +72,15 @@ def files_state(path: Path) -> tuple[Any, ...]:
         return ()
     if not is_file and not status.keys() >= _NEEDED:
         return ()
-    return tuple((name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items())
+    return tuple(
+        (name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items()
+    )
 
 
 def is_kept(export: Path) -> bool:
-    """Return whether an export is still there, and keep it from being removed as one that nobody uses."""
+    """Return whether an export is still there, and keep it from being removed as one that nobody
+    uses.
+    """
     try:
         mark_used(export)
     except FileNotFoundError:

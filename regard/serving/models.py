@@ -1,4 +1,6 @@
-"""The models that are served: opened, watched, replaced when their files change, and called in threads."""
+"""The models that are served: opened, watched, replaced when their files change, and called in
+threads.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ _SHORT_CALLS, _LONG_CALLS = 128, 4
 _PATIENCE = 5.0
 """Seconds after which a model that says nothing is believed to be as it was."""
 _LONGEST_PAUSE = 60.0
-"""Most seconds between two attempts to open a model that is away for a reason that may pass by itself."""
+"""Most seconds between two attempts to open a model that is away for a reason that may pass by
+itself.
+"""
 Log = Callable[[str], None]
 
 
@@ -65,7 +69,9 @@ class ServiceSettings:
 
 @dataclass
 class _Host:
-    """One model: the file or folder it was named by, the model itself if it is open, and what is known of it."""
+    """One model: the file or folder it was named by, the model itself if it is open, and what is
+    known of it.
+    """
 
     path: Path
     languages: Pair | None
@@ -79,8 +85,12 @@ class _Host:
     export: Path | None = None  # that is open in the place of a folder
     problem: str = ""  # why it could not be opened the last time
     reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
-    short_calls: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_SHORT_CALLS, "call"))
-    long_calls: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_LONG_CALLS, "long-call"))
+    short_calls: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(_SHORT_CALLS, "call")
+    )
+    long_calls: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(_LONG_CALLS, "long-call")
+    )
 
 
 class Models:
@@ -88,12 +98,12 @@ class Models:
 
     What needs PyTorch is opened by `open_pytorch`.
 
-    `descriptions`: a file in which those of all models are kept for the next process, if this one dies: requests for a
-    model that is still being opened can wait for it then.
+    `descriptions`: a file in which those of all models are kept for the next process, if this one
+    dies: requests for a model that is still being opened can wait for it then.
 
-    Requests raise UsageError for options that the model cannot do, LineError for lines that it cannot translate (with
-    their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is away. `deadline`: seconds from now. A
-    call that is cancelled is given up.
+    Requests raise UsageError for options that the model cannot do, LineError for lines that it
+    cannot translate (with their numbers), Overloaded, DeadlineExceeded, and RegardError if the
+    model is away. `deadline`: seconds from now. A call that is cancelled is given up.
     """
 
     def __init__(
@@ -113,10 +123,13 @@ class Models:
         self._descriptions = descriptions
         self._described = dict[str, Mapping[str, Any]]()
 
-    async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True) -> None:
+    async def start(
+        self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True
+    ) -> None:
         """Open all models. Raises ModelFolderError, with all causes, if one cannot be.
 
-        Not `strict`: such a model is away, and folders are opened beside, while the others serve: they take longer.
+        Not `strict`: such a model is away, and folders are opened beside, while the others serve:
+        they take longer.
         """
         for name, path, pair in zip_longest(model_names(paths), paths, languages):
             away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
@@ -143,7 +156,9 @@ class Models:
         self._is_draining = True
 
     async def check(self) -> None:
-        """Check that the files of all models are whole, so that `models` and `is_ready` are up to date."""
+        """Check that the files of all models are whole, so that `models` and `is_ready` are up to
+        date.
+        """
         await asyncio.gather(*map(self._check, self._hosts.values()))
 
     async def _check(self, host: _Host) -> None:
@@ -174,7 +189,10 @@ class Models:
     @property
     def backlog(self) -> Mapping[str, tuple[int, int]]:
         """Lines and characters that are not done, by model."""
-        return {name: (host.backlog.lines, host.backlog.characters) for name, host in self._hosts.items()}
+        return {
+            name: (host.backlog.lines, host.backlog.characters)
+            for name, host in self._hosts.items()
+        }
 
     async def translate(
         self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
@@ -187,20 +205,34 @@ class Models:
         )
         return result
 
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> list[ServedHypothesis]:
-        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none."""
-        result: list[ServedHypothesis] = await self._call(model, "caption", _IMAGE, deadline, image, search)
+    async def caption(
+        self, model: str, image: bytes, search: SearchRequest, deadline: float
+    ) -> list[ServedHypothesis]:
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are
+        none.
+        """
+        result: list[ServedHypothesis] = await self._call(
+            model, "caption", _IMAGE, deadline, image, search
+        )
         return result
 
-    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> msgspec.Raw:
-        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
-        result: msgspec.Raw = await self._call(model, "explain", _size([text]), deadline, text, options, is_large=True)
+    async def explain(
+        self, model: str, text: str, options: ExplanationRequest, deadline: float
+    ) -> msgspec.Raw:
+        """Return a translation with attention, alignments, log-probabilities and search, as
+        js/regard.d.ts has it.
+        """
+        result: msgspec.Raw = await self._call(
+            model, "explain", _size([text]), deadline, text, options, is_large=True
+        )
         return result
 
     async def continuations(
         self, model: str, text: str, prefix: str | Sequence[int], count: int, deadline: float
     ) -> list[Continuation]:
-        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
+        """Return the tokens that may follow a prefix of the translation, likeliest first, and what
+        each leads to.
+        """
         size = (1 + count, len(text) * (1 + count))
         result: list[Continuation] = await self._call(
             model, "continuations", size, deadline, text, prefix, count, is_large=True
@@ -208,14 +240,26 @@ class Models:
         return result
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> msgspec.Raw:
-        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
-        result: msgspec.Raw = await self._call(model, "explain_image", _IMAGE, deadline, image, is_large=True)
+        """Return a caption as data for figures: the image as the model sees it, and the cells of
+        each word.
+        """
+        result: msgspec.Raw = await self._call(
+            model, "explain_image", _IMAGE, deadline, image, is_large=True
+        )
         return result
 
     async def _call(
-        self, name: str, method: str, size: tuple[int, int], deadline: float, *arguments: Any, is_large: bool = False
+        self,
+        name: str,
+        method: str,
+        size: tuple[int, int],
+        deadline: float,
+        *arguments: Any,
+        is_large: bool = False,
     ) -> Any:
-        """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
+        """Call a method of a model in a thread; `size`: lines and characters that it counts as in
+        the backlog.
+        """
         host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
         pool = host.long_calls if is_large or size[1] > LONG_TEXT else host.short_calls
@@ -225,22 +269,30 @@ class Models:
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
-        """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
+        """Yield what the translation of a text grows by, with the number of the line, greedily; at
+        last the whole.
+        """
         host = await self._opened(model, "stream", deadline)
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
         with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
             parts = host.model.stream(text, request)
-            while part := await _in_thread(host.long_calls, ends - time.monotonic(), stop, next, parts, None):
+            while part := await _in_thread(
+                host.long_calls, ends - time.monotonic(), stop, next, parts, None
+            ):
                 yield part
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return the languages of the models with the probability that the text is of each, likeliest first."""
+        """Return the languages of the models with the probability that the text is of each,
+        likeliest first.
+        """
         return self._language_id.detect(text)
 
     async def _opened(self, name: str, method: str, deadline: float) -> _Host:
-        """Return the model of a name for a call, once it is open. Raises UsageError, Overloaded, RegardError."""
+        """Return the model of a name for a call, once it is open. Raises UsageError, Overloaded,
+        RegardError.
+        """
         host = self._hosts[name]
         if self._is_draining:
             raise Overloaded(5)
@@ -248,13 +300,20 @@ class Models:
             if not host.is_open.is_set():
                 await asyncio.wait_for(host.is_open.wait(), min(_PATIENCE, deadline))
         except asyncio.TimeoutError:
-            raise RegardError(f"the model {name} is away, or still being opened; /ready says which are") from None
+            raise RegardError(
+                f"the model {name} is away, or still being opened; /ready says which are"
+            ) from None
         if method in ("explain", "continuations") and not isinstance(host.model, ServedFile):
-            raise UsageError("this model runs on PyTorch, which this server has no explanations of; use `regard show`")
+            raise UsageError(
+                "this model runs on PyTorch, which this server has no explanations of; use `regard "
+                "show`"
+            )
         return host
 
     async def reload(self) -> None:
-        """Open again the models whose files have changed; one that cannot be opened stays as it was."""
+        """Open again the models whose files have changed; one that cannot be opened stays as it
+        was.
+        """
         await asyncio.gather(*map(self._reload, self._hosts.values()))
 
     async def _watch(self, host: _Host) -> None:
@@ -262,18 +321,24 @@ class Models:
         pause = 0.0
         while True:
             is_again = await self._reload(host)
-            pause = min(_LONGEST_PAUSE, 2 * pause + 1) if is_again else self._settings.reload_seconds
+            pause = (
+                min(_LONGEST_PAUSE, 2 * pause + 1) if is_again else self._settings.reload_seconds
+            )
             if not pause:
                 return
             await asyncio.sleep(pause)
 
     async def _reload(self, host: _Host) -> bool:
-        """Open a model if its files have changed. Return True if that failed for a reason that may pass by itself.
+        """Open a model if its files have changed. Return True if that failed for a reason that may
+        pass by itself.
 
-        At most one reload of a model runs at a time: a signal may come while files are looked at anyway.
+        At most one reload of a model runs at a time: a signal may come while files are looked at
+        anyway.
         """
         async with host.reloading:
-            if host.export is not None and not is_kept(host.export):  # without which no process could start again
+            if host.export is not None and not is_kept(
+                host.export
+            ):  # without which no process could start again
                 host.export = host.state = None
             state = files_state(host.path)
             if state == host.state or (host.model is not None and not state):
@@ -294,7 +359,8 @@ class Models:
             return problem != "" and host.state != state
 
     async def _open(self, host: _Host) -> list[str]:
-        """Open a model, in the place of the one before, which ends with its last call. Return why it cannot be opened.
+        """Open a model, in the place of the one before, which ends with its last call. Return why
+        it cannot be opened.
 
         The state of its files is noted, unless it fails for a reason that may pass by itself.
         """
@@ -304,14 +370,22 @@ class Models:
             check_languages(about, host.languages)
             self._describe(host, about)
         except Exception as problem:
-            causes = problem.causes if isinstance(problem, RegardError) else (f"{type(problem).__name__}: {problem}",)
+            causes = (
+                problem.causes
+                if isinstance(problem, RegardError)
+                else (f"{type(problem).__name__}: {problem}",)
+            )
             if isinstance(problem, RegardError) and not isinstance(problem, WorkerError):
                 host.state = state
-            return [cause if str(host.path) in cause else f"{host.path}: {cause}" for cause in causes]
+            return [
+                cause if str(host.path) in cause else f"{host.path}: {cause}" for cause in causes
+            ]
         host.model, host.state = model, state
         host.is_whole = True
         host.is_open.set()
-        with contextlib.suppress(OSError):  # then the next process has to wait for what the model says
+        with contextlib.suppress(
+            OSError
+        ):  # then the next process has to wait for what the model says
             self._descriptions.write_bytes(msgspec.json.encode(self._described))
         return []
 
@@ -326,7 +400,12 @@ class Models:
         opened = path if path.is_file() else await prepare(path, settings.precision)
         in_thread = partial(asyncio.get_running_loop().run_in_executor, host.short_calls)
         if opened.is_dir():
-            options = (settings.precision, settings.threads, settings.answer_limit, host.languages or ())
+            options = (
+                settings.precision,
+                settings.threads,
+                settings.answer_limit,
+                host.languages or (),
+            )
             model = await in_thread(self._open_pytorch, Folder(opened, *options, time.time_ns()))
         else:
             model = await in_thread(_open_file, opened, settings, host.languages)
@@ -343,7 +422,9 @@ class Models:
 
     def _recall(self) -> None:
         """Take what models said of themselves in a process that has died."""
-        with contextlib.suppress(OSError, msgspec.DecodeError):  # it died before it wrote, or meanwhile
+        with contextlib.suppress(
+            OSError, msgspec.DecodeError
+        ):  # it died before it wrote, or meanwhile
             described = msgspec.json.decode(self._descriptions.read_bytes())
             for name in self._hosts.keys() & described.keys():
                 self._describe(self._hosts[name], described[name])
@@ -365,9 +446,15 @@ def _stopping_threads(deadline: float) -> Iterator[threading.Event]:
 
 
 async def _in_thread(
-    pool: ThreadPoolExecutor, seconds: float, stop: threading.Event, work: Callable[..., Any], *arguments: Any
+    pool: ThreadPoolExecutor,
+    seconds: float,
+    stop: threading.Event,
+    work: Callable[..., Any],
+    *arguments: Any,
 ) -> Any:
-    """Run `work` in a thread of a pool, until `stop` is set. Raises TimeoutError after `seconds`."""
+    """Run `work` in a thread of a pool, until `stop` is set. Raises TimeoutError after
+    `seconds`.
+    """
 
     def run() -> Any:
         with stopped_by(stop), contextlib.suppress(Stopped):  # then nobody waits for the result
@@ -379,7 +466,9 @@ async def _in_thread(
 
 def _open_file(path: Path, settings: ServiceSettings, languages: Pair | None) -> ServedFile:
     path.open("rb").close()  # an error of the system is none of the file
-    return ServedFile(RuntimeTranslator(path, settings.threads), settings.answer_limit, languages or ())
+    return ServedFile(
+        RuntimeTranslator(path, settings.threads), settings.answer_limit, languages or ()
+    )
 
 
 def _open_here(folder: Folder) -> Any:

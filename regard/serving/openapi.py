@@ -1,4 +1,6 @@
-"""Descriptions of endpoints for OpenAPI: bodies that are read by hand, and answers by their types."""
+"""Descriptions of endpoints for OpenAPI: bodies that are read by hand, and answers by their
+types.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from regard.serving.service import Answer
 
 _REASONS = {
     200: "The answer",
-    400: "A parameter is missing or wrong, or the answer would be too large; the sentence says which",
+    400: "A parameter is missing or wrong, or the answer would be too large; the sentence says "
+    "which",
     403: "The API key is missing or not known, or the function is not offered",
     404: "There is nothing of this name",
     408: "The request was not received in time",
@@ -43,7 +46,10 @@ def answers(kind: Any, *statuses: int) -> Responses:
     """Describe the answers of some statuses, of 200 if none is given, by the type of their JSON."""
     (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
     content = {"application/problem+json" if kind is Problem else JSON: {"schema": schema}}
-    return {status: {"description": _REASONS[status], "content": content} for status in statuses or (200,)}
+    return {
+        status: {"description": _REASONS[status], "content": content}
+        for status in statuses or (200,)
+    }
 
 
 def example(**values: Any) -> pydantic.ConfigDict:
@@ -63,5 +69,7 @@ class DescribedApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """Return the document: all endpoints, and all kinds of `Answer`."""
-        _, components = msgspec.json.schema_components(Answer.__subclasses__(), ref_template=_REFERENCE)
+        _, components = msgspec.json.schema_components(
+            Answer.__subclasses__(), ref_template=_REFERENCE
+        )
         return super().openapi() | {"components": {"schemas": components}}

@@ -1,4 +1,5 @@
-"""Page of the server: that of `visualisation/live.py`, with the models of the server and the fonts of the machine.
+"""Page of the server: that of `visualisation/live.py`, with the models of the server and the fonts
+of the machine.
 
 It needs neither Pillow nor fontTools: the process that sends it has none.
 """
@@ -19,7 +20,9 @@ TYPING = 250
 
 @dataclass(frozen=True)
 class ServerPage:
-    """A page and its content security policy: only its own script and style, and requests to its own server."""
+    """A page and its content security policy: only its own script and style, and requests to its
+    own server.
+    """
 
     html: str
     policy: str
@@ -28,7 +31,13 @@ class ServerPage:
 @cache
 def render_server_page() -> ServerPage:
     """Render the page of the server; it asks for the models itself."""
-    data = {"endpoint": "", "sentences": sentence_rules(), **script_colours(), "models": [], "typing": TYPING}
+    data = {
+        "endpoint": "",
+        "sentences": sentence_rules(),
+        **script_colours(),
+        "models": [],
+        "typing": TYPING,
+    }
     html = make_page("regard.visualisation", "server.html", data=data)
     (policy,) = re.findall('"Content-Security-Policy" content="(.*?)"', html)
     return ServerPage(html, f"{policy}; frame-ancestors 'none'")

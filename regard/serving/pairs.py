@@ -20,14 +20,17 @@ AUTO = "auto"
 STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
 """Codes for the languages of a model that does not name them."""
 PROBE = "test"
-"""The word by which Weblate tries a server, from English to German, whichever languages the server has."""
+"""The word by which Weblate tries a server, from English to German, whichever languages the server
+has.
+"""
 _DETECTED = 10_000
 """Characters of a text by which its language is detected, at most."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The model and languages of one text; without a model it comes back unchanged: its languages are the same.
+    """The model and languages of one text; without a model it comes back unchanged: its languages
+    are the same.
 
     `confidence`: the probability that the text is of this source, if it was not given.
     """
@@ -45,7 +48,9 @@ class Choice:
     def answer(self, text: ServedText) -> ServedText:
         """Return a translated text with its languages and the name of its model."""
         name = self.model.name if self.model else None
-        return replace(text, source=self.source, target=self.target, model=name, confidence=self.confidence)
+        return replace(
+            text, source=self.source, target=self.target, model=name, confidence=self.confidence
+        )
 
     def unchanged(self, text: str) -> ServedText:
         """Return a text as it is, as its own translation."""
@@ -74,8 +79,11 @@ class LanguagePairs:
         self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
 
-    def choose(self, service: Models, text: str, source: str, target: str, form: TextFormat = PLAIN) -> Choice:
-        """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
+    def choose(
+        self, service: Models, text: str, source: str, target: str, form: TextFormat = PLAIN
+    ) -> Choice:
+        """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if
+        there is but one.
 
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
         """
@@ -88,21 +96,26 @@ class LanguagePairs:
                 return Choice(source.lower(), target.lower(), None)
             raise
 
-    def _choose(self, service: Models, text: str, source: str, target: str, form: TextFormat) -> Choice:
+    def _choose(
+        self, service: Models, text: str, source: str, target: str, form: TextFormat
+    ) -> Choice:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, _language_of(text, form), target)
         code = _match(source, self._sources_of(target)) or _match(source, self.languages)
         if code is None:
             known = ", ".join(self.languages)
-            raise bad_request(f"the source language {excerpt(source)} is not served; there are: {known}")
+            raise bad_request(
+                f"the source language {excerpt(source)} is not served; there are: {known}"
+            )
         if code == target:
             return Choice(code, target, None)
         model = self._models.get((code, target))
         if model is None:
             sources = ", ".join(self._sources_of(target)) or "none"
             raise bad_request(
-                f"no model translates from {code} to {target}; there are models to {target} from: {sources}"
+                f"no model translates from {code} to {target}; there are models to {target} from: "
+                f"{sources}"
             )
         return Choice(code, target, model)
 
@@ -114,22 +127,34 @@ class LanguagePairs:
             raise bad_request(f"the target language is missing; there are: {targets}")
         code = _match(target, self.targets) or _match(target, self.languages)
         if code is None:
-            raise bad_request(f"the target language {excerpt(target)} is not served; there are: {targets}")
+            raise bad_request(
+                f"the target language {excerpt(target)} is not served; there are: {targets}"
+            )
         return code
 
     def _sources_of(self, target: str) -> list[str]:
         return [source for source, other in self._models if other == target]
 
     def _detected(self, service: Models, text: str, target: str) -> Choice:
-        """Choose the likeliest of the languages that this target has models from; or the target itself."""
+        """Choose the likeliest of the languages that this target has models from; or the target
+        itself.
+        """
         sources = self._sources_of(target)
         if not sources:
-            raise bad_request(f"no model translates to {target}; there are models to: {', '.join(self.targets)}")
-        likely = [(code, share) for code, share in service.detect(text) if code in sources or code == target]
+            raise bad_request(
+                f"no model translates to {target}; there are models to: {', '.join(self.targets)}"
+            )
+        likely = [
+            (code, share)
+            for code, share in service.detect(text)
+            if code in sources or code == target
+        ]
         code, share = max(likely, key=lambda item: item[1], default=("", 0.0))
         if share <= 0:
             code = sources[0]
-        return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
+        return Choice(
+            code, target, self._models.get((code, target)) if code != target else None, share
+        )
 
 
 def _language_of(text: str, form: TextFormat) -> str:
@@ -152,7 +177,9 @@ def _code_index(codes: tuple[str, ...]) -> CodeIndex:
 
 
 def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:
-    """Return the models of a kind, or the one that is named. Raises HttpError (400) for an unknown name."""
+    """Return the models of a kind, or the one that is named. Raises HttpError (400) for an unknown
+    name.
+    """
     of_kind = [model for model in models.values() if model.kind == kind]
     if not name:
         return of_kind

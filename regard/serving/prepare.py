@@ -1,4 +1,6 @@
-"""Prepare a model folder for the server, in a process of its own: the server itself never loads PyTorch."""
+"""Prepare a model folder for the server, in a process of its own: the server itself never loads
+PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from regard.pipeline.export_cache import are_kept, export_name, open_export
 def prepare(folder: Path, precision: Any) -> Path:
     """Return what is opened: the folder's export in the cache, or the folder itself.
 
-    PyTorch runs the folder if there can be no export, or the user switched exports off. Raises ModelFolderError if the
-    folder is damaged, or a link in it leads out of it.
+    PyTorch runs the folder if there can be no export, or the user switched exports off. Raises
+    ModelFolderError if the folder is damaged, or a link in it leads out of it.
     """
     name = export_name(folder, precision)
     if not are_kept():
@@ -31,7 +33,8 @@ def prepare(folder: Path, precision: Any) -> Path:
 
 
 def main() -> None:
-    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as JSON.
+    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as
+    JSON.
 
     `error`: of the folder; `passing`: of the system, which may have room later.
     """

@@ -1,4 +1,6 @@
-"""Model folders that only PyTorch can run, as they are served: captioners, and translators without native code."""
+"""Model folders that only PyTorch can run, as they are served: captioners, and translators without
+native code.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def open_folder(
 ) -> ServedFolder | ServedCaptioner:
     """Load a model folder. Raises ModelFolderError if it is damaged.
 
-    `languages`: codes of source and target by whose rules capitals are read and written; none: the folder's own.
+    `languages`: codes of source and target by whose rules capitals are read and written; none: the
+    folder's own.
     """
     torch.set_num_threads(threads)
     pipeline = load(path, precision=precision)
@@ -60,7 +63,11 @@ class ServedFolder(ServedTranslator):
     """A translator that PyTorch runs."""
 
     def __init__(
-        self, translator: FolderTranslator, about: dict[str, Any], most_bytes: int, languages: Sequence[str]
+        self,
+        translator: FolderTranslator,
+        about: dict[str, Any],
+        most_bytes: int,
+        languages: Sequence[str],
     ) -> None:
         super().__init__(translator, translator.attention_heads(), most_bytes, languages)
         self._about = about
@@ -85,13 +92,17 @@ class ServedCaptioner:
         """Do nothing: the model lies in memory, whatever becomes of its files."""
 
     def caption(self, image: bytes, search: SearchRequest) -> list[ServedHypothesis]:
-        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none, and Stopped."""
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are
+        none, and Stopped.
+        """
         options = search.given_options(self._captioner.settings.search.beam)
         reads = search.attention != "none"
         (caption,) = self._captioner.caption([image], nbest=search.nbest, readings=reads, **options)
         return served_hypotheses(caption, search)
 
     def explain_image(self, image: bytes) -> msgspec.Raw:
-        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
+        """Return a caption as data for figures: the image as the model sees it, and the cells of
+        each word.
+        """
         caption, data = explain_caption(self._captioner, image)
         return msgspec.Raw(msgspec.json.encode(page_data(data, caption.text, ("", ""))))

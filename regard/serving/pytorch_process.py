@@ -1,7 +1,9 @@
-"""Process of the models that only PyTorch can run: the serving process never imports it, nor ends with its errors.
+"""Process of the models that only PyTorch can run: the serving process never imports it, nor ends
+with its errors.
 
-A call is a connection (`multiprocessing.connection`): the caller sends what is to be done with which model, and gets
-the results, or an error. A caller that closes the connection gives the call up.
+A call is a connection (`multiprocessing.connection`): the caller sends what is to be done with
+which model, and gets the results, or an error. A caller that closes the connection gives the call
+up.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from regard.serving.child_process import BEAT_SECONDS, status_pipe
 
 
 class Folder(NamedTuple):
-    """A model folder as it is to be opened; `version` grows with its changes. The arguments of `open_folder`."""
+    """A model folder as it is to be opened; `version` grows with its changes. The arguments of
+    `open_folder`.
+    """
 
     path: Path
     precision: str
@@ -44,19 +48,25 @@ class ProcessAway(WorkerError):
     """The process of a model cannot be reached."""
 
     def __init__(self) -> None:
-        super().__init__("the process that runs this model is away and is started again; ask once more")
+        super().__init__(
+            "the process that runs this model is away and is started again; ask once more"
+        )
 
 
 class ProcessDied(WorkerError):
     """The process of a model has died while it answered."""
 
     def __init__(self) -> None:
-        super().__init__("the process that runs this model has ended and is started again; ask once more")
+        super().__init__(
+            "the process that runs this model has ended and is started again; ask once more"
+        )
 
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """A model in the process at `address`, with the methods of a served model. Any number of threads may call it."""
+    """A model in the process at `address`, with the methods of a served model. Any number of
+    threads may call it.
+    """
 
     address: str
     key: bytes
@@ -70,7 +80,9 @@ class RemoteModel:
         return lambda *arguments: next(self._results(method, *arguments))
 
     def _results(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Make a call, and yield its results. Raises its error, Stopped, ProcessAway, and ProcessDied."""
+        """Make a call, and yield its results. Raises its error, Stopped, ProcessAway, and
+        ProcessDied.
+        """
         stop = stop_event()
         try:
             connection = Client(self.address, authkey=self.key)
@@ -93,7 +105,9 @@ class RemoteModel:
 
 
 class PyTorchProcess:
-    """The PyTorch process as the serving process sees it; `start` asks the supervisor for it, any number of times."""
+    """The PyTorch process as the serving process sees it; `start` asks the supervisor for it, any
+    number of times.
+    """
 
     def __init__(self, address: str, authkey: str, start: Callable[[], None]) -> None:
         """`authkey`: hexadecimal digits of the key without which nobody may call."""
@@ -102,7 +116,9 @@ class PyTorchProcess:
         self._start = start
 
     def open(self, folder: Folder) -> RemoteModel:
-        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessAway, ProcessDied."""
+        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessAway,
+        ProcessDied.
+        """
         self._start()
         model = RemoteModel(self._address, self._key, folder)
         for _ in range(_TRIES):
@@ -177,13 +193,17 @@ def _watch(connection: Connection, stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Answer calls until standard input ends, whose first line is the configuration; then finish those that are open.
+    """Answer calls until standard input ends, whose first line is the configuration; then finish
+    those that are open.
 
     `end_seconds` of the configuration: in which they have to be done.
     """
     report = status_pipe()
     configuration = json.loads(sys.stdin.readline())
-    address, key = configuration["pytorch"]["address"], bytes.fromhex(configuration["pytorch"]["authkey"])
+    address, key = (
+        configuration["pytorch"]["address"],
+        bytes.fromhex(configuration["pytorch"]["authkey"]),
+    )
     Path(address).unlink(missing_ok=True)  # of a process that has died
     with Listener(address, authkey=key) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()

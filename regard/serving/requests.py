@@ -1,7 +1,9 @@
-"""Parameters of a request: query, form and JSON merged, then checked against a pydantic model, errors as sentences.
+"""Parameters of a request: query, form and JSON merged, then checked against a pydantic model,
+errors as sentences.
 
-JSON is read by msgspec into a structure of the known names: what else is sent is passed over in the time it takes to
-read it, or refused at once, and nothing is nested. Forms in parts are read by Starlette.
+JSON is read by msgspec into a structure of the known names: what else is sent is passed over in the
+time it takes to read it, or refused at once, and nothing is nested. Forms in parts are read by
+Starlette.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ _MEDIA = 500
 _FEW, _NAMED = 5, 20
 """Wrong texts that an error lists, and wrong parameters."""
 _HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
+FORM, MULTIPART, JSON = (
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "application/json",
+)
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
 KEYS = ("api_key", "apiKey")
 """Names that a key may have among the parameters."""
@@ -46,9 +52,13 @@ _Value = None | bool | int | float | str
 
 
 class Parameters(pydantic.BaseModel):
-    """Parameters of LibreTranslate and DeepL: forms send numbers as text, and clients send more than is documented."""
+    """Parameters of LibreTranslate and DeepL: forms send numbers as text, and clients send more
+    than is documented.
+    """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, protected_namespaces=())
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="ignore", allow_inf_nan=False, protected_namespaces=()
+    )
 
 
 class StrictParameters(Parameters):
@@ -58,10 +68,16 @@ class StrictParameters(Parameters):
 
 
 def _check_texts(value: Any) -> Any:
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value)):
+    if isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(text, str) for text in value)
+    ):
         return value
     if isinstance(value, list):
-        wrong = (f"text {n} is {excerpt(text)}" for n, text in enumerate(value, 1) if not isinstance(text, str))
+        wrong = (
+            f"text {n} is {excerpt(text)}"
+            for n, text in enumerate(value, 1)
+            if not isinstance(text, str)
+        )
         raise ValueError(f"{', '.join(islice(wrong, _FEW))}; give texts")
     raise ValueError(f"wanted a text or a list of texts, got {excerpt(value)}")
 
@@ -77,9 +93,12 @@ def listed(texts: str | list[str]) -> list[str]:
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     """Read the body of a request, and no more than `limit` bytes of it.
 
-    Raises HttpError: 413 if there is more, 408 if it takes longer than `seconds`, 499 if the client is gone.
+    Raises HttpError: 413 if there is more, 408 if it takes longer than `seconds`, 499 if the client
+    is gone.
     """
-    refusal = HttpError(413, f"the request has more than {limit:,} bytes; send less at once", headers=CLOSE)
+    refusal = HttpError(
+        413, f"the request has more than {limit:,} bytes; send less at once", headers=CLOSE
+    )
     if int(request.headers.get("content-length", 0)) > limit:  # h11 has checked that it is a number
         raise refusal
     body = bytearray()
@@ -90,17 +109,22 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
                 if len(body) > limit:
                     raise refusal
     except TimeoutError:
-        raise HttpError(408, f"the request was not received whole within {seconds:g} seconds", headers=CLOSE) from None
+        raise HttpError(
+            408, f"the request was not received whole within {seconds:g} seconds", headers=CLOSE
+        ) from None
     except ClientDisconnect:
         raise HttpError(CLIENT_GONE, "the client has closed the connection") from None
     return bytes(body)
 
 
-async def request_values(request: Request, body: bytes, kind: type[Parameters], most_texts: int) -> dict[str, Any]:
-    """Merge the parameters of query, form and JSON; if several have a name, the last of these has it.
+async def request_values(
+    request: Request, body: bytes, kind: type[Parameters], most_texts: int
+) -> dict[str, Any]:
+    """Merge the parameters of query, form and JSON; if several have a name, the last of these has
+    it.
 
-    A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError: 400 for what cannot be
-    read, 415 for bodies of another kind.
+    A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError:
+    400 for what cannot be read, 415 for bodies of another kind.
     """
     most = most_texts + MOST_FIELDS
     query = request.scope.get("query_string", b"")
@@ -108,7 +132,10 @@ async def request_values(request: Request, body: bytes, kind: type[Parameters], 
     if not body:
         return values
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise HttpError(415, "compressed requests are not read; send the body as it is, without Content-Encoding")
+        raise HttpError(
+            415,
+            "compressed requests are not read; send the body as it is, without Content-Encoding",
+        )
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media == JSON or (media.startswith("application/") and media.endswith("+json")):
         return values | parse_json_object(body, kind, most + TOKENS)
@@ -120,9 +147,14 @@ async def request_values(request: Request, body: bytes, kind: type[Parameters], 
 
 
 def parse(kind: type[P], values: dict[str, Any]) -> P:
-    """Check values against a model. Raises HttpError (400) with a sentence for each that is wrong."""
+    """Check values against a model. Raises HttpError (400) with a sentence for each that is
+    wrong.
+    """
     if len(values) > MOST_FIELDS:
-        raise bad_request(f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known parameters only")
+        raise bad_request(
+            f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known "
+            "parameters only"
+        )
     try:
         return kind.model_validate(values)
     except pydantic.ValidationError as problem:
@@ -130,18 +162,24 @@ def parse(kind: type[P], values: dict[str, Any]) -> P:
 
 
 def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[str, Any]:
-    """Parse a JSON object of the names of a model. Raises HttpError (400) with a sentence that says what is wrong."""
+    """Parse a JSON object of the names of a model. Raises HttpError (400) with a sentence that says
+    what is wrong.
+    """
     try:
         values = _decoder(kind, most).decode(body.removeprefix(codecs.BOM_UTF8))
     except UnicodeDecodeError:
         raise bad_request("the JSON is not UTF-8; send it in UTF-8") from None
     except RecursionError:
-        raise bad_request("the JSON is nested too deeply; send one object of texts, numbers and lists") from None
+        raise bad_request(
+            "the JSON is nested too deeply; send one object of texts, numbers and lists"
+        ) from None
     except msgspec.ValidationError as problem:
         raise bad_request(_json_sentence(kind, str(problem), most)) from None
     except msgspec.DecodeError as problem:
         if half := _HALF.search(body):
-            raise bad_request(f"a text has half of a character, {half[0].decode()}, which UTF-8 cannot hold") from None
+            raise bad_request(
+                f"a text has half of a character, {half[0].decode()}, which UTF-8 cannot hold"
+            ) from None
         message = str(problem).removeprefix("JSON is malformed: ")
         raise bad_request(f"no valid JSON: {message[0].lower()}{message[1:]}") from None
     present: dict[str, Any] = msgspec.to_builtins(values)
@@ -155,29 +193,38 @@ def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
     names = dict.fromkeys((*kind.model_fields, *KEYS))
     forbids = kind.model_config.get("extra") == "forbid"
     fields = [(name, value, msgspec.UNSET) for name in names]
-    return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=forbids))
+    return msgspec.json.Decoder(
+        msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=forbids)
+    )
 
 
 async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
     def read() -> list[tuple[str, str]]:
-        return parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
+        return parse_qsl(
+            data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most
+        )
 
     try:
         return _grouped(await asyncio.to_thread(read) if len(data) > _LONG_FORM else read())
     except UnicodeDecodeError:
         raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
     except ValueError:
-        raise bad_request(f"the {where} has more than {most:,} fields; send fewer texts at once") from None
+        raise bad_request(
+            f"the {where} has more than {most:,} fields; send fewer texts at once"
+        ) from None
 
 
 class _InMemory(MultiPartParser):
-    """Starlette's reader of forms in parts, which would else write files above a size to the disk."""
+    """Starlette's reader of forms in parts, which would else write files above a size to the
+    disk.
+    """
 
     spool_max_size = 0
 
 
 async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]:
-    """Read a form in parts, in UTF-8 alone: Starlette would take any codec, some of which need quadratic time.
+    """Read a form in parts, in UTF-8 alone: Starlette would take any codec, some of which need
+    quadratic time.
 
     What is not of that codec it takes for Latin-1, which would be wrong.
     """
@@ -196,7 +243,8 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
     except MultiPartException as problem:
         raise bad_request(f"the form cannot be read: {problem.message}") from None
     fields = [
-        (name, await value.read() if isinstance(value, UploadFile) else value) for name, value in form.multi_items()
+        (name, await value.read() if isinstance(value, UploadFile) else value)
+        for name, value in form.multi_items()
     ]
     await form.close()
     try:

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 WordIndices = Callable[[Sequence[int]], list[int]]
 """Returns the word that each token id of a target belongs to."""
 _DIGITS, _TOGETHER = 5, 4096
-"""Digits after the point of an attention weight, and weights of a flat array that are written at once."""
+"""Digits after the point of an attention weight, and weights of a flat array that are written at
+once.
+"""
 
 
-def served_text(text: TranslatedText, search: SearchRequest, words: WordIndices | None = None) -> ServedText:
-    """Return a translated text with what was asked for; the languages and the name of the model are not known here.
+def served_text(
+    text: TranslatedText, search: SearchRequest, words: WordIndices | None = None
+) -> ServedText:
+    """Return a translated text with what was asked for; the languages and the name of the model are
+    not known here.
 
     `words`: for the words of tokens and their log-probabilities; None: nobody can tell them.
     """
@@ -53,11 +58,18 @@ def _hypothesis(
 ) -> ServedHypothesis:
     rest = dict[str, Any]()
     if hypothesis.readings is not None and hypothesis.readings.weights:
-        weights = {name: weights_json(weights) for name, weights in hypothesis.readings.weights.items()}
+        weights = {
+            name: weights_json(weights) for name, weights in hypothesis.readings.weights.items()
+        }
         rest["attention"] = msgspec.Raw(msgspec.json.encode(weights))
     if search.alignments and isinstance(hypothesis, Translation):
         rest["alignments"] = hypothesis.alignments
-    if search.log_probs and words is not None and isinstance(hypothesis, Translation) and hypothesis.log_probs:
+    if (
+        search.log_probs
+        and words is not None
+        and isinstance(hypothesis, Translation)
+        and hypothesis.log_probs
+    ):
         rest |= {"log_probs": hypothesis.log_probs, "words": words(hypothesis.ids)}
     return ServedHypothesis(hypothesis.text, hypothesis.score, hypothesis.tokens, **rest)
 
@@ -72,7 +84,9 @@ def weights_json(weights: Any) -> msgspec.Raw:
     rounded = np.nan_to_num(np.asarray(weights, np.float64)).clip(0, 1).round(_DIGITS)
     if rounded.ndim > 1:
         return array_json(part.tolist() for part in rounded)
-    parts = (rounded[start : start + _TOGETHER].tolist() for start in range(0, len(rounded), _TOGETHER))
+    parts = (
+        rounded[start : start + _TOGETHER].tolist() for start in range(0, len(rounded), _TOGETHER)
+    )
     return msgspec.Raw(b"[" + b",".join(msgspec.json.encode(part)[1:-1] for part in parts) + b"]")
 
 

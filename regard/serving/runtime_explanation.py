@@ -1,4 +1,6 @@
-"""Explanations of a runtime file as the JavaScript module returns them (js/regard.d.ts), which the pages read."""
+"""Explanations of a runtime file as the JavaScript module returns them (js/regard.d.ts), which the
+pages read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
+from regard.runtime.model import (
+    Options,
+    RuntimeHypothesis,
+    RuntimeLine,
+    RuntimeModel,
+    RuntimeStates,
+)
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
 from regard.text.doubts import Doubts
@@ -35,9 +43,18 @@ class Explainer:
     def explanation(self, line: RuntimeLine) -> dict[str, Any]:
         """Return a line with all its hypotheses; what is large is JSON already."""
         first = self._hypothesis(line.hypotheses[0], 0)
-        others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
-        is_doubtful, threshold = self.doubts.is_doubtful, self.model.card["search"].get("score_threshold")
-        parts = [part._replace(doubtful=is_doubtful(part.source, part.score, threshold)) for part in line.parts]
+        others = (
+            self._hypothesis(hypothesis, rank)
+            for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
+        )
+        is_doubtful, threshold = (
+            self.doubts.is_doubtful,
+            self.model.card["search"].get("score_threshold"),
+        )
+        parts = [
+            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
+            for part in line.parts
+        ]
         rest = {
             "sourceTokens": self.model.tokens(line.source, False),
             "sourceWords": self._words(line.source, False),
@@ -52,7 +69,11 @@ class Explainer:
     def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> dict[str, Any]:
         repetition = next(iter(hypothesis.repetitions), None)
         roles = {layer.name: layer.role for layer in self.model.layers}
-        layers = [name for name in hypothesis.weights if not (self.is_packed and rank and roles[name] == "encoder")]
+        layers = [
+            name
+            for name in hypothesis.weights
+            if not (self.is_packed and rank and roles[name] == "encoder")
+        ]
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
@@ -70,12 +91,22 @@ class Explainer:
     def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str) -> dict[str, Any]:
         weights, scores = hypothesis.weights[name], hypothesis.scores[name]
         heads, rows, columns = weights.shape
-        sums = {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
+        sums = (
+            {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
+        )
         if self.is_packed:
             values: Any = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2").tobytes()
         else:
             values = weights_json(weights.ravel())
-        return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values, **sums}
+        return {
+            "name": name,
+            "role": role,
+            "heads": heads,
+            "rows": rows,
+            "columns": columns,
+            "weights": values,
+            **sums,
+        }
 
     def _step(self, step: SearchStep) -> dict[str, Any]:
         tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
@@ -98,7 +129,9 @@ class Explainer:
 
 
 def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
-    """Return the first numbers of each state as signed bytes; None of an encoder that is not recurrent."""
+    """Return the first numbers of each state as signed bytes; None of an encoder that is not
+    recurrent.
+    """
     if states is None or states.encoder is None:
         return None
     encoder, decoder = states.encoder[..., :_DRAWN], states.decoder[..., :_DRAWN]
@@ -117,7 +150,9 @@ def _signed_bytes(numbers: npt.NDArray[np.float32]) -> bytes:
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
-    """Change options to those of a greedy search that is recorded, and goes one token beyond a prefix."""
+    """Change options to those of a greedy search that is recorded, and goes one token beyond a
+    prefix.
+    """
     options.beam = options.nbest = options.trace = 1
     options.attention = options.alignments = options.min_length = 0
     options.max_length = len(prefix) + 1
@@ -125,8 +160,12 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
 
 
 def likely_tokens(line: RuntimeLine, prefix: Sequence[int], count: int) -> list[Candidate]:
-    """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of sentence is none."""
+    """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of
+    sentence is none.
+    """
     step = next(iter(line.steps[len(prefix) :]), None)
-    candidates = [candidate for candidate in step.candidates if candidate.token != _EOS] if step else []
+    candidates = (
+        [candidate for candidate in step.candidates if candidate.token != _EOS] if step else []
+    )
     likely = [candidate for candidate in candidates if math.isfinite(candidate.log_prob)]
     return sorted(likely, key=lambda candidate: -candidate.log_prob)[:count]

@@ -48,12 +48,18 @@ class _LineRequest(_TextParameters):
 
 
 class TranslateRequest(SearchRequest, _TextParameters):
-    """A translation that is wanted. Without `model`, the first one that has the languages is taken."""
+    """A translation that is wanted. Without `model`, the first one that has the languages is
+    taken.
+    """
 
-    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", nbest=2, alignments=True)
+    model_config = example(
+        text="나는 빵을 먹는다.", source="ko", target="en", nbest=2, alignments=True
+    )
     format: Literal["text", "html", "xml"] = "text"
     scores: bool = False
-    split: bool = Field(True, description="false: lines of plain text are not divided into sentences")
+    split: bool = Field(
+        True, description="false: lines of plain text are not divided into sentences"
+    )
     stream: bool = False
 
     @property
@@ -76,7 +82,9 @@ class TranslateRequest(SearchRequest, _TextParameters):
 
 
 class ExplainImageRequest(Parameters):
-    """An image whose caption is to be explained: JSON with the image in Base64, or a form with it as a file."""
+    """An image whose caption is to be explained: JSON with the image in Base64, or a form with it
+    as a file.
+    """
 
     model_config = pydantic.ConfigDict(extra="forbid")
     image: str | bytes = Field(description="PNG, JPEG or WebP: Base64 in JSON, a file in a form")
@@ -85,7 +93,9 @@ class ExplainImageRequest(Parameters):
 
 
 class CaptionRequest(CaptionSearch, ExplainImageRequest):
-    """A caption that is wanted: JSON with the image in Base64, or a form with the image as a file."""
+    """A caption that is wanted: JSON with the image in Base64, or a form with the image as a
+    file.
+    """
 
 
 class ExplainRequest(ExplanationRequest, _LineRequest):
@@ -98,7 +108,9 @@ class ContinuationsRequest(_LineRequest):
     """A line, and what its translation begins with; wanted are the tokens that may follow."""
 
     model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", prefix="I")
-    prefix: Prefix = Field("", description="text or token ids; empty: the beginning of the translation")
+    prefix: Prefix = Field(
+        "", description="text or token ids; empty: the beginning of the translation"
+    )
     count: int = Field(7, ge=1, le=MOST_CONTINUATIONS)
 
 
@@ -149,9 +161,15 @@ class LanguagePair(Answer, frozen=True):
     target: str
 
 
-ChosenHead = Annotated[Mapping[str, Any], Meta(description="layer and head of attention that align words best")]
+ChosenHead = Annotated[
+    Mapping[str, Any], Meta(description="layer and head of attention that align words best")
+]
 IsReady = Annotated[
-    bool, Meta(description="false while the process of the model is started again, or its file was overwritten")
+    bool,
+    Meta(
+        description="false while the process of the model is started again, or its file was "
+        "overwritten"
+    ),
 ]
 Readme = Annotated[str, Meta(description="of a single model that is asked for by its name")]
 
@@ -179,5 +197,12 @@ def model_info(model: ServedModel, readme: str | None = None) -> ModelInfo:
     """Return what is told of a model; `readme`: its model card, if that is to be told, too."""
     pairs = [LanguagePair(source, target) for source, target in model.pairs]
     return ModelInfo(
-        model.name, model.kind, pairs, model.has_attention, model.alignment, model.facts, model.is_ready, readme
+        model.name,
+        model.kind,
+        pairs,
+        model.has_attention,
+        model.alignment,
+        model.facts,
+        model.is_ready,
+        readme,
     )

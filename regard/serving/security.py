@@ -1,4 +1,5 @@
-"""The outermost middleware: what is refused by its head alone, the log with request ids, metrics, security headers.
+"""The outermost middleware: what is refused by its head alone, the log with request ids, metrics,
+security headers.
 
 Starlette's TrustedHostMiddleware cannot accept every IP address while it restricts names.
 """
@@ -32,7 +33,9 @@ HEADERS = {
 }
 """Headers of every answer that does not set them itself, as the page does."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
+_METHODS = frozenset(
+    ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
+)
 """Methods that log and metrics name; a client may send any word, of any length."""
 _FRAMES = 12  # innermost calls that the log shows of an unexpected exception
 HEAD_BYTES = 1 << 18
@@ -50,24 +53,31 @@ class HeadCheck:
     def check(self, scope: Scope, headers: Headers) -> None:
         """Raise HttpError if a request is refused.
 
-        A length that is said twice may let a proxy see the end of a request elsewhere (RFC 9112, section 6.3). A page
-        that lets its own name lead to this machine ("DNS rebinding") gets no answer: IP addresses are allowed, since
-        no name leads to them. Requests of other pages would use the server without being able to read.
+        A length that is said twice may let a proxy see the end of a request elsewhere (RFC 9112,
+        section 6.3). A page that lets its own name lead to this machine ("DNS rebinding") gets no
+        answer: IP addresses are allowed, since no name leads to them. Requests of other pages would
+        use the server without being able to read.
         """
         size = len(scope["raw_path"]) + len(scope["query_string"])
         size += sum(len(name) + len(value) + len(": \r\n") for name, value in headers.raw)
         if size > HEAD_BYTES:
-            raise HttpError(431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE)
+            raise HttpError(
+                431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE
+            )
         if "content-length" in headers and "transfer-encoding" in headers:
             sentence = "the request has both Content-Length and Transfer-Encoding; send one of them"
             raise HttpError(400, sentence, headers=CLOSE)
         if "host" not in headers:  # h11 refuses more than one
             raise HttpError(400, "wanted one header Host, got 0")
         if not self._is_own(headers["host"]):
-            raise HttpError(421, f"this server is not {excerpt(headers['host'])}; its settings name its hosts")
+            raise HttpError(
+                421, f"this server is not {excerpt(headers['host'])}; its settings name its hosts"
+            )
         if "origin" in headers and not self._is_allowed(headers["origin"], headers["host"]):
             name = excerpt(headers["origin"])
-            raise HttpError(403, f"pages of {name} may not call this server; its settings name origins")
+            raise HttpError(
+                403, f"pages of {name} may not call this server; its settings name origins"
+            )
 
     def _is_own(self, host: str) -> bool:
         match = _HOST.fullmatch(host)
@@ -75,7 +85,9 @@ class HeadCheck:
         return match is not None and ("*" in self.hosts or name in self.hosts or _is_address(name))
 
     def _is_allowed(self, origin: str, host: str) -> bool:
-        """Return whether a page may call; browsers' own addresses, as of extensions, are allowed."""
+        """Return whether a page may call; browsers' own addresses, as of extensions, are
+        allowed.
+        """
         if "*" in self.origins or origin in self.origins:
             return True
         scheme, _, own = origin.partition("://")
@@ -87,11 +99,14 @@ class HeadCheck:
 class RequestLog:
     """An id for each request, its line in the log, its metrics; no exception passes it.
 
-    A line has method, route, status, milliseconds and id. Texts and keys are not in it, nor paths that are no route's,
-    and of an unexpected exception only its class and where it was raised, because its message may quote texts.
+    A line has method, route, status, milliseconds and id. Texts and keys are not in it, nor paths
+    that are no route's, and of an unexpected exception only its class and where it was raised,
+    because its message may quote texts.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, metrics: Metrics | None = None
+    ) -> None:
         self.app, self.metrics, self.log_texts = app, metrics, settings.log_texts
         self.head = HeadCheck(settings)
 
@@ -141,7 +156,14 @@ class RequestLog:
     def _log_exception(self, request_id: str, problem: Exception) -> None:
         frames = "".join(traceback.format_tb(problem.__traceback__, -_FRAMES))
         message = f": {problem}" if self.log_texts else ""
-        LOG.log(logging.ERROR, "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames)
+        LOG.log(
+            logging.ERROR,
+            "%s failed with %s%s\n%s",
+            request_id,
+            type(problem).__name__,
+            message,
+            frames,
+        )
 
 
 def _is_address(name: str) -> bool:

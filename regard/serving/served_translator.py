@@ -1,4 +1,6 @@
-"""A translator that is served: whole texts, streams, explanations and continuations, within the limit of an answer."""
+"""A translator that is served: whole texts, streams, explanations and continuations, within the
+limit of an answer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from regard.pipeline.translator import Translator
 from regard.runtime.model import ROLES, Constraints, Options, RuntimeHypothesis, RuntimeLine
 from regard.serving.answer_size import AnswerLimit
 from regard.serving.results import WordIndices, served_text
-from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
+from regard.serving.runtime_explanation import (
+    MOST_NBEST,
+    Explainer,
+    likely_tokens,
+    next_step_options,
+)
 from regard.serving.service import (
     Continuation,
     ExplanationRequest,
@@ -42,14 +49,21 @@ class ServedTranslator:
     """
 
     def __init__(
-        self, translator: Translator, heads: Mapping[str, int], most_bytes: int, languages: Sequence[str] = ()
+        self,
+        translator: Translator,
+        heads: Mapping[str, int],
+        most_bytes: int,
+        languages: Sequence[str] = (),
     ) -> None:
         """Serve a translator. `heads`: how many its attention has of each role.
 
-        `languages`: codes of source and target by whose rules capitals are read and written; none: its own.
+        `languages`: codes of source and target by whose rules capitals are read and written; none:
+        its own.
         """
         if languages:
-            translator.case_reader = CaseReader((languages[0], languages[1]), translator.case_reader.encode)
+            translator.case_reader = CaseReader(
+                (languages[0], languages[1]), translator.case_reader.encode
+            )
         self.translator = translator
         self._limit = AnswerLimit(most_bytes, heads)
 
@@ -61,10 +75,14 @@ class ServedTranslator:
         """Returns the word of each token; None: that is not known."""
         return None
 
-    def translate(self, texts: Sequence[str], request: TextRequest, deadline: float) -> list[ServedText]:
-        """Translate texts. A line is tried again only within the first half of `deadline`, in seconds.
+    def translate(
+        self, texts: Sequence[str], request: TextRequest, deadline: float
+    ) -> list[ServedText]:
+        """Translate texts. A line is tried again only within the first half of `deadline`, in
+        seconds.
 
-        Raises UsageError for options that the model cannot do, LineError, with the numbers of texts, and Stopped.
+        Raises UsageError for options that the model cannot do, LineError, with the numbers of
+        texts, and Stopped.
         """
         request = request.of_model(self.translator.search.splits_sentences)
         search = request.search
@@ -86,8 +104,12 @@ class ServedTranslator:
             translated = call.run(may_retry=lambda: monotonic() < half)
             return [served_text(text, search, self._words) for text in translated]
 
-    def stream(self, text: str, request: TextRequest) -> Generator[tuple[int, str] | ServedText, None, None]:
-        """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
+    def stream(
+        self, text: str, request: TextRequest
+    ) -> Generator[tuple[int, str] | ServedText, None, None]:
+        """Yield what the translation of a text grows by, with the number of the line, greedily; at
+        last the whole.
+        """
         request = request.of_model(self.translator.search.splits_sentences)
         layout = lay_out(text, request.form, request.sentences)
         translated = yield from stream_text(
@@ -106,9 +128,13 @@ class ServedTranslator:
         if search.nbest == 1 and search.attention == "none":
             return 0
         lines = [line for text in texts for line in text.splitlines()]
-        return self._limit.size(self._lengths(lines, search.max_length), search.nbest, _ROLES[search.attention])
+        return self._limit.size(
+            self._lengths(lines, search.max_length), search.nbest, _ROLES[search.attention]
+        )
 
-    def _lengths(self, lines: Sequence[str], max_length: int | None, more: int = 0) -> list[tuple[int, int]]:
+    def _lengths(
+        self, lines: Sequence[str], max_length: int | None, more: int = 0
+    ) -> list[tuple[int, int]]:
         """Return the tokens of sources and, about, of their targets; `more`: of a prefix."""
         settings = self.translator.search
         limit = settings.max_length if max_length is None else max_length
@@ -123,7 +149,9 @@ class ServedTranslator:
 class ServedFile(ServedTranslator):
     """A runtime file that is served; what its search records is explained, too."""
 
-    def __init__(self, translator: RuntimeTranslator, most_bytes: int, languages: Sequence[str] = ()) -> None:
+    def __init__(
+        self, translator: RuntimeTranslator, most_bytes: int, languages: Sequence[str] = ()
+    ) -> None:
         heads = Counter[str]()
         for layer in translator.model.layers:
             heads[layer.role] += layer.heads
@@ -149,7 +177,9 @@ class ServedFile(ServedTranslator):
         return partial(self._model.word_indices, is_target=True)
 
     def explain(self, text: str, options: ExplanationRequest) -> msgspec.Raw:
-        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
+        """Return a translation with attention, alignments, log-probabilities and search, as
+        js/regard.d.ts has it.
+        """
         prefix = self._encoded(options.prefix)
         chosen = self._own_options()
         chosen.nbest = options.nbest or min(MOST_NBEST, chosen.beam)
@@ -165,13 +195,19 @@ class ServedFile(ServedTranslator):
             size = self._size(text, chosen, len(prefix), weight)
         with self._limit.holding(size):
             line = self._translate(text, chosen, [prefix])[0]
-            weights = sum(w.size for hypothesis in line.hypotheses for w in hypothesis.weights.values())
+            weights = sum(
+                w.size for hypothesis in line.hypotheses for w in hypothesis.weights.values()
+            )
             self._limit.check(int(weights * weight))
             explainer = Explainer(self._model, self.translator.doubts, options.packed)
             return msgspec.Raw(msgspec.json.encode(explainer.explanation(line)))
 
-    def continuations(self, text: str, prefix: str | Sequence[int], count: int) -> list[Continuation]:
-        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
+    def continuations(
+        self, text: str, prefix: str | Sequence[int], count: int
+    ) -> list[Continuation]:
+        """Return the tokens that may follow a prefix of the translation, likeliest first, and what
+        each leads to.
+        """
         ids = self._encoded(prefix)
         options = next_step_options(self._own_options(), ids)
         size = self._size(text, options, len(ids), _PLAIN)
@@ -202,14 +238,20 @@ class ServedFile(ServedTranslator):
         most = None if options.max_length < 0 else options.max_length
         roles = ROLES if options.attention else ()
         lengths = self._lengths([text], most, prefix)
-        return self._limit.size(lengths, options.nbest, roles, weight, options.trace and options.beam)
+        return self._limit.size(
+            lengths, options.nbest, roles, weight, options.trace and options.beam
+        )
 
-    def _translate(self, text: str, options: Options, prefixes: Sequence[Sequence[int]]) -> list[RuntimeLine]:
+    def _translate(
+        self, text: str, options: Options, prefixes: Sequence[Sequence[int]]
+    ) -> list[RuntimeLine]:
         """Translate a line after each of some prefixes."""
         constraints = [Constraints.of_prefix(prefix) for prefix in prefixes]
         return self._model.translate([text] * len(prefixes), options, constraints)
 
-    def _continuation(self, prefix: tuple[int, ...], log_prob: float, hypothesis: RuntimeHypothesis) -> Continuation:
+    def _continuation(
+        self, prefix: tuple[int, ...], log_prob: float, hypothesis: RuntimeHypothesis
+    ) -> Continuation:
         ids = hypothesis.ids
         return Continuation(
             prefix=prefix,

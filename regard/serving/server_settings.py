@@ -17,12 +17,17 @@ _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://([^\s/?#@:\[\]]+|\[[0-9a-f:.]+\])(
 
 def _check_origin(origin: str) -> str:
     if not _ORIGIN.fullmatch(origin):
-        raise ValueError(f"wanted * or an origin such as https://example.org:8443, without a path, got {origin!r}")
+        raise ValueError(
+            "wanted * or an origin such as https://example.org:8443, without a path, got "
+            f"{origin!r}"
+        )
     return origin
 
 
 class ServerSettings(Settings):
-    """Limits and permissions of the HTTP server; 0 means no limit, unless a field says otherwise."""
+    """Limits and permissions of the HTTP server; 0 means no limit, unless a field says
+    otherwise.
+    """
 
     char_limit: int = Field(100_000, ge=0, le=COUNT)
     """Characters of all texts of a request together."""
@@ -31,13 +36,19 @@ class ServerSettings(Settings):
     body_limit: int = Field(10_000_000, ge=1_000, le=COUNT)
     """Bytes of a request's body. No more than this is read."""
     deadline: float = Field(20.0, gt=0, le=86_400)
-    """Seconds that a request may take, its body included; a request may ask for less (`deadline_ms`), not for more."""
+    """Seconds that a request may take, its body included; a request may ask for less
+    (`deadline_ms`), not for more.
+    """
     answer_limit: int = Field(32_000_000, ge=100_000, le=COUNT)
-    """Bytes that attention, further hypotheses and the search may take in an answer, as estimated before the work."""
+    """Bytes that attention, further hypotheses and the search may take in an answer, as estimated
+    before the work.
+    """
     write_timeout: float = Field(20.0, gt=0, le=86_400)
     """Seconds in which a client has to read each 64 KiB of an answer."""
     waiting_connections: int = Field(256, ge=1, le=COUNT)
-    """Connections of an address that may wait for their client at once; of more, those end that have waited longest."""
+    """Connections of an address that may wait for their client at once; of more, those end that
+    have waited longest.
+    """
     trusted_proxies: tuple[str, ...] = Field((), strict=False)
     """Addresses and networks of proxies whose X-Forwarded-For is believed."""
     require_key: bool = False
@@ -49,13 +60,21 @@ class ServerSettings(Settings):
     characters_per_minute: int = Field(0, ge=0, le=COUNT)
     """Characters that each key, or each address without a key, may have translated in a minute."""
     character_quota: int = Field(0, ge=0, le=1_000_000_000_000)
-    """Characters that each key, or each address without a key, may have translated until the server is started anew."""
-    cors_origins: tuple[Annotated[str, AfterValidator(_check_origin)], ...] = Field((), strict=False)
-    """Origins, such as https://example.org, whose pages may call the server; "*": all. By default only its own."""
+    """Characters that each key, or each address without a key, may have translated until the server
+    is started anew.
+    """
+    cors_origins: tuple[Annotated[str, AfterValidator(_check_origin)], ...] = Field(
+        (), strict=False
+    )
+    """Origins, such as https://example.org, whose pages may call the server; "*": all. By default
+    only its own.
+    """
     hosts: tuple[str, ...] = Field(LOOPBACK, strict=False)
     """Host names by which the server may be called; "*": any. IP addresses are always allowed."""
     keep: tuple[str, ...] = Field((), strict=False)
-    """Patterns (RE2) of what comes back unchanged, beside placeholders, addresses, code and emoji."""
+    """Patterns (RE2) of what comes back unchanged, beside placeholders, addresses, code and
+    emoji.
+    """
     page: bool = True
     """Send the page that translates at /."""
     metrics: bool = False
@@ -68,15 +87,23 @@ class ServerSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> ServerSettings:
         if self.require_key and not self.key_file:
-            raise ValueError("require_key without key_file: nobody would have a key; name the file of keys")
+            raise ValueError(
+                "require_key without key_file: nobody would have a key; name the file of keys"
+            )
         _ = self.proxies
         return self
 
     @cached_property
     def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-        """The networks of trusted proxies; those of IPv4 also as a socket of IPv6 sees them. Raises ValueError."""
+        """The networks of trusted proxies; those of IPv4 also as a socket of IPv6 sees them. Raises
+        ValueError.
+        """
         networks = [ipaddress.ip_network(name, strict=False) for name in self.trusted_proxies]
-        mapped = (f"::ffff:{net.network_address}/{96 + net.prefixlen}" for net in networks if net.version == 4)
+        mapped = (
+            f"::ffff:{net.network_address}/{96 + net.prefixlen}"
+            for net in networks
+            if net.version == 4
+        )
         return (*networks, *map(ipaddress.ip_network, mapped))
 
     def is_proxy(self, host: str) -> bool:

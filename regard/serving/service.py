@@ -1,4 +1,6 @@
-"""Requests to the models that are served, and what comes back: lines in, hypotheses out. Nothing here knows HTTP."""
+"""Requests to the models that are served, and what comes back: lines in, hypotheses out. Nothing
+here knows HTTP.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ class Overloaded(RegardError):
     """There is no room for a request now; `retry_after`: seconds after which there may be."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(f"the server has more to do than it can finish in time; try again in {retry_after} seconds")
+        super().__init__(
+            f"the server has more to do than it can finish in time; try again in {retry_after} "
+            "seconds"
+        )
         self.retry_after = retry_after
 
 
@@ -32,17 +37,19 @@ class DeadlineExceeded(RegardError):
     """A request was not done before its deadline, and was given up."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"not done within {seconds:g} seconds and given up; send less text, or allow more time")
+        super().__init__(
+            f"not done within {seconds:g} seconds and given up; send less text, or allow more time"
+        )
 
 
 @dataclass(frozen=True)
 class ServedModel:
     """A model as requests see it.
 
-    `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
-    target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
-    `alignment`: layer and head of attention that align words best, as in the card of the file. `is_ready`: false while
-    no process has the model.
+    `name`: of its folder or file. `codes`: what a line has to begin with for each target language,
+    of a model of many target languages; empty for others. `facts`: what is to be known of it
+    (parameters, precision, licence, scores). `alignment`: layer and head of attention that align
+    words best, as in the card of the file. `is_ready`: false while no process has the model.
     """
 
     name: str
@@ -57,7 +64,9 @@ class ServedModel:
 
 
 class CaptionSearch(pydantic.BaseModel, frozen=True):
-    """Options of the search for a caption; without `beam` it is as wide as the model's own, and `nbest` at least."""
+    """Options of the search for a caption; without `beam` it is as wide as the model's own, and
+    `nbest` at least.
+    """
 
     beam: int | None = Field(None, ge=1, le=BEAM)
     nbest: int = Field(1, ge=1, le=MOST_NBEST)
@@ -68,7 +77,8 @@ class CaptionSearch(pydantic.BaseModel, frozen=True):
         """Refuse what no search could answer, also for texts that none is needed for."""
         if self.beam is not None and self.nbest > self.beam:
             raise ValueError(
-                f"`nbest`: wanted 1 to the beam ({self.beam}), got {self.nbest}; lower it, or widen the beam"
+                f"`nbest`: wanted 1 to the beam ({self.beam}), got {self.nbest}; lower it, or "
+                "widen the beam"
             )
         return self
 
@@ -104,8 +114,9 @@ OWN_SEARCH = SearchRequest()
 class TextRequest:
     """Options of the translation of whole texts.
 
-    `keep`: patterns of a user's own of what is not language. `code`: what a line has to begin with for its target
-    language. `sentences`: each sentence is a line of its own, and the lines are wanted.
+    `keep`: patterns of a user's own of what is not language. `code`: what a line has to begin with
+    for its target language. `sentences`: each sentence is a line of its own, and the lines are
+    wanted.
     """
 
     search: SearchRequest = OWN_SEARCH
@@ -115,7 +126,9 @@ class TextRequest:
     sentences: bool = False
 
     def of_model(self, splits_sentences: bool) -> TextRequest:
-        """Return it for a model that has learnt to split lines into sentences, or not: then all lines are whole."""
+        """Return it for a model that has learnt to split lines into sentences, or not: then all
+        lines are whole.
+        """
         if splits_sentences:
             return self
         form = self.form if self.form.kind == "text" else replace(self.form, split="0")
@@ -136,11 +149,15 @@ Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 class ExplanationRequest(pydantic.BaseModel, frozen=True):
     """Options of an explanation."""
 
-    nbest: int | None = Field(None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five")
+    nbest: int | None = Field(
+        None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five"
+    )
     prefix: Prefix = Field("", description="text or token ids that the translation begins with")
     trace: bool = Field(False, description="record the search")
     packed: bool = Field(
-        False, description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the encoder's once"
+        False,
+        description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the "
+        "encoder's once",
     )
 
 
@@ -151,15 +168,20 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """An object that is JSON already, since it may be large."""
 Attention = Annotated[
-    Object, Meta(description="by layer: heads × target tokens (end of sentence last) × source tokens")
+    Object,
+    Meta(description="by layer: heads × target tokens (end of sentence last) × source tokens"),
 ]
-Links = Annotated[Sequence[tuple[int, int]], Meta(description="links (source word, target word), from 0")]
+Links = Annotated[
+    Sequence[tuple[int, int]], Meta(description="links (source word, target word), from 0")
+]
 LogProbs = Annotated[Sequence[float], Meta(description="of each token, after those before it")]
 Words = Annotated[Sequence[int], Meta(description="the word that each token belongs to, from 0")]
 
 
 class ServedHypothesis(Answer, frozen=True):
-    """A translation of one line. `score`: log-probability over the length penalty; the rest if it was asked for."""
+    """A translation of one line. `score`: log-probability over the length penalty; the rest if it
+    was asked for.
+    """
 
     text: str
     score: float | None
@@ -186,9 +208,11 @@ class ServedLine(Answer, frozen=True):
 
 
 class ServedText(Answer, frozen=True):
-    """A translated text. `model`: null if source and target are the same language. `confidence`: of a detected source.
+    """A translated text. `model`: null if source and target are the same language. `confidence`: of
+    a detected source.
 
-    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not learnt such lines.
+    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not
+    learnt such lines.
     """
 
     text: str

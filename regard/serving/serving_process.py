@@ -1,4 +1,6 @@
-"""The serving process: the application, at the socket of its supervisor, until that says that it is to end."""
+"""The serving process: the application, at the socket of its supervisor, until that says that it is
+to end.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def main() -> None:
 
 
 async def serve(configuration: Mapping[str, Any], report: Report) -> None:
-    """Open the models and serve them. Raises RegardError for settings, and at the first start (`strict`) for models."""
+    """Open the models and serve them. Raises RegardError for settings, and at the first start
+    (`strict`) for models.
+    """
     level = logging.WARNING if configuration["quiet"] else logging.INFO
     logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
     settings = ServerSettings.parse(configuration["settings"], "regard serve")
@@ -76,12 +80,15 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_RareErrors())
     threading.Thread(
-        target=_read_commands, args=(server, loop, configuration["end_seconds"], calls.parent), daemon=True
+        target=_read_commands,
+        args=(server, loop, configuration["end_seconds"], calls.parent),
+        daemon=True,
     ).start()
     beating = loop.create_task(_beat(report))
     try:
         await service.start(paths, pairs, is_first)
-        gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
+        # What is there to the end need not be searched for garbage, while all others wait.
+        gc.freeze()
         for note in [*notes, *_descriptions(service)] if is_first else ():
             report(say=note)
         await server.serve([shared_socket(configuration["listener"])])
@@ -98,14 +105,18 @@ class Server(uvicorn.Server):
         self.service, self._report = service, report
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen. The system may have more connections waiting than are taken at once (`backlog`)."""
+        """Begin to listen. The system may have more connections waiting than are taken at once
+        (`backlog`).
+        """
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(CONNECTIONS)
         self._report(ready=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, and only then, when those who had just connected have asked, close idle connections."""
+        """Stop listening, and only then, when those who had just connected have asked, close idle
+        connections.
+        """
         for server in self.servers:
             server.close()
         await asyncio.sleep(_LAST_SECONDS)
@@ -117,8 +128,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _read_commands(server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path) -> None:
-    """Look for changed models at each line of standard input; at its end shut down, by force after `end_seconds`."""
+def _read_commands(
+    server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path
+) -> None:
+    """Look for changed models at each line of standard input; at its end shut down, by force after
+    `end_seconds`.
+    """
     for _ in sys.stdin.buffer:
         asyncio.run_coroutine_threadsafe(server.service.reload(), loop)
     if server.started:
@@ -147,11 +162,18 @@ def _descriptions(service: Models) -> list[str]:
 
 
 def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list[str]]:
-    """Return the languages of each model, from texts such as ko,en, and notes about them. Raises UsageError."""
-    from regard.data.languages import describe_codes, parse_languages  # late: most models name theirs
+    """Return the languages of each model, from texts such as ko,en, and notes about them. Raises
+    UsageError.
+    """
+    from regard.data.languages import (
+        describe_codes,
+        parse_languages,
+    )  # late: most models name theirs
 
     if len(languages) > models:
-        raise UsageError(f"--languages: given {len(languages)} times, for {models} models; give it once for each")
+        raise UsageError(
+            f"--languages: given {len(languages)} times, for {models} models; give it once for each"
+        )
     pairs, notes = list[Pair](), list[str]()
     for text in languages:
         parsed = parse_languages(text, f"--languages {text}", captions="," not in text)
@@ -170,7 +192,8 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the application has the middleware for them: by itself uvicorn believes this machine
+        # The application has the middleware for them: by itself uvicorn believes this machine.
+        proxy_headers=False,
         backlog=_ACCEPTED,
         timeout_keep_alive=60,  # never reached: a client that does not ask has the time of a head
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
@@ -182,20 +205,26 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
 
 
 def _most_connections() -> int:
-    """Return how many connections there are descriptors for, after having raised their number as far as is allowed."""
+    """Return how many connections there are descriptors for, after having raised their number as
+    far as is allowed.
+    """
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = CONNECTIONS + _FILES if hard == resource.RLIM_INFINITY else min(CONNECTIONS + _FILES, hard)
+    most = (
+        CONNECTIONS + _FILES if hard == resource.RLIM_INFINITY else min(CONNECTIONS + _FILES, hard)
+    )
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return max(16, most - _FILES)
 
 
 class _RareErrors:
-    """Handler of errors that the event loop finds: those of the system are logged once a second at most."""
+    """Handler of errors that the event loop finds: those of the system are logged once a second at
+    most.
+    """
 
     def __init__(self) -> None:
         self._next = 0.0

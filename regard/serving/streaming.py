@@ -29,21 +29,24 @@ def event(name: str, data: Any) -> str:
 async def stream_translations(
     call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs
 ) -> StreamingResponse:
-    """Return the stream of a request whose first words are there; whatever is wrong before them has a status.
+    """Return the stream of a request whose first words are there; whatever is wrong before them has
+    a status.
 
     Raises HttpError, and the service's errors.
     """
     asked = call.parameters
     if asked.format != "text" or asked.search != OWN_SEARCH or asked.scores:
         raise bad_request(
-            "`stream` translates plain text greedily; leave out format, beam, nbest, scores, alignments, attention and "
-            "the other options of a search"
+            "`stream` translates plain text greedily; leave out format, beam, nbest, scores, "
+            "alignments, attention and the other options of a search"
         )
     call.charge(texts)
     events = _events(call, texts, pairs)
     first = await anext(events)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_chained(first, events, call), headers=headers, media_type=f"{EVENTS}; charset=utf-8")
+    return StreamingResponse(
+        _chained(first, events, call), headers=headers, media_type=f"{EVENTS}; charset=utf-8"
+    )
 
 
 async def _chained(
@@ -74,7 +77,9 @@ async def _events(
         if choice.model is None:
             results.append(choice.unchanged(text))
             continue
-        request = TextRequest(keep=tuple(call.server.settings.keep), code=choice.prefix, sentences=True)
+        request = TextRequest(
+            keep=tuple(call.server.settings.keep), code=choice.prefix, sentences=True
+        )
         parts = service.stream(choice.model.name, text, request, call.remaining())
         async with contextlib.aclosing(parts):
             try:

@@ -1,6 +1,8 @@
-"""The supervisor of a server: it keeps the listening socket open, and the processes running that answer.
+"""The supervisor of a server: it keeps the listening socket open, and the processes running that
+answer.
 
-It is the process of the command, and imports the standard library alone: it stays small, and has nothing to die of.
+It is the process of the command, and imports the standard library alone: it stays small, and has
+nothing to die of.
 """
 
 from __future__ import annotations
@@ -31,8 +33,13 @@ if TYPE_CHECKING:
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONNECTIONS = 2048
 """Connections that wait at the socket until they are accepted."""
-COMMANDS = (module_command("regard.serving.serving_process"), module_command("regard.serving.pytorch_process"))
-"""Commands of the serving process, and of the process that runs models by PyTorch, if any has to be."""
+COMMANDS = (
+    module_command("regard.serving.serving_process"),
+    module_command("regard.serving.pytorch_process"),
+)
+"""Commands of the serving process, and of the process that runs models by PyTorch, if any has to
+be.
+"""
 _GRACE_SECONDS = 5.0
 """Seconds that a process may take to end, beyond the deadline of its calls."""
 Say = Callable[[str], None]
@@ -46,7 +53,8 @@ def serve(
     max_memory: int = 0,
     commands: Sequence[Sequence[str]] = COMMANDS,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, which is raised again at the end. `max_memory`: bytes of each process; 0: any.
+    """Serve until SIGINT or SIGTERM, which is raised again at the end. `max_memory`: bytes of each
+    process; 0: any.
 
     Raises UsageError for the address, and the error of a process that cannot start.
     """
@@ -78,7 +86,9 @@ class Supervisor:
         self._children = [self._serving]
         self._end_seconds = configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
         self._signal = 0
-        self._was_ready = False  # until then what keeps a process from starting is the error of the server
+        self._was_ready = (
+            False  # until then what keeps a process from starting is the error of the server
+        )
         self._unavailable: Unavailable | None = None
 
     def run(self) -> int:
@@ -135,7 +145,9 @@ class Supervisor:
         Time that passes while the supervisor itself is stopped, as by Ctrl-Z, says nothing of them.
         """
         before = self._clock()
-        pauses = [child.pause for child in self._children if child.process is None and not self._signal]
+        pauses = [
+            child.pause for child in self._children if child.process is None and not self._signal
+        ]
         with suppress(queue.Empty):
             self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
         passed = min(self._clock() - before, 2 * BEAT_SECONDS)
@@ -173,11 +185,15 @@ class Supervisor:
         status = child.note_end()
         if is_death and not self._signal:
             if not self._was_ready:
-                raise WorkerError(f"{child.name} ended with status {status} before the server was ready")
+                raise WorkerError(
+                    f"{child.name} ended with status {status} before the server was ready"
+                )
             self._say(f"{child.name} has ended with status {status}; another is started")
 
     def _note_signal(self, number: int) -> None:
-        """At SIGHUP look for changed models; else end what was begun, at a second signal nothing."""
+        """At SIGHUP look for changed models; else end what was begun, at a second signal
+        nothing.
+        """
         if number == getattr(signal, "SIGHUP", None):
             self._serving.tell("reload")
             return
@@ -194,7 +210,9 @@ class Supervisor:
         if is_wanted and self._unavailable is None:
             from regard.serving.unavailable import Unavailable  # late: many servers never need it
 
-            self._unavailable = Unavailable(self._listener, lambda: max(1, math.ceil(self._serving.pause)))
+            self._unavailable = Unavailable(
+                self._listener, lambda: max(1, math.ceil(self._serving.pause))
+            )
         elif not is_wanted and self._unavailable is not None:
             self._unavailable.stop()
             self._unavailable = None
@@ -207,7 +225,9 @@ def _signals(events: Events) -> Iterator[None]:
     def note(number: int, _: Any) -> None:
         events.put((None, {"signal": number}))
 
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [
+        getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+    ]
     before = {number: signal.signal(number, note) for number in numbers}
     try:
         yield
@@ -224,7 +244,9 @@ def listen(host: str, port: int) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as problem:
-        raise UsageError(f"--host {host}: not an address of this machine ({problem.strerror or problem})") from None
+        raise UsageError(
+            f"--host {host}: not an address of this machine ({problem.strerror or problem})"
+        ) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -232,7 +254,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as problem:
         listener.close()
         raise UsageError(
-            f"{host}:{port}: cannot listen there ({problem.strerror or problem}); choose another --port"
+            f"{host}:{port}: cannot listen there ({problem.strerror or problem}); choose another "
+            "--port"
         ) from None
     listener.setblocking(False)
     return listener

@@ -30,8 +30,8 @@ async def translate_texts(
 ) -> list[ServedText]:
     """Translate texts, each as it would be alone; those of different models run at the same time.
 
-    `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
-    lines that a model refuses, and the service's own errors.
+    `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for
+    unknown languages and lines that a model refuses, and the service's own errors.
     """
 
     def choose() -> list[Choice]:
@@ -48,7 +48,9 @@ async def translate_texts(
     async def translate(model: str, code: str, numbers: Sequence[int]) -> None:
         try:
             chosen = [texts[number] for number in numbers]
-            translated = await service.translate(model, chosen, replace(request, code=code), deadline)
+            translated = await service.translate(
+                model, chosen, replace(request, code=code), deadline
+            )
         except LineError as problem:
             raise refused(problem, numbers) from None
         for number, text in zip(numbers, translated, strict=True):

@@ -1,4 +1,6 @@
-"""Answers at the socket of a server whose serving process is away: it lives, and is to be asked again later."""
+"""Answers at the socket of a server whose serving process is away: it lives, and is to be asked
+again later.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +20,37 @@ _SECONDS = 5.0
 """Seconds in which a client sends its request."""
 _POLL_SECONDS = 0.05
 _SENTENCE = "the server is being started again; try again later"
-_BODY = {"error": _SENTENCE, "message": _SENTENCE, "title": "Service Unavailable", "status": 503, "detail": _SENTENCE}
+_BODY = {
+    "error": _SENTENCE,
+    "message": _SENTENCE,
+    "title": "Service Unavailable",
+    "status": 503,
+    "detail": _SENTENCE,
+}
 """One body for the clients of every API."""
 
 
 class Unavailable:
-    """A server of 503 in a thread, at a socket that others may have, too. `retry_after`: seconds."""
+    """A server of 503 in a thread, at a socket that others may have, too. `retry_after`:
+    seconds.
+    """
 
     def __init__(self, listener: socket.socket, retry_after: Callable[[], int]) -> None:
         self._retry_after = retry_after
         self._is_stopped = threading.Event()
         self._room = asyncio.Semaphore(_MOST_CONNECTIONS)
-        threading.Thread(target=asyncio.run, args=[self._serve(listener.dup())], daemon=True).start()
+        threading.Thread(
+            target=asyncio.run, args=[self._serve(listener.dup())], daemon=True
+        ).start()
 
     def stop(self) -> None:
         """Accept no further connections; those that were accepted are answered."""
         self._is_stopped.set()
 
     async def _serve(self, listener: socket.socket) -> None:
-        server = await asyncio.start_server(self._answer, sock=listener, limit=_HEAD_BYTES, backlog=_MOST_CONNECTIONS)
+        server = await asyncio.start_server(
+            self._answer, sock=listener, limit=_HEAD_BYTES, backlog=_MOST_CONNECTIONS
+        )
         while not self._is_stopped.is_set():
             await asyncio.sleep(_POLL_SECONDS)
         server.close()
@@ -44,7 +58,12 @@ class Unavailable:
             await asyncio.wait(answers)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        problems = (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+        problems = (
+            OSError,
+            asyncio.TimeoutError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        )
         with contextlib.closing(writer), contextlib.suppress(*problems):
             if self._room.locked():
                 return
@@ -56,15 +75,25 @@ class Unavailable:
 
     def _response(self, head: bytes) -> bytes:
         """Return the answer to a request, of which this is the head."""
-        status, content, retry = "503 Service Unavailable", json.dumps(_BODY), f"Retry-After: {self._retry_after()}\r\n"
+        status, content, retry = (
+            "503 Service Unavailable",
+            json.dumps(_BODY),
+            f"Retry-After: {self._retry_after()}\r\n",
+        )
         if re.match(rb"\S+ /health[? ]", head):
             status, content, retry = "200 OK", json.dumps({"status": "ok"}), ""
-        fields = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nCache-Control: no-store\r\n"
+        fields = (
+            "Content-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\n"
+            "Cache-Control: no-store\r\n"
+        )
         body = "" if head.startswith(b"HEAD ") else content
         return f"HTTP/1.1 {status}\r\n{fields}{retry}Connection: close\r\n\r\n{body}".encode()
 
 
 async def _read_rest(reader: asyncio.StreamReader) -> None:
-    """Read what a client still sends; else closing the connection would take the answer away, too."""
+    """Read what a client still sends; else closing the connection would take the answer away,
+    too.
+    """
     while await reader.read(1 << 16):
         pass

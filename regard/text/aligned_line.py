@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 
 class AlignedLine(NamedTuple):
-    """The translation of a line. `alignments`: links (source word, target word) from 0; None: unknown.
+    """The translation of a line. `alignments`: links (source word, target word) from 0; None:
+    unknown.
 
-    Words are what stands between single spaces in the line and in its translation. Other links are ignored.
+    Words are what stands between single spaces in the line and in its translation. Other links are
+    ignored.
     """
 
     text: str

@@ -1,4 +1,6 @@
-"""Lines in capitals and in Title Case, which a model reads in the letters in which it knows their words."""
+"""Lines in capitals and in Title Case, which a model reads in the letters in which it knows their
+words.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from regard.data.text import nfc
 from regard.text.mnemonics import Encode
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
-"""Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
+"""Words of a line, and the share of them with a capital, from which on it is a title and no name or
+label.
+"""
 LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
 """Code of the target language, which a line for a model of many begins with."""
 _WORD = lazy_pattern("[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*")
@@ -29,7 +33,9 @@ _CACHED = 10_000
 
 
 class KnownCase(NamedTuple):
-    """A line in known letters, and whether its translation is to be in capitals, by the rules of both languages."""
+    """A line in known letters, and whether its translation is to be in capitals, by the rules of
+    both languages.
+    """
 
     line: str
     is_capital: bool = False
@@ -41,7 +47,9 @@ class KnownCase(NamedTuple):
         return self.target.upper(text) if self.is_capital else text
 
     def restore_tokens(self, tokens: Sequence[str]) -> list[str]:
-        """Return the tokens of a translation as `restore` writes them together: a letter may depend on its word."""
+        """Return the tokens of a translation as `restore` writes them together: a letter may depend
+        on its word.
+        """
         text = self.restore("".join(tokens))
         ends = [*accumulate(map(len, tokens), initial=0)]
         if len(text) == ends[-1]:
@@ -61,7 +69,10 @@ class KnownCase(NamedTuple):
 
 def _with_special(tokens: Sequence[str], restored: Sequence[str]) -> list[str]:
     """Return restored tokens, but bytes and the end of sentence as they are."""
-    return [token if _SPECIAL.fullmatch(token) else own for token, own in zip(tokens, restored, strict=True)]
+    return [
+        token if _SPECIAL.fullmatch(token) else own
+        for token, own in zip(tokens, restored, strict=True)
+    ]
 
 
 class CaseReader:
@@ -83,7 +94,9 @@ class CaseReader:
         return letter_case(self._languages[1])
 
     def read(self, line: str) -> KnownCase:
-        """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
+        """Return a line of capitals, or a title, with each word in known letters; any other line as
+        it is.
+        """
         if line == line.lower():
             return KnownCase(line)
         code = match[0] if (match := LANGUAGE_CODE.match(line)) else ""
@@ -104,7 +117,8 @@ class CaseReader:
         return KnownCase(code + known, is_capital and known != rest, self.source, target)
 
     def _known(self, word: str) -> str:
-        """Return a word in the letters that make the fewest tokens; of those with one, the most frequent.
+        """Return a word in the letters that make the fewest tokens; of those with one, the most
+        frequent.
 
         A name is read by the rules of most languages if that takes two tokens less.
         """

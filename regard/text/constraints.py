@@ -28,14 +28,20 @@ NO_CONSTRAINTS = Constraints()
 
 
 def missing_terms(is_complete: bool, constraints: Constraints, kind: str) -> tuple[str, ...]:
-    """Return the note on an output (`kind`: translation or caption) that lacks a required term, if it does."""
+    """Return the note on an output (`kind`: translation or caption) that lacks a required term, if
+    it does.
+    """
     if is_complete or not constraints.terms:
         return ()
     terms = ", ".join(map(repr, constraints.terms))
-    return (f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room",)
+    return (
+        f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room",
+    )
 
 
-def constraints_of_each(constraints: Constraints | Sequence[Constraints], count: int, unit: str) -> list[Constraints]:
+def constraints_of_each(
+    constraints: Constraints | Sequence[Constraints], count: int, unit: str
+) -> list[Constraints]:
     """Return the constraints of each of `count` sources (`unit`: line or image).
 
     Raises UsageError, with all causes, if they are not as many, or are no constraints.

@@ -1,7 +1,9 @@
-"""Split lines into sentences, and what is longer than any source in training at spaces, or inside words.
+"""Split lines into sentences, and what is longer than any source in training at spaces, or inside
+words.
 
-Thai, Lao and Khmer have spaces between clauses and sentences alike, and no mark tells which. What is longer than any
-source in training is split there first. If lines of the training data have no such spaces, every one parts sentences.
+Thai, Lao and Khmer have spaces between clauses and sentences alike, and no mark tells which. What
+is longer than any source in training is split there first. If lines of the training data have no
+such spaces, every one parts sentences.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from regard.common.counting import counted
 from regard.data.sentence_ends import clause_ends, sentence_ends
 
 _WHOLE = 2
-"""A sentence up to this many times longer than the longest source in training is still translated whole."""
+"""A sentence up to this many times longer than the longest source in training is still translated
+whole.
+"""
 _WORD = re.compile(r" *[^ ]+ ?")
 
 
 @dataclass(frozen=True)
 class LineSplitter:
-    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the tokens of a text.
+    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the
+    tokens of a text.
 
     `line_clauses`: how many clauses nearly all lines in training have at most; None: it is unknown.
     """
@@ -32,14 +37,20 @@ class LineSplitter:
     line_clauses: int | None = None
 
     def split(self, line: str, notes: list[str]) -> list[str]:
-        """Return the parts of a line; concatenated, they are the line. Notes on sentences are added to `notes`."""
+        """Return the parts of a line; concatenated, they are the line. Notes on sentences are added
+        to `notes`.
+        """
         if not self.each_sentence and self.length(line) <= self.longest:
             return [line]
         sentences = _split_at(line, sentence_ends(line))
         if not self.each_sentence:
             sentences = self._merge(sentences)
         elif self.line_clauses == 1:
-            sentences = [clause for sentence in sentences for clause in _split_at(sentence, clause_ends(sentence))]
+            sentences = [
+                clause
+                for sentence in sentences
+                for clause in _split_at(sentence, clause_ends(sentence))
+            ]
         return [part for sentence in sentences for part in self._split_sentence(sentence, notes)]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
@@ -47,7 +58,9 @@ class LineSplitter:
         return self._cut("".join(parts), list(accumulate(map(len, parts))))
 
     def _cut(self, text: str, ends: Sequence[int]) -> list[str]:
-        """Cut a text at some of the positions `ends`, each part as long as it can be, but up to one end at least."""
+        """Cut a text at some of the positions `ends`, each part as long as it can be, but up to one
+        end at least.
+        """
         parts, start, first, count = list[str](), 0, 0, 1
         while first < len(ends):
             count = self._count_fitting(text, start, ends, first, count)
@@ -56,10 +69,14 @@ class LineSplitter:
             start, first = end, first + count
         return parts
 
-    def _count_fitting(self, text: str, start: int, ends: Sequence[int], first: int, guess: int) -> int:
-        """Count the ends, from number `first` on, up to which a part from `start` has at most `longest` tokens.
+    def _count_fitting(
+        self, text: str, start: int, ends: Sequence[int], first: int, guess: int
+    ) -> int:
+        """Count the ends, from number `first` on, up to which a part from `start` has at most
+        `longest` tokens.
 
-        One always counts. The search gallops from a guess, so that it tokenises little more than the part itself.
+        One always counts. The search gallops from a guess, so that it tokenises little more than
+        the part itself.
         """
 
         def fits(count: int) -> bool:
@@ -83,7 +100,9 @@ class LineSplitter:
         return fitting
 
     def _split_sentence(self, sentence: str, notes: list[str]) -> list[str]:
-        """Split a sentence of more than `longest` tokens between clauses; note one that may be several."""
+        """Split a sentence of more than `longest` tokens between clauses; note one that may be
+        several.
+        """
         clauses = _split_at(sentence, clause_ends(sentence))
         if len(clauses) == 1:
             return self._split_clause(sentence, notes)
@@ -93,13 +112,24 @@ class LineSplitter:
             outcome = f"was split between clauses into {len(parts):,} parts"
             notes.append(_note(self._too_long(length, outcome), sentence))
             return [part for clause in parts for part in self._split_clause(clause, notes)]
-        if self.each_sentence and self.line_clauses is not None and len(clauses) > self.line_clauses:
-            many = f"{len(clauses):,} clauses are more than lines in training have ({self.line_clauses:,})"
-            notes.append(_note(f"{many}; they may be several sentences, and are translated as one", sentence))
+        if (
+            self.each_sentence
+            and self.line_clauses is not None
+            and len(clauses) > self.line_clauses
+        ):
+            many = (
+                f"{len(clauses):,} clauses are more than lines in training have "
+                f"({self.line_clauses:,})"
+            )
+            notes.append(
+                _note(f"{many}; they may be several sentences, and are translated as one", sentence)
+            )
         return [sentence]
 
     def _split_clause(self, sentence: str, notes: list[str]) -> list[str]:
-        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; note if it is long."""
+        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces;
+        note if it is long.
+        """
         length = self.length(sentence)
         if length <= self.longest:
             return [sentence]
@@ -107,17 +137,33 @@ class LineSplitter:
         if length > _WHOLE * self.longest:
             words = [self._split_word(word) for word in _WORD.findall(sentence)]
             parts = self._merge([part for word in words for part in word])
-            where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
-            outcome = f"was split {where} into {counted(len(parts), 'part')}, whose translations may not fit together"
+            where = (
+                "at spaces"
+                if all(len(word) == 1 for word in words)
+                else "at spaces and inside words"
+            )
+            outcome = (
+                f"was split {where} into {counted(len(parts), 'part')}, whose translations may not "
+                "fit together"
+            )
         notes.append(_note(self._too_long(length, outcome), sentence))
         return parts
 
     def _too_long(self, length: int, outcome: str) -> str:
-        return f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); it {outcome}"
+        return (
+            f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); "
+            f"it {outcome}"
+        )
 
     def _split_word(self, word: str) -> list[str]:
-        """Split a word of more than `longest` tokens between characters, each part as long as it can be."""
-        return [word] if self.length(word) <= self.longest else self._cut(word, range(1, len(word) + 1))
+        """Split a word of more than `longest` tokens between characters, each part as long as it
+        can be.
+        """
+        return (
+            [word]
+            if self.length(word) <= self.longest
+            else self._cut(word, range(1, len(word) + 1))
+        )
 
 
 def _note(message: str, sentence: str) -> str:
@@ -128,4 +174,8 @@ def _split_at(text: str, ends: Iterable[int]) -> list[str]:
     """Split a text after the space behind each end, leaving nothing out."""
     stops = [end + (text[end : end + 1] == " ") for end in ends]
     starts = [0, *stops]
-    return [text[start:stop] for start, stop in zip(starts, [*stops, len(text)], strict=True) if start < stop]
+    return [
+        text[start:stop]
+        for start, stop in zip(starts, [*stops, len(text)], strict=True)
+        if start < stop
+    ]

@@ -1,4 +1,6 @@
-"""Plain lines whose placeholders, addresses, code and emoji are kept: they stand aside, as tags do, in translation."""
+"""Plain lines whose placeholders, addresses, code and emoji are kept: they stand aside, as tags do,
+in translation.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from regard.text.markup.document import MarkupDocument
 
 MOST_COPIED = 2
-"""Spans of a line that copy tokens stand for: of more, models leave most out, and translate the rest less well."""
+"""Spans of a line that copy tokens stand for: of more, models leave most out, and translate the
+rest less well.
+"""
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
@@ -43,7 +47,9 @@ class ProtectedLine:
         return not isinstance(self.document, TextLayout)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
-        """Return the line with translations in the place of its lines, and each span where its tag stands then."""
+        """Return the line with translations in the place of its lines, and each span where its tag
+        stands then.
+        """
         if isinstance(self.document, TextLayout):
             return self.copied.restore(self.document.join([line.text for line in translations]))
         text, parts, end = self.document.render(translations), list[str](), 0
@@ -54,22 +60,33 @@ class ProtectedLine:
 
 
 def protect_line(
-    line: str, sentences: bool = True, copies: str = "", own: Any = None, kinds: Collection[str] = KEPT
+    line: str,
+    sentences: bool = True,
+    copies: str = "",
+    own: Any = None,
+    kinds: Collection[str] = KEPT,
 ) -> ProtectedLine | None:
-    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves.
+    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated
+    by themselves.
 
-    `copies`: the characters of the model's copy tokens. They stand for spans that are few and no tags.
-    `own`: the compiled patterns of a user. `kinds`: of the spans that are taken out.
+    `copies`: the characters of the model's copy tokens. They stand for spans that are few and no
+    tags. `own`: the compiled patterns of a user. `kinds`: of the spans that are taken out.
     """
-    line = INVISIBLE.sub("", line)  # as every model reads it; beside a span it would count as a letter
+    line = INVISIBLE.sub(
+        "", line
+    )  # as every model reads it; beside a span it would count as a letter
     spans = [span for span in find_spans(line, own) if span.kind in kinds]
     if not spans:
         return None
     texts = tuple(line[start:stop] for start, stop, _ in spans)
-    if len(spans) <= min(MOST_COPIED, len(copies)) and not any(span.kind in NOT_COPIED for span in spans):
+    if len(spans) <= min(MOST_COPIED, len(copies)) and not any(
+        span.kind in NOT_COPIED for span in spans
+    ):
         places = [(span.start, span.end) for span in spans]
         marked = with_copies(line, [*zip(places, copies, strict=False)])
-        return ProtectedLine(split_text(marked, sentences=sentences), texts, Copies.of(line, places, copies))
+        return ProtectedLine(
+            split_text(marked, sentences=sentences), texts, Copies.of(line, places, copies)
+        )
     from regard.text.markup.document import parse_markup  # late: few lines have such spans
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
@@ -77,7 +94,9 @@ def protect_line(
     parts, end = list[str](), 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
-        if span.kind == "message" or name in LINE_TAGS:  # what stands on its sides is translated by itself
+        if (
+            span.kind == "message" or name in LINE_TAGS
+        ):  # what stands on its sides is translated by itself
             mark = f'<kept-part id="{number}"/>'
         elif name and not name.startswith("kept-"):
             mark = text
@@ -86,11 +105,15 @@ def protect_line(
         parts += [_escaped(line[end : span.start]), mark]
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
-    return ProtectedLine(parse_markup("".join([*parts, _escaped(line[end:])]), "xml", options), texts)
+    return ProtectedLine(
+        parse_markup("".join([*parts, _escaped(line[end:])]), "xml", options), texts
+    )
 
 
 def _escaped(text: str) -> str:
-    """Return a text as XML writes it; the standard library's function would import what reads addresses."""
+    """Return a text as XML writes it; the standard library's function would import what reads
+    addresses.
+    """
     return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
 
 

@@ -18,7 +18,9 @@ from regard.text.translation import Translation
 
 @dataclass(frozen=True)
 class TextFormat:
-    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines" not at them."""
+    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines"
+    not at them.
+    """
 
     kind: Literal["text", "html", "xml"] = "text"
     split: Literal["0", "1", "nonewlines"] = "1"
@@ -30,18 +32,25 @@ PLAIN = TextFormat()
 
 @dataclass(frozen=True)
 class Layout:
-    """A text that was taken apart: the lines that are to be translated, and what puts translations in their place."""
+    """A text that was taken apart: the lines that are to be translated, and what puts translations
+    in their place.
+    """
 
     lines: Sequence[str]
     put: Callable[[Sequence[Translation]], str]
 
 
 def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
-    """Take a text apart into the lines that are to be translated; with `sentences`, and of markup, into sentences."""
+    """Take a text apart into the lines that are to be translated; with `sentences`, and of markup,
+    into sentences.
+    """
     sentences = sentences and form.split != "0"
     if form.kind != "text":
         markup = parse_markup(text, form.kind, replace(form.markup, sentences=form.split != "0"))
-        return Layout(markup.lines, lambda lines: markup.render([AlignedLine(t.text, t.alignments) for t in lines]))
+        return Layout(
+            markup.lines,
+            lambda lines: markup.render([AlignedLine(t.text, t.alignments) for t in lines]),
+        )
     plain = split_text(text, sentences=sentences, newlines=form.split != "nonewlines")
     return Layout(plain.lines, lambda lines: plain.join([line.text for line in lines]))
 
@@ -50,7 +59,8 @@ def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
 class TranslatedText:
     """A translated text. `sources` and `lines`: its lines and their translations.
 
-    `alternatives`: the texts of further hypotheses, if several were wanted, without those that are equal.
+    `alternatives`: the texts of further hypotheses, if several were wanted, without those that are
+    equal.
     """
 
     text: str
@@ -60,15 +70,22 @@ class TranslatedText:
 
 
 def texts_path(
-    texts: Sequence[str], form: TextFormat, rules: PathRules, sentences: bool = False, code: str = ""
+    texts: Sequence[str],
+    form: TextFormat,
+    rules: PathRules,
+    sentences: bool = False,
+    code: str = "",
 ) -> Path[list[TranslatedText]]:
-    """Translate whole texts. `sentences`: each sentence is a line. `code`: of the target, if a model wants one.
+    """Translate whole texts. `sentences`: each sentence is a line. `code`: of the target, if a
+    model wants one.
 
-    Markup is put together by word links, so `rules` have to want alignments, where the model has any. Raises LineError,
-    by the numbers of texts, for lines that the model refuses.
+    Markup is put together by word links, so `rules` have to want alignments, where the model has
+    any. Raises LineError, by the numbers of texts, for lines that the model refuses.
     """
     layouts = [lay_out(text, form, sentences) for text in texts]
-    owners = [(number, line) for number, layout in enumerate(layouts) for line in range(len(layout.lines))]
+    owners = [
+        (number, line) for number, layout in enumerate(layouts) for line in range(len(layout.lines))
+    ]
     sent = [f"{code} {line}" if code else line for layout in layouts for line in layout.lines]
     try:
         translated = yield from lines_path(sent, rules, [True] * len(sent))
@@ -83,7 +100,9 @@ def texts_path(
 def stream_text(
     layout: Layout, code: str, stream: Callable[[str], Generator[str, None, Translation]]
 ) -> Generator[tuple[int, str], None, TranslatedText]:
-    """Yield what the translation of a text grows by, with the number of the line; `stream` translates a line so."""
+    """Yield what the translation of a text grows by, with the number of the line; `stream`
+    translates a line so.
+    """
     translations = list[Translation]()
     for number, line in enumerate(layout.lines):
         increments = stream(f"{code} {line}" if code else line)
@@ -91,7 +110,9 @@ def stream_text(
             try:
                 yield number, next(increments)
             except LineError as problem:
-                raise LineError(*((0, f"line {number + 1} {why}") for _, why in problem.problems)) from None
+                raise LineError(
+                    *((0, f"line {number + 1} {why}") for _, why in problem.problems)
+                ) from None
             except StopIteration as stop:
                 translations.append(stop.value)
                 break
@@ -115,4 +136,8 @@ def _without_code(line: Translation, words: int) -> Translation:
     if not (words and line.alignments):
         return line
     links = tuple((source - words, target) for source, target in line.alignments if source >= words)
-    return replace(line, alignments=links, nbest=tuple(_without_code(hypothesis, words) for hypothesis in line.nbest))
+    return replace(
+        line,
+        alignments=links,
+        nbest=tuple(_without_code(hypothesis, words) for hypothesis in line.nbest),
+    )

@@ -1,4 +1,6 @@
-"""The way of lines through a translator: what is done to them before and after a model decodes them."""
+"""The way of lines through a translator: what is done to them before and after a model decodes
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 from regard.common.arguments import describe
 from regard.common.errors import LineError, RegardError, UsageError, repetition_note
 from regard.data.copy_tokens import Copies
-from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans, may_have_spans, own_pattern, spans_note
+from regard.data.spans import (
+    KEPT,
+    KEPT_ON_RETRY,
+    differing_spans,
+    may_have_spans,
+    own_pattern,
+    spans_note,
+)
 from regard.data.text import INVISIBLE
 from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
@@ -19,7 +28,9 @@ from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts
 
 Keep = bool | Sequence[str]
-"""True: spans that are not language are kept; false: nothing; patterns: what these match is kept, too."""
+"""True: spans that are not language are kept; false: nothing; patterns: what these match is kept,
+too.
+"""
 LONG = 2_000
 """Characters from which on a line is not translated again for the numbers that it has lost."""
 _R = TypeVar("_R")
@@ -28,8 +39,8 @@ _R = TypeVar("_R")
 class Request(NamedTuple):
     """Lines to decode together.
 
-    `owners`: the number of the line that each is a part of. `links`: word links are wanted, where a model has any.
-    `is_retry`: all of these lines have a translation already.
+    `owners`: the number of the line that each is a part of. `links`: word links are wanted, where a
+    model has any. `is_retry`: all of these lines have a translation already.
     """
 
     lines: Sequence[str]
@@ -39,7 +50,9 @@ class Request(NamedTuple):
 
 
 Path = Generator[Request, Sequence[Translation] | None, _R]
-"""Yields what is to be decoded next, and is sent the translations; None for those of a retry: there is no time."""
+"""Yields what is to be decoded next, and is sent the translations; None for those of a retry: there
+is no time.
+"""
 
 
 class Wanted(NamedTuple):
@@ -62,7 +75,8 @@ BEST_TEXT = Wanted()
 class PathRules:
     """Rules by which lines are read and translations put right.
 
-    `reader` reads capitals. `copies`: the characters of the model's copy tokens, by which it places spans itself.
+    `reader` reads capitals. `copies`: the characters of the model's copy tokens, by which it places
+    spans itself.
     """
 
     reader: CaseReader
@@ -79,14 +93,21 @@ class PathRules:
 def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
     """Return what is kept in lines that are `free` of constraints.
 
-    Raises UsageError for patterns if more is wanted than the best text, for patterns of lines with constraints, and for
-    what are no patterns.
+    Raises UsageError for patterns if more is wanted than the best text, for patterns of lines with
+    constraints, and for what are no patterns.
     """
     is_list = isinstance(keep, Sequence) and not isinstance(keep, (str, bytes))
-    if not (isinstance(keep, bool) or (is_list and all(isinstance(pattern, str) for pattern in keep))):
-        raise UsageError(f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}")
+    if not (
+        isinstance(keep, bool) or (is_list and all(isinstance(pattern, str) for pattern in keep))
+    ):
+        raise UsageError(
+            f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}"
+        )
     if not ((wanted.is_text and all(free)) or isinstance(keep, bool)):
-        raise UsageError("patterns of what to keep go with the best translation alone: leave nbest and the like out")
+        raise UsageError(
+            "patterns of what to keep go with the best translation alone: leave nbest and the like "
+            "out"
+        )
     return keep
 
 
@@ -117,11 +138,14 @@ class _Ask(NamedTuple):
 _LinePath = Generator[_Ask, Sequence[Translation] | None, Translation]
 
 
-def lines_path(lines: Sequence[str], rules: PathRules, free: Sequence[bool]) -> Path[list[Translation]]:
-    """Translate lines; `free`: whether each is without constraints, under which a line is read as it is.
+def lines_path(
+    lines: Sequence[str], rules: PathRules, free: Sequence[bool]
+) -> Path[list[Translation]]:
+    """Translate lines; `free`: whether each is without constraints, under which a line is read as
+    it is.
 
-    Raises LineError, by the numbers of these lines, for what the model refuses; if it refuses a further try, the one
-    before it stands.
+    Raises LineError, by the numbers of these lines, for what the model refuses; if it refuses a
+    further try, the one before it stands.
     """
     own = rules.own
     results = dict[int, Translation]()
@@ -130,7 +154,9 @@ def lines_path(lines: Sequence[str], rules: PathRules, free: Sequence[bool]) -> 
 
     def advance(number: int, translations: Sequence[Translation] | None) -> None:
         try:
-            asked[number] = next(paths[number]) if translations == () else paths[number].send(translations)
+            asked[number] = (
+                next(paths[number]) if translations == () else paths[number].send(translations)
+            )
         except StopIteration as stop:
             results[number] = stop.value
 
@@ -141,8 +167,12 @@ def lines_path(lines: Sequence[str], rules: PathRules, free: Sequence[bool]) -> 
         else:
             asked[number] = _Ask((line,))
     while asked:
-        first = min((ask.is_retry, ask.links) for ask in asked.values())  # a refused retry leaves first tries alone
-        chosen = {number: ask for number, ask in asked.items() if (ask.is_retry, ask.links) == first}
+        first = min(
+            (ask.is_retry, ask.links) for ask in asked.values()
+        )  # a refused retry leaves first tries alone
+        chosen = {
+            number: ask for number, ask in asked.items() if (ask.is_retry, ask.links) == first
+        }
         for number in chosen:
             del asked[number]
         decoded = yield from _decoded(chosen, first[1])
@@ -151,12 +181,16 @@ def lines_path(lines: Sequence[str], rules: PathRules, free: Sequence[bool]) -> 
             if number in paths:
                 advance(number, translations)
             elif translations:
-                results[number] = _with_notes(translations[0], _note(lines[number], translations[0], own))
+                results[number] = _with_notes(
+                    translations[0], _note(lines[number], translations[0], own)
+                )
     return [results[number] for number in range(len(lines))]
 
 
 def _decoded(asked: Mapping[int, _Ask], links: bool) -> Path[dict[int, Sequence[Translation]]]:
-    """Have the parts of lines decoded; of retries, those that can be. Return the translations of each line's parts."""
+    """Have the parts of lines decoded; of retries, those that can be. Return the translations of
+    each line's parts.
+    """
     texts = [text for ask in asked.values() for text in ask.lines]
     owners = [number for number, ask in asked.items() for _ in ask.lines]
     is_retry = all(ask.is_retry for ask in asked.values())
@@ -179,7 +213,9 @@ def _decoded(asked: Mapping[int, _Ask], links: bool) -> Path[dict[int, Sequence[
 
 
 def _is_plain(line: str, reader: CaseReader) -> bool:
-    """Return whether a line has nothing that is not read as it is: no span, no mnemonic, no capitals."""
+    """Return whether a line has nothing that is not read as it is: no span, no mnemonic, no
+    capitals.
+    """
     return not may_have_spans(line) and reader.read(line).line == line
 
 
@@ -192,8 +228,9 @@ class _Outcome(NamedTuple):
 
 
 def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
-    """Translate one line, and again if its spans differ: then without numbers, keys and symbols, too; at last with word
-    links in the place of copy tokens. The translation that differs least is taken.
+    """Translate one line, and again if its spans differ: then without numbers, keys and symbols,
+    too; at last with word links in the place of copy tokens. The translation that differs least is
+    taken.
     """
     label, mnemonic = line, ""
     if not rules.wanted.readings:  # which show what the model reads
@@ -217,7 +254,9 @@ def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
     return _with_notes(result, best.note)
 
 
-def _further_tries(line: str, rules: PathRules, first: _Outcome) -> list[tuple[str, Collection[str]]]:
+def _further_tries(
+    line: str, rules: PathRules, first: _Outcome
+) -> list[tuple[str, Collection[str]]]:
     """Return the characters of copy tokens and the kinds of spans of each further try."""
     if not rules.wanted.is_text or not first.faults:
         return []
@@ -229,7 +268,9 @@ def _further_tries(line: str, rules: PathRules, first: _Outcome) -> list[tuple[s
 def _try(
     line: str, protected: ProtectedLine | None, reader: CaseReader, own: Any, is_retry: bool
 ) -> Generator[_Ask, Sequence[Translation] | None, _Outcome | None]:
-    """Translate the parts of a line, in letters that the model knows. Return None if there is no time for it."""
+    """Translate the parts of a line, in letters that the model knows. Return None if there is no
+    time for it.
+    """
     texts = (line,) if protected is None else protected.lines
     cases = [reader.read(text) for text in texts]
     translations: Sequence[Translation] = ()
@@ -247,7 +288,8 @@ def _try(
 
 
 def first_reading(line: str, rules: PathRules) -> tuple[str, Callable[[Translation], Translation]]:
-    """Return a line as the model reads it at first, and what brings a translation of it back, for streams.
+    """Return a line as the model reads it at first, and what brings a translation of it back, for
+    streams.
 
     It is read in known letters, with copy tokens in the place of spans.
     """
@@ -259,17 +301,27 @@ def first_reading(line: str, rules: PathRules) -> tuple[str, Callable[[Translati
         return case.line, lambda translation: restored_case(translation, case, line)
     (text,) = protected.lines
     case = rules.reader.read(text)
-    return case.line, lambda translation: _joined(protected, [restored_case(translation, case, text)])
+    return case.line, lambda translation: _joined(
+        protected, [restored_case(translation, case, text)]
+    )
 
 
 def _protected(line: str, copies: str, own: Any, kinds: Collection[str]) -> ProtectedLine | None:
-    """Take the spans out of a line, unless its language code would be missing in all parts but one."""
+    """Take the spans out of a line, unless its language code would be missing in all parts but
+    one.
+    """
     protected = protect_line(line, sentences=False, copies=copies, own=own, kinds=kinds)
-    return None if protected is not None and len(protected.lines) > 1 and LANGUAGE_CODE.match(line) else protected
+    return (
+        None
+        if protected is not None and len(protected.lines) > 1 and LANGUAGE_CODE.match(line)
+        else protected
+    )
 
 
 def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
-    """Return whether copy tokens stand for the spans of one line, so that hypotheses and links can be restored."""
+    """Return whether copy tokens stand for the spans of one line, so that hypotheses and links can
+    be restored.
+    """
     if protected is None or protected.needs_links or len(protected.lines) != 1:
         return False
     return not INVISIBLE.search(line)  # words of such characters alone would not be counted
@@ -297,7 +349,9 @@ def _mapped(
     source: Callable[[Sequence[str]], Iterable[str]],
     links: Callable[[Translation], Any] = lambda hypothesis: hypothesis.alignments,
 ) -> Translation:
-    """Return a translation with other texts and tokens, those of its hypotheses and readings, too."""
+    """Return a translation with other texts and tokens, those of its hypotheses and readings,
+    too.
+    """
     nbest = [_mapped(hypothesis, text, tokens, source, links) for hypothesis in result.nbest]
     readings = result.readings
     if readings is not None:
@@ -323,9 +377,15 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
     """Return a translation in the letters of its line, which was read in those that are known."""
     if case.line == line:
         return result
-    sources = [line.strip()] if len(result.parts) == 1 else [case.restore_source(part.source) for part in result.parts]
+    sources = (
+        [line.strip()]
+        if len(result.parts) == 1
+        else [case.restore_source(part.source) for part in result.parts]
+    )
     pairs = zip(result.parts, sources, strict=True)
-    parts = tuple(part._replace(source=source, text=case.restore(part.text)) for part, source in pairs)
+    parts = tuple(
+        part._replace(source=source, text=case.restore(part.text)) for part, source in pairs
+    )
     whole = replace(result, parts=parts)
     if not case.is_capital:
         return whole
@@ -355,14 +415,24 @@ def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:
 
 
 def _with_copies(result: Translation, source: str, copies: Copies) -> Translation:
-    """Return a translation with spans in the place of copy characters; links count the words that are there then."""
+    """Return a translation with spans in the place of copy characters; links count the words that
+    are there then.
+    """
     source_words = copies.restored_words(source)
 
     def links(hypothesis: Translation) -> Any:
         if not hypothesis.alignments:
             return hypothesis.alignments
         words = copies.restored_words(hypothesis.text)
-        return tuple(sorted({link for s, t in hypothesis.alignments for link in product(source_words[s], words[t])}))
+        return tuple(
+            sorted(
+                {
+                    link
+                    for s, t in hypothesis.alignments
+                    for link in product(source_words[s], words[t])
+                }
+            )
+        )
 
     def restore(tokens: Sequence[str]) -> Iterable[str]:
         return map(copies.restore, tokens)
@@ -370,17 +440,26 @@ def _with_copies(result: Translation, source: str, copies: Copies) -> Translatio
     parts = tuple(_restored_part(part, copies) for part in result.parts)
     notes = tuple(map(copies.restore, result.notes))
     return _mapped(
-        replace(result, parts=parts, notes=notes), lambda text: copies.restore(text).strip(), restore, restore, links
+        replace(result, parts=parts, notes=notes),
+        lambda text: copies.restore(text).strip(),
+        restore,
+        restore,
+        links,
     )
 
 
-def _with_mnemonic(result: Translation, line: str, mnemonic: str, reader: CaseReader) -> Translation:
+def _with_mnemonic(
+    result: Translation, line: str, mnemonic: str, reader: CaseReader
+) -> Translation:
     """Return the translation of a label with its mnemonic; its only part has it, too."""
     case = reader.source
     parts = result.parts
     if len(parts) == 1:
         own = insert_mnemonic(parts[0].text, mnemonic, case)
         parts = (parts[0]._replace(source=line.strip(), text=own),)
-    nbest = [replace(hypothesis, text=insert_mnemonic(hypothesis.text, mnemonic, case)) for hypothesis in result.nbest]
+    nbest = [
+        replace(hypothesis, text=insert_mnemonic(hypothesis.text, mnemonic, case))
+        for hypothesis in result.nbest
+    ]
     text = insert_mnemonic(result.text, mnemonic, case)
     return replace(result, text=text, parts=parts, nbest=tuple(nbest))

@@ -19,30 +19,38 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Most objects that are no texts, of which each is named."""
-SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
+SPLIT = (
+    "the line is split, and its parts are translated by themselves; give one sentence, or a "
+    "shorter one"
+)
 """Why the search of a line cannot be recorded."""
 
 
 class TranslatedPart(NamedTuple):
-    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
+    """A sentence of a line, or a part of a long one, with its translation; without letters it is
+    copied, at score 0.
+    """
 
     source: str
     text: str
     score: float
-    doubtful: bool = False  # it scores below `search.score_threshold`, or is unlike the text of training
+    doubtful: bool = (
+        False  # it scores below `search.score_threshold`, or is unlike the text of training
+    )
 
 
 @dataclass(frozen=True)
 class Translation:
     """The translation of one line.
 
-    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; the sum over `parts` if
-    the line was split. `alignments`: links (source word, target word), if asked for; source words are those of the line
-    as it was given, between spaces. `readings`: attention weights
-    and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
-    more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
-    `notes`: what is to be said of it, in sentences: that it was split, or has lost a placeholder. `ids`, `log_probs`:
-    the token ids that the model has written, and their log-probabilities, where it tells them. `source_tokens`: the
+    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; the sum
+    over `parts` if the line was split. `alignments`: links (source word, target word), if asked
+    for; source words are those of the line as it was given, between spaces. `readings`: attention
+    weights and the words they belong to, if asked for; None for a line that was split. `nbest`: the
+    hypotheses, best first, if more than one was asked for. `repetition`: a text that is repeated
+    over and over, and how often: a sign of failure. `notes`: what is to be said of it, in
+    sentences: that it was split, or has lost a placeholder. `ids`, `log_probs`: the token ids that
+    the model has written, and their log-probabilities, where it tells them. `source_tokens`: the
     subword units that it has read, end of sentence last.
     """
 
@@ -55,7 +63,9 @@ class Translation:
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
     doubtful: bool = False  # a part is
-    is_complete: bool = True  # the required terms are there, and the model has placed its copy tokens itself
+    is_complete: bool = (
+        True  # the required terms are there, and the model has placed its copy tokens itself
+    )
     notes: tuple[str, ...] = ()
     ids: tuple[int, ...] = field(default=(), repr=False)
     log_probs: tuple[float, ...] = field(default=(), repr=False)
@@ -69,9 +79,14 @@ class Translation:
         return replace(self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked)
 
     def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
-        """Return the translation with its parts, and thus itself, marked where they are doubtful."""
+        """Return the translation with its parts, and thus itself, marked where they are
+        doubtful.
+        """
         is_doubtful = doubts.is_doubtful
-        parts = [part._replace(doubtful=is_doubtful(part.source, part.score, threshold)) for part in self.parts]
+        parts = [
+            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
+            for part in self.parts
+        ]
         return replace(self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts))
 
     def _repr_html_(self) -> str:
@@ -79,10 +94,21 @@ class Translation:
 
 
 def as_texts(texts: Any) -> list[str]:
-    """Return a text or several as a list. Raises UsageError, with all causes, for what is no text."""
-    if isinstance(texts, Mapping) or (not isinstance(texts, str) and getattr(texts, "ndim", 1) != 1):
-        raise UsageError(f"texts: wanted a text or a list of texts, got {describe(texts)}; give its texts in one list")
-    items: list[Any] = [texts] if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable) else list(texts)
+    """Return a text or several as a list. Raises UsageError, with all causes, for what is no
+    text.
+    """
+    if isinstance(texts, Mapping) or (
+        not isinstance(texts, str) and getattr(texts, "ndim", 1) != 1
+    ):
+        raise UsageError(
+            f"texts: wanted a text or a list of texts, got {describe(texts)}; give its texts in "
+            "one list"
+        )
+    items: list[Any] = (
+        [texts]
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable)
+        else list(texts)
+    )
     wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]
     rest = [f"… and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
     causes = [f"text {number} is {excerpt(item)}; give texts" for number, item in wrong[:SHOWN]]
@@ -91,7 +117,9 @@ def as_texts(texts: Any) -> list[str]:
 
 
 def as_text(text: Any, name: str = "") -> str:
-    """Return one text, the argument of this name if it is not the source. Raises UsageError for what is none."""
+    """Return one text, the argument of this name if it is not the source. Raises UsageError for
+    what is none.
+    """
     if name:
         UsageError.raise_all(problems_of_types(TEXT, {name: text}))
     return as_texts([text])[0]
@@ -100,7 +128,11 @@ def as_text(text: Any, name: str = "") -> str:
 def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]:
     """Return token ids as whole numbers. Raises UsageError for what a vocabulary has not."""
     wanted = f"`{name}=`: wanted a text, or token ids from 0 to {len(vocabulary) - 1:,}"
-    if isinstance(ids, (bytes, Mapping)) or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
+    if (
+        isinstance(ids, (bytes, Mapping))
+        or not isinstance(ids, Iterable)
+        or getattr(ids, "ndim", 1) != 1
+    ):
         raise UsageError(f"{wanted}, got {describe(ids)}")
     items = [item.item() if hasattr(item, "item") else item for item in ids]
     for item in items:
@@ -114,7 +146,9 @@ def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
     try:
         targets = list(rows)
     except TypeError:
-        raise UsageError(f"`targets=`: wanted a list of token ids for each source, got {describe(rows)}") from None
+        raise UsageError(
+            f"`targets=`: wanted a list of token ids for each source, got {describe(rows)}"
+        ) from None
     return [as_token_ids(target, vocabulary, "targets") for target in targets]
 
 
@@ -122,7 +156,9 @@ def check_nbest(nbest: Any, beam: int) -> None:
     """Raise UsageError for a number of hypotheses that a search of this beam has not."""
     if not (WHOLE.holds(nbest) and 1 <= nbest <= beam):
         got = nbest if WHOLE.holds(nbest) else describe(nbest)
-        raise UsageError(f"nbest: wanted 1 to {beam} (the beam), got {got}; lower it, or widen the beam")
+        raise UsageError(
+            f"nbest: wanted 1 to {beam} (the beam), got {got}; lower it, or widen the beam"
+        )
 
 
 def check_readings(readings: Any) -> None:
@@ -135,7 +171,9 @@ def check_readings(readings: Any) -> None:
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:
-    """Return what a notebook shows of a result: text, score, and attention weights if there are any."""
+    """Return what a notebook shows of a result: text, score, and attention weights if there are
+    any.
+    """
     from html import escape
 
     weights = "" if readings is None else readings._repr_html_()
@@ -143,12 +181,15 @@ def result_html(text: str, score: float, readings: Readings | None) -> str:
 
 
 def last_layer(readings: Readings) -> AlignmentChoice:
-    """Return the default choice: the mean of the last layer's heads. Raises UsageError if there is no attention."""
+    """Return the default choice: the mean of the last layer's heads. Raises UsageError if there is
+    no attention.
+    """
     check_readings(readings)
     if not (layers := readings.layers()):
         raise UsageError(
-            "this model has no attention (model.decoder.kind = no_attention), so it has no alignments to extract or "
-            "draw; use a model with attention, such as the preset rnn-bahdanau"
+            "this model has no attention (model.decoder.kind = no_attention), so it has no "
+            "alignments to extract or draw; use a model with attention, such as the preset "
+            "rnn-bahdanau"
         )
     return AlignmentChoice(layers[-1], None, False)
 
@@ -158,15 +199,18 @@ def join_parts(
 ) -> Translation:
     """Join the translations of the parts of one line; links count the words of the whole line.
 
-    `sources` are the parts' texts, which joined are the line. Each part but the first was read after a language code of
-    `code_words` words. Parts without a space between their sources get one if their translations want it.
+    `sources` are the parts' texts, which joined are the line. Each part but the first was read
+    after a language code of `code_words` words. Parts without a space between their sources get one
+    if their translations want it.
     """
     links, joined, source, repeated = list[tuple[int, int]](), "", 0, 0
     for before, part, text in zip(("", *sources), parts, sources, strict=False):
         if joined and part.text and (before.endswith(" ") or has_spaces(joined[-1], part.text[0])):
             joined += " "
         target = joined.count(" ")
-        links += [(s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated]
+        links += [
+            (s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated
+        ]
         source, joined, repeated = source + text.count(" "), joined + part.text, code_words
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     return Translation(
@@ -176,7 +220,12 @@ def join_parts(
         tuple(links) if alignments else None,
         nbest=tuple(
             # A part with fewer hypotheses contributes its last one.
-            join_parts([part.nbest[min(rank, len(part.nbest) - 1)] for part in parts], sources, alignments, code_words)
+            join_parts(
+                [part.nbest[min(rank, len(part.nbest) - 1)] for part in parts],
+                sources,
+                alignments,
+                code_words,
+            )
             for rank in ranks
         ),
         repetition=next((part.repetition for part in parts if part.repetition is not None), None),
@@ -186,6 +235,7 @@ def join_parts(
         log_probs=tuple(value for part in parts for value in part.log_probs),
         source_tokens=tuple(token for part in parts for token in part.source_tokens),
         parts=tuple(
-            TranslatedPart(text.strip(), part.text, part.score) for text, part in zip(sources, parts, strict=True)
+            TranslatedPart(text.strip(), part.text, part.score)
+            for text, part in zip(sources, parts, strict=True)
         ),
     )

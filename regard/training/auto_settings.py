@@ -1,6 +1,8 @@
-"""Settings that suit a corpus of sentence pairs, by its size; for runs that name neither a preset nor a model.
+"""Settings that suit a corpus of sentence pairs, by its size; for runs that name neither a preset
+nor a model.
 
-The rule was measured: `benchmarks/settings_grid.py` trains models of many settings for equal processor time.
+The rule was measured: `benchmarks/settings_grid.py` trains models of many settings for equal
+processor time.
 """
 
 from __future__ import annotations
@@ -30,18 +32,26 @@ EPOCH_UPDATES = 150
 SMALLEST = "transformer-tiny"
 """The preset of a small corpus."""
 SHALLOW = 300_000
-"""Tokens of an epoch up to which a shallower model with less dropout is better in the time that one gives it."""
+"""Tokens of an epoch up to which a shallower model with less dropout is better in the time that one
+gives it.
+"""
 QUICK = 1_200
-"""Processor seconds of a budget up to which it is better whatever the corpus, as it learns most in that time."""
+"""Processor seconds of a budget up to which it is better whatever the corpus, as it learns most in
+that time.
+"""
 LIKE = 6
-"""Factor of pairs, times that of characters in one, up to which another corpus says what may be expected."""
+"""Factor of pairs, times that of characters in one, up to which another corpus says what may be
+expected.
+"""
 _CHARACTERS_A_TOKEN = 4
 _SHAPE = {"layers": "{} layers", "dropout": "dropout {}"}
 
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Pairs of a training corpus, characters of both its sides, and the sides of which all lines are alike."""
+    """Pairs of a training corpus, characters of both its sides, and the sides of which all lines
+    are alike.
+    """
 
     pairs: int
     characters: int
@@ -49,7 +59,8 @@ class CorpusSize:
 
 
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
-    """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot be read.
+    """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot
+    be read.
 
     Pipes, which can be read only once and may block, are not opened: None, too.
     """
@@ -65,15 +76,19 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
         return None
     sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
     constant = tuple(side for side, lines in sides if len(rows) > 1 and len({*lines}) == 1)
-    return CorpusSize(len(rows), sum(len(source) + len(target) for source, target in rows), constant)
+    return CorpusSize(
+        len(rows), sum(len(source) + len(target) for source, target in rows), constant
+    )
 
 
 def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[str, Any]:
-    """Return the values beside those of a preset that suit a corpus of this size, and a budget in processor seconds.
+    """Return the values beside those of a preset that suit a corpus of this size, and a budget in
+    processor seconds.
 
-    A small corpus wants small updates: what counts in the first hour is their number. An epoch has at least 150 of
-    them, of 1,024 to 4,096 tokens (30,000 pairs want about 1,000: Gowda and May, 2020). Every other epoch is validated.
-    The smallest preset has two layers of four then (fewer, too, in Araabi and Monz, 2020), and half of its dropout.
+    A small corpus wants small updates: what counts in the first hour is their number. An epoch has
+    at least 150 of them, of 1,024 to 4,096 tokens (30,000 pairs want about 1,000: Gowda and May,
+    2020). Every other epoch is validated. The smallest preset has two layers of four then (fewer,
+    too, in Araabi and Monz, 2020), and half of its dropout.
     """
     epoch = size.characters / 2 / _CHARACTERS_A_TOKEN
     tokens = next((n for n in TOKENS if epoch / n >= EPOCH_UPDATES), TOKENS[-1])
@@ -88,26 +103,37 @@ def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[s
 
 
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
-    """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from it."""
+    """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from
+    it.
+    """
     if size.pairs < FEW:
         few = counted(size.pairs, "pair is", "pairs are")
         yield f"{few} enough to try the commands; to learn a language takes some thousands"
     for side in size.constant:
-        yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
+        yield (
+            f"every line of the {side} is the same: nothing can be learnt from such pairs; check "
+            "the files"
+        )
     encoder = recipe.model.encoder
-    shape = [text.format(getattr(encoder, name)) for name, text in _SHAPE.items() if hasattr(encoder, name)]
+    shape = [
+        text.format(getattr(encoder, name))
+        for name, text in _SHAPE.items()
+        if hasattr(encoder, name)
+    ]
     yield (
-        f"settings for {counted(size.pairs, 'pair')} with {size.characters:,} characters: "
-        f"updates of {recipe.batching.tokens:,} "
-        f"tokens, {', '.join(shape)}, a validation every {recipe.training.validate_every:,} updates "
-        "(the page Training of the documentation says why; --set or --preset choose others)"
+        f"settings for {counted(size.pairs, 'pair')} with {size.characters:,} characters: updates "
+        f"of {recipe.batching.tokens:,} tokens, {', '.join(shape)}, a validation every "
+        f"{recipe.training.validate_every:,} updates (the page Training of the documentation says "
+        "why; --set or --preset choose others)"
     )
     if size.pairs >= FEW:
         yield _comparison(size)
 
 
 def _comparison(size: CorpusSize) -> str:
-    """Return what the corpus nearest in pairs and in their length reached, of those that the rule was measured on."""
+    """Return what the corpus nearest in pairs and in their length reached, of those that the rule
+    was measured on.
+    """
     corpora = package_toml("regard.training", "reached.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:
@@ -116,6 +142,14 @@ def _comparison(size: CorpusSize) -> str:
 
     nearest = min(corpora, key=distance)
     if distance(nearest) > math.log(LIKE):
-        return "for comparison: none of the corpora that were measured has about as many pairs of that length"
-    scores = ", ".join(f"{chrf:.0f} after {int(mark) // 60}" for mark, chrf in nearest["chrf"].items())
-    return f"for comparison: {nearest['pairs']:,} {nearest['text']}, came to chrF {scores} minutes of one processor"
+        return (
+            "for comparison: none of the corpora that were measured has about as many pairs of "
+            "that length"
+        )
+    scores = ", ".join(
+        f"{chrf:.0f} after {int(mark) // 60}" for mark, chrf in nearest["chrf"].items()
+    )
+    return (
+        f"for comparison: {nearest['pairs']:,} {nearest['text']}, came to chrF {scores} minutes of "
+        "one processor"
+    )

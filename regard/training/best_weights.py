@@ -1,4 +1,6 @@
-"""The best weights of a run, `model.safetensors`: guarded by their SHA-256, mended from the copy in a checkpoint."""
+"""The best weights of a run, `model.safetensors`: guarded by their SHA-256, mended from the copy in
+a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ from regard.model_folder import folder_id, save_tensors
 
 
 class BestWeights:
-    """The file of the best weights. `report` is called with a sentence when it had to be restored."""
+    """The file of the best weights. `report` is called with a sentence when it had to be
+    restored.
+    """
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self.path, self.report, self.folder_id = path, report, folder_id(path.parent)
-        self.sha256: str | None = None  # of the file as training wrote it; None: it has written none
+        self.sha256: str | None = (
+            None  # of the file as training wrote it; None: it has written none
+        )
 
     def save(self, tensors: Mapping[str, torch.Tensor], update: int) -> None:
         """Write the weights of an update. Raises OSError."""
@@ -27,21 +33,24 @@ class BestWeights:
         self.sha256 = file_sha256(self.path)
 
     def copy_to(self, copy: Path, earlier: Sequence[Path]) -> None:
-        """Copy the weights into a checkpoint; if they are damaged by now, restore them from an `earlier` copy first.
+        """Copy the weights into a checkpoint; if they are damaged by now, restore them from an
+        `earlier` copy first.
 
         Raises TrainingError if no copy is whole, and OSError.
         """
         if self.sha256 is None:
             return
         if self._problem() is not None:
-            self._restore([path for path in earlier if path.is_file() and file_sha256(path) == self.sha256])
+            self._restore(
+                [path for path in earlier if path.is_file() and file_sha256(path) == self.sha256]
+            )
         shutil.copyfile(self.path, copy)
 
     def resume(self, copy: Path | None, sha256: str | None) -> None:
         """Make the file what a checkpoint holds as the best weights, if it holds any.
 
-        The file may be missing or damaged, or of a later update, after which no checkpoint was written.
-        Raises TrainingError if it cannot be restored.
+        The file may be missing or damaged, or of a later update, after which no checkpoint was
+        written. Raises TrainingError if it cannot be restored.
         """
         self.sha256 = sha256
         if copy is not None and self._problem() is not None:
@@ -51,18 +60,21 @@ class BestWeights:
         problem = self._problem()
         if not copies:
             raise TrainingError(
-                f"{self.path}: {problem}, and no checkpoint holds the best weights of this run; put the file back from "
-                "a copy, or start again in another folder"
+                f"{self.path}: {problem}, and no checkpoint holds the best weights of this run; "
+                "put the file back from a copy, or start again in another folder"
             )
         try:
             with atomic_file(self.path, durable=True) as temporary:
                 shutil.copyfile(copies[0], temporary)
         except OSError as error:
             raise TrainingError(
-                f"{self.path}: {problem}, and the best weights cannot be restored from {copies[0]} ({error.strerror}); "
-                "make it a file that can be written, then train with `resume=True`"
+                f"{self.path}: {problem}, and the best weights cannot be restored from {copies[0]} "
+                f"({error.strerror}); make it a file that can be written, then train with "
+                "`resume=True`"
             ) from None
-        self.report(f"{self.path}: {problem}; the best weights (update {_update(self.path)}) are restored")
+        self.report(
+            f"{self.path}: {problem}; the best weights (update {_update(self.path)}) are restored"
+        )
 
     def _problem(self) -> str | None:
         """Say why the file is not what training wrote; None if it is."""
@@ -73,7 +85,10 @@ class BestWeights:
                 return None
         except OSError as problem:
             return f"cannot be read ({problem.strerror})"
-        return f"not the weights that the checkpoint names as the best (it says update {_update(self.path)})"
+        return (
+            "not the weights that the checkpoint names as the best (it says update "
+            f"{_update(self.path)})"
+        )
 
 
 def _update(path: Path) -> str:

@@ -1,4 +1,6 @@
-"""Time budget: the largest model size that can be trained in the given time, on this machine, with these data."""
+"""Time budget: the largest model size that can be trained in the given time, on this machine, with
+these data.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:
 
 @dataclass(frozen=True)
 class BudgetChoice:
-    """The chosen preset, its recipe with its warm-up, its trial, and a line for each size that was tried."""
+    """The chosen preset, its recipe with its warm-up, its trial, and a line for each size that was
+    tried.
+    """
 
     preset: str
     recipe: Recipe
@@ -47,7 +51,9 @@ class Trial:
 
 
 def minutes_of(text: str) -> float:
-    """Parse a time such as 30m, 1h30m, 90s or 2h into minutes. Raises UsageError for anything else."""
+    """Parse a time such as 30m, 1h30m, 90s or 2h into minutes. Raises UsageError for anything
+    else.
+    """
     match = _TIME.fullmatch(text.strip().lower())
     parts = [float(part or 0) for part in match.groups()] if match else []
     if not parts or not sum(parts):
@@ -63,10 +69,12 @@ def choose(
     device: str,
     processes: int = 1,
 ) -> BudgetChoice:
-    """The largest of these recipes, ordered from small to large, that the budget suffices for; else the smallest.
+    """The largest of these recipes, ordered from small to large, that the budget suffices for; else
+    the smallest.
 
-    Enough training is 40 epochs, or 20 target tokens for every weight, whichever comes first: a small corpus is learnt
-    by then, and from a large one a model of that size would not learn much more.
+    Enough training is 40 epochs, or 20 target tokens for every weight, whichever comes first: a
+    small corpus is learnt by then, and from a large one a model of that size would not learn much
+    more.
     """
     report, best, problem = [], None, None
     epoch_tokens = batches.epoch_stats.tokens[1]
@@ -77,15 +85,21 @@ def choose(
             if not out_of_memory(error):
                 raise
             problem = f"{name}: does not fit in memory ({reason_of(error)})"
-        if problem is not None:  # outside the except clause, which holds tensors; larger sizes will not fit either
+        if (
+            problem is not None
+        ):  # outside the except clause, which holds tensors; larger sizes will not fit either
             report.append(problem)
             break
         updates = int(minutes * 60 / result.seconds)
-        tokens, enough = updates * result.tokens, min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
+        tokens, enough = (
+            updates * result.tokens,
+            min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights),
+        )
         speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
         report.append(
-            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} minutes are "
-            f"{counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
+            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} "
+            f"minutes are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
+            "of enough training"
         )
         if best is None or tokens >= enough:
             warmup = min(recipe.schedule.warmup, max(1, updates // WARMUP))
@@ -95,8 +109,8 @@ def choose(
     name, updates, warmup, result = best
     if not updates:
         raise TrainingError(
-            f"`budget=`: {60 * minutes:.3g} seconds are too few for one update, which takes {result.seconds:.2g} here; "
-            "give more"
+            f"`budget=`: {60 * minutes:.3g} seconds are too few for one update, which takes "
+            f"{result.seconds:.2g} here; give more"
         )
     recipe = recipes[name]
     recipe = recipe.with_values(
@@ -104,13 +118,18 @@ def choose(
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
     report.append(
-        f"chosen: {name} for {minutes:.3g} minutes, about {counted(updates, 'update')}, {warmup:,} of them warm-up"
+        f"chosen: {name} for {minutes:.3g} minutes, about {counted(updates, 'update')}, {warmup:,} "
+        "of them warm-up"
     )
     return BudgetChoice(name, recipe, result, tuple(report))
 
 
 def trial(
-    recipe: Recipe, batches: BatchSource, vocabularies: tuple[int, int], device: str, processes: int = 1
+    recipe: Recipe,
+    batches: BatchSource,
+    vocabularies: tuple[int, int],
+    device: str,
+    processes: int = 1,
 ) -> Trial:
     """Time a few updates of a new model; one of several processes computes its share of them.
 
@@ -132,5 +151,8 @@ def trial(
     updater.workers.close()
     torch.set_rng_state(state)
     return Trial(
-        sum(seconds[WARM_UP:]) / TIMED, sum(tokens[WARM_UP:]) / TIMED, count_parameters(model), WARM_UP + TIMED
+        sum(seconds[WARM_UP:]) / TIMED,
+        sum(tokens[WARM_UP:]) / TIMED,
+        count_parameters(model),
+        WARM_UP + TIMED,
     )

@@ -1,4 +1,6 @@
-"""Training checkpoints: all that the next update depends on, in a folder that appears whole or not at all."""
+"""Training checkpoints: all that the next update depends on, in a folder that appears whole or not
+at all.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def has_checkpoint(run: Path) -> bool:
 
 @dataclass(frozen=True)
 class Seal:
-    """The content of a checkpoint's `state.json`: the trainer's state, and the SHA-256 of every other file."""
+    """The content of a checkpoint's `state.json`: the trainer's state, and the SHA-256 of every
+    other file.
+    """
 
     folder: Path
     state: dict[str, Any]
@@ -50,16 +54,21 @@ class Seal:
 class Checkpoints:
     """The folder `checkpoints/` of a run: `update-00000500/` and so on, the newest few.
 
-    Each process writes the shards that it holds; tensors that all hold whole are written by the main process.
+    Each process writes the shards that it holds; tensors that all hold whole are written by the
+    main process.
     """
 
     def __init__(self, folder: Path, keep: int, world: World | None = None) -> None:
         self.folder, self.keep, self.world = folder, keep, world or World()
 
-    def save(self, update: int, parts: Parts, state: dict[str, Any], best: BestWeights | None = None) -> None:
-        """Write a checkpoint to a temporary folder, sync it to disk, rename it, then remove the oldest.
+    def save(
+        self, update: int, parts: Parts, state: dict[str, Any], best: BestWeights | None = None
+    ) -> None:
+        """Write a checkpoint to a temporary folder, sync it to disk, rename it, then remove the
+        oldest.
 
-        Raises TrainingError, in every process, if that is impossible; the checkpoints before it are untouched then.
+        Raises TrainingError, in every process, if that is impossible; the checkpoints before it are
+        untouched then.
         """
         temporary = self.folder / f"update-{update:08d}.part"
         try:
@@ -71,17 +80,22 @@ class Checkpoints:
             earlier = _checkpoints(self.folder)
             last = f"the last one kept is {earlier[-1].name}" if earlier else "there is none yet"
             raise TrainingError(
-                f"{self.folder}: the checkpoint of update {update} could not be written ({_cause(problem)}); {last}. "
-                "Make room on the disk, or make the folder writable, then train with `resume=True`"
+                f"{self.folder}: the checkpoint of update {update} could not be written "
+                f"({_cause(problem)}); {last}. Make room on the disk, or make the folder writable, "
+                "then train with `resume=True`"
             ) from None
 
     def load(
-        self, own: Parts, report_damaged: Callable[[str], None], check_state: Callable[[dict[str, Any]], object] = dict
+        self,
+        own: Parts,
+        report_damaged: Callable[[str], None],
+        check_state: Callable[[dict[str, Any]], object] = dict,
     ) -> Seal | None:
         """Read the newest undamaged checkpoint into `own`; None if there is no checkpoint.
 
-        `report_damaged` is called for each newer, damaged one; `check_state` raises ValueError, KeyError or TypeError
-        for a state that cannot be. Raises TrainingError if every checkpoint is damaged.
+        `report_damaged` is called for each newer, damaged one; `check_state` raises ValueError,
+        KeyError or TypeError for a state that cannot be. Raises TrainingError if every checkpoint
+        is damaged.
         """
         problems, damaged = [], list[Path]()
         for folder in reversed(_checkpoints(self.folder)):
@@ -96,11 +110,15 @@ class Checkpoints:
                 report_damaged(message)
             self._set_aside(damaged)
             return seal
-        TrainingError.raise_all(problems, "no checkpoint can be read; start again in another folder")
+        TrainingError.raise_all(
+            problems, "no checkpoint can be read; start again in another folder"
+        )
         return None
 
     def _attempt(self, step: Callable[[], T]) -> T:
-        """Take a step in all processes. If it fails in one, raise its exception there, and one like it elsewhere."""
+        """Take a step in all processes. If it fails in one, raise its exception there, and one like
+        it elsewhere.
+        """
         try:
             result, problem = [step()], None
         except (OSError, SafetensorError, TrainingError, DamagedCheckpoint) as failure:
@@ -109,11 +127,15 @@ class Checkpoints:
         if problem is not None:
             raise problem
         if failed:
-            raise DamagedCheckpoint("another process could not read or write its share, and says why")
+            raise DamagedCheckpoint(
+                "another process could not read or write its share, and says why"
+            )
         return result[0]
 
     def _set_aside(self, damaged: list[Path]) -> None:
-        """Rename damaged checkpoints, which would count as the newest and push undamaged ones out."""
+        """Rename damaged checkpoints, which would count as the newest and push undamaged ones
+        out.
+        """
         if self.world.is_main:
             for folder in damaged:
                 aside = folder.with_suffix(".damaged")
@@ -128,11 +150,15 @@ class Checkpoints:
         temporary.mkdir(parents=True)
 
     def _publish(self, temporary: Path, state: dict[str, Any], best: BestWeights | None) -> None:
-        """Add the best weights, write the checksums, sync all to disk, give the folder its name, remove the oldest."""
+        """Add the best weights, write the checksums, sync all to disk, give the folder its name,
+        remove the oldest.
+        """
         if not self.world.is_main:
             return
         if best is not None:
-            best.copy_to(temporary / BEST, [folder / BEST for folder in reversed(_checkpoints(self.folder))])
+            best.copy_to(
+                temporary / BEST, [folder / BEST for folder in reversed(_checkpoints(self.folder))]
+            )
         files = sorted(path for path in temporary.iterdir() if path.is_file())
         sums = {path.name: file_sha256(path) for path in files}
         contents: dict[str, Any] = {"state": state, "files": sums}
@@ -156,7 +182,9 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("update-*") if not path.suffix)
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
+def optimizer_tensors(
+    optimizer: torch.optim.Optimizer, model: nn.Module
+) -> dict[str, torch.Tensor]:
     """The optimizer's state as named tensors: `weight name/state name`."""
     return {
         f"{name}/{key}": value.detach()
@@ -166,8 +194,12 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Create the state that Adam creates at its first step, so that a checkpoint can be read into it."""
-    for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
+    """Create the state that Adam creates at its first step, so that a checkpoint can be read into
+    it.
+    """
+    for parameter in (
+        parameter for group in optimizer.param_groups for parameter in group["params"]
+    ):
         device = "cpu" if parameter.device.type == "cpu" else parameter.device
         optimizer.state[parameter] = {
             "step": torch.zeros((), dtype=torch.float32, device=device),
@@ -177,21 +209,28 @@ def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _unseal(folder: Path, world: World) -> Seal:
-    """Read `state.json` and check every file that it lists, the processes in turn; no other file is ever opened.
+    """Read `state.json` and check every file that it lists, the processes in turn; no other file is
+    ever opened.
 
-    Raises DamagedCheckpoint, also for a file that is not listed: training did not write it. Hidden files, which
-    systems create by themselves, are left alone.
+    Raises DamagedCheckpoint, also for a file that is not listed: training did not write it. Hidden
+    files, which systems create by themselves, are left alone.
     """
     try:
         contents = parse_json(file_bytes(_regular(folder, STATE)))
-        if not isinstance(contents, dict) or contents.pop("checksum", None) != json_digest(contents):
+        if not isinstance(contents, dict) or contents.pop("checksum", None) != json_digest(
+            contents
+        ):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
         state, files = dict(contents["state"]), dict(contents["files"])
         if state.get("best_update") and BEST not in files:
-            raise DamagedCheckpoint(f"it has no {BEST}, although update {state['best_update']} was the best")
+            raise DamagedCheckpoint(
+                f"it has no {BEST}, although update {state['best_update']} was the best"
+            )
         names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
         if unlisted := sorted(names - files.keys() - {STATE}):
-            raise DamagedCheckpoint(f"{unlisted[0]} is not listed in {STATE}: training did not write it")
+            raise DamagedCheckpoint(
+                f"{unlisted[0]} is not listed in {STATE}: training did not write it"
+            )
         for name in list(files)[world.rank :: world.size]:
             if not FILE.fullmatch(name):
                 raise DamagedCheckpoint(f"{STATE} lists {name!r}, which is no file of a checkpoint")
@@ -203,10 +242,14 @@ def _unseal(folder: Path, world: World) -> Seal:
 
 
 def _regular(folder: Path, name: str) -> Path:
-    """The path of a file in a checkpoint. Raises DamagedCheckpoint for what leads out of it or is no file."""
+    """The path of a file in a checkpoint. Raises DamagedCheckpoint for what leads out of it or is
+    no file.
+    """
     path = folder / name
     if path.is_symlink() or not path.is_file():
-        raise DamagedCheckpoint(f"{name} is {'not a file' if path.is_symlink() or path.exists() else 'missing'}")
+        raise DamagedCheckpoint(
+            f"{name} is {'not a file' if path.is_symlink() or path.exists() else 'missing'}"
+        )
     return path
 
 
@@ -214,7 +257,15 @@ def _read(seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object
     try:
         check_state(seal.state)
         read_parts([seal.folder / name for name in seal.files if name != BEST], own)
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (
+        OSError,
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 

@@ -1,6 +1,8 @@
-"""Tensors of a checkpoint: safetensors files, whole or one for each process, read into whole or sharded tensors.
+"""Tensors of a checkpoint: safetensors files, whole or one for each process, read into whole or
+sharded tensors.
 
-A file of one process names in its header, as JSON, the rows that each of its tensors is. Nothing is unpickled.
+A file of one process names in its header, as JSON, the rows that each of its tensors is. Nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class _Shard:
 
 
 def save_parts(folder: Path, parts: Parts, world: World) -> None:
-    """Write the tensors that this process holds; those that all hold whole are written by the main process.
+    """Write the tensors that this process holds; those that all hold whole are written by the main
+    process.
 
     Raises OSError.
     """
@@ -58,20 +61,33 @@ def save_parts(folder: Path, parts: Parts, world: World) -> None:
             if world.is_main:
                 save_tensors(folder / f"{part}.safetensors", tensors)
             continue
-        local = {name: _local(t) for name, t in tensors.items() if world.is_main or isinstance(t, DTensor)}
-        rows = {name: [_first_row(t), t.shape[0]] for name, t in tensors.items() if isinstance(t, DTensor)}
+        local = {
+            name: _local(t)
+            for name, t in tensors.items()
+            if world.is_main or isinstance(t, DTensor)
+        }
+        rows = {
+            name: [_first_row(t), t.shape[0]]
+            for name, t in tensors.items()
+            if isinstance(t, DTensor)
+        }
         path = folder / f"{part}-{world.rank + 1:05}-of-{world.size:05}.safetensors"
         save_tensors(path, local, {ROWS: json.dumps(rows)})
 
 
 def read_parts(files: Sequence[Path], own: Parts) -> None:
-    """Read into each tensor of `own` the rows that this process holds, however many processes wrote them.
+    """Read into each tensor of `own` the rows that this process holds, however many processes wrote
+    them.
 
-    Raises DamagedCheckpoint, before anything is changed, if tensors are missing, unexpected or of another shape, and
-    after that if weights are not finite; also OSError, SafetensorError, ValueError, TypeError and KeyError.
+    Raises DamagedCheckpoint, before anything is changed, if tensors are missing, unexpected or of
+    another shape, and after that if weights are not finite; also OSError, SafetensorError,
+    ValueError, TypeError and KeyError.
     """
     with ExitStack() as stack, torch.no_grad():
-        shards = {part: _open_shards([f for f in files if _part(f) == part], stack) for part in map(_part, files)}
+        shards = {
+            part: _open_shards([f for f in files if _part(f) == part], stack)
+            for part in map(_part, files)
+        }
         for part in {**own, **shards}:
             _check(part, own.get(part, {}), shards.get(part, {}))
         for part, tensors in own.items():
@@ -89,17 +105,28 @@ def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Sha
             shape = tuple(file.get_slice(name).get_shape())
             start, total = rows.get(name, (0, shape[0] if shape else 1))
             shards.setdefault(name, []).append(_Shard(file, name, int(start), int(total), shape))
-    return {name: sorted(members, key=lambda shard: shard.start) for name, members in shards.items()}
+    return {
+        name: sorted(members, key=lambda shard: shard.start) for name, members in shards.items()
+    }
 
 
 def _check(part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shard]]) -> None:
     """Raise DamagedCheckpoint if these shards do not make up exactly these tensors."""
-    problems = [f"it has no {part} tensor {name}" for name in own if name not in shards and part != OPTIONAL]
-    problems += [f"its {part} tensor {name} belongs to no part of this model" for name in shards if name not in own]
+    problems = [
+        f"it has no {part} tensor {name}" for name in own if name not in shards and part != OPTIONAL
+    ]
+    problems += [
+        f"its {part} tensor {name} belongs to no part of this model"
+        for name in shards
+        if name not in own
+    ]
     for name in own.keys() & shards.keys():
         if not _is_complete(shards[name], tuple(own[name].shape)):
             stored = [(shard.start, *shard.shape) for shard in shards[name]]
-            problems.append(f"its {part} tensor {name} is not of shape {tuple(own[name].shape)}: start, shape {stored}")
+            problems.append(
+                f"its {part} tensor {name} is not of shape {tuple(own[name].shape)}: start, shape "
+                f"{stored}"
+            )
     if problems:
         more = f", and {len(problems) - 1} more" * (len(problems) > 1)
         raise DamagedCheckpoint(sorted(problems)[0] + more)
@@ -109,20 +136,28 @@ def _is_complete(shards: Sequence[_Shard], shape: tuple[int, ...]) -> bool:
     """Return whether shards lie one after another and have all rows of a tensor of this shape."""
     if not shape:
         return [shard.shape for shard in shards] == [()]
-    if any(not shard.shape or shard.rows != shape[0] or shard.shape[1:] != shape[1:] for shard in shards):
+    if any(
+        not shard.shape or shard.rows != shape[0] or shard.shape[1:] != shape[1:]
+        for shard in shards
+    ):
         return False
     ends = list(accumulate(shard.shape[0] for shard in shards))
     return [shard.start for shard in shards] == [0, *ends[:-1]] and ends[-1] == shape[0]
 
 
 def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> None:
-    """Copy the rows that this process holds of a tensor; a state that the optimizer did not have yet is zero."""
+    """Copy the rows that this process holds of a tensor; a state that the optimizer did not have
+    yet is zero.
+    """
     target, first = _local(tensor), _first_row(tensor)
     last = first + (target.shape[0] if target.shape else 1)
     if not shards:
         target.zero_()
     for shard in shards:
-        start, end = max(first, shard.start), min(last, shard.start + (shard.shape[0] if shard.shape else 1))
+        start, end = (
+            max(first, shard.start),
+            min(last, shard.start + (shard.shape[0] if shard.shape else 1)),
+        )
         if start < end:
             values = shard.read(start, end)
             if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
@@ -140,7 +175,9 @@ def _local(tensor: Tensor) -> Tensor:
 
 
 def _first_row(tensor: Tensor) -> int:
-    """The row of the whole tensor at which the shard of this process begins: rows are shared out like `torch.chunk`."""
+    """The row of the whole tensor at which the shard of this process begins: rows are shared out
+    like `torch.chunk`.
+    """
     if not isinstance(tensor, DTensor):
         return 0
     assert tensor.placements == (Shard(0),), "weights are sharded by rows"

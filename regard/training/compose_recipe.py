@@ -1,4 +1,6 @@
-"""Compose the recipe of a run: parent run, preset, recipe or TOML file, data files and settings; later ones win."""
+"""Compose the recipe of a run: parent run, preset, recipe or TOML file, data files and settings;
+later ones win.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.tokenizer import Tokenizer
 from regard.data.variation import MEASURED
-from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
+from regard.model_folder import (
+    FolderSettings,
+    load_settings,
+    load_tokenizer,
+    read_weights,
+    shapes_of,
+)
 from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
@@ -34,7 +42,9 @@ SIZES = (SMALLEST, "transformer-small", "transformer-base")
 
 @dataclass(frozen=True)
 class ParentRun:
-    """The run whose weights and vocabulary another begins with; settings and vocabularies are read once."""
+    """The run whose weights and vocabulary another begins with; settings and vocabularies are read
+    once.
+    """
 
     path: Path
 
@@ -52,16 +62,23 @@ class ParentRun:
         return load_tokenizer(self.path, self.settings)
 
     def read_weights(self) -> dict[str, torch.Tensor]:
-        """Read the weights; they are not kept, as they would fill memory while the other run trains."""
+        """Read the weights; they are not kept, as they would fill memory while the other run
+        trains.
+        """
         return read_weights(self.path, self.settings)
 
     def check(self, recipe: Recipe) -> None:
-        """Raise UsageError, with all causes, if vocabulary or shape of a recipe differ from those here."""
+        """Raise UsageError, with all causes, if vocabulary or shape of a recipe differ from those
+        here.
+        """
         tokenizer, before = recipe.tokenizer.model_dump(), self.settings.tokenizer.model_dump()
         causes = [
-            f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {self.path} is kept "
-            f"({'where it is not set' if before[name] is None else repr(before[name])}); leave it out"
-            for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds, other settings
+            f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {self.path} "
+            f"is kept ({'where it is not set' if before[name] is None else repr(before[name])}); "
+            "leave it out"
+            for name in (
+                before if tokenizer["kind"] == before["kind"] else ["kind"]
+            )  # other kinds, other settings
             if tokenizer[name] != before[name]
         ]
         UsageError.raise_all(causes or self._shape_conflicts(recipe))
@@ -70,14 +87,16 @@ class ParentRun:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
         wanted = shapes_of(recipe.model, sizes, recipe.tokenizer.joint)
         stored = {name: tuple(weight.shape) for name, weight in self.read_weights().items()}
-        different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
+        different = [
+            name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)
+        ]
         if not different:
             return []
         name = different[0]
         return [
-            f"with `parent=` the weights of {self.path} are kept, and this model has others (such as {name}: "
-            f"{stored.get(name, 'none')} there, {wanted.get(name, 'none')} here); leave out what changes the model's "
-            "shape, or train without `parent=`"
+            f"with `parent=` the weights of {self.path} are kept, and this model has others (such "
+            f"as {name}: {stored.get(name, 'none')} there, {wanted.get(name, 'none')} here); leave "
+            "out what changes the model's shape, or train without `parent=`"
         ]
 
 
@@ -85,8 +104,9 @@ class ParentRun:
 class TrainRequest:
     """Request to train: a whole recipe, or parts from which one is composed.
 
-    `recipe` is a Recipe or a TOML file with a whole one or part of one; `data` holds values of its data table;
-    `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's own recipe is the default.
+    `recipe` is a Recipe or a TOML file with a whole one or part of one; `data` holds values of its
+    data table; `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's
+    own recipe is the default.
     """
 
     recipe: Recipe | Path | None = None
@@ -97,7 +117,9 @@ class TrainRequest:
     seed: int | None = None
     budget: str | None = None
     resume: bool = False
-    _corpora: list[CorpusSize | None] = field(default_factory=list, init=False, repr=False, compare=False)
+    _corpora: list[CorpusSize | None] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     def check(self, dry_run: bool = False) -> None:
         """Raise UsageError, with all causes, if arguments exclude each other."""
@@ -112,7 +134,10 @@ class TrainRequest:
                 for name in excluded
             ]
         if self.parent is not None and self.preset is not None:
-            causes.append("`preset=`: with `parent=` the model is that of the parent run; leave one of them out")
+            causes.append(
+                "`preset=`: with `parent=` the model is that of the parent run; leave one of them "
+                "out"
+            )
         UsageError.raise_all(causes)
 
     def compose(self, out: Path | None = None, size: str | None = None) -> Recipe:
@@ -147,7 +172,9 @@ class TrainRequest:
         return recipe.with_values(data=recipe.data.with_languages(inherited).model_dump())
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
-        """The recipes that a time budget chooses from; for a single one it chooses updates and warm-up."""
+        """The recipes that a time budget chooses from; for a single one it chooses updates and
+        warm-up.
+        """
         if self.budget is None:
             return {}
         if "images" in self.data or self.recipe or self.preset or self.parent:
@@ -155,15 +182,21 @@ class TrainRequest:
         return {name: self.compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
-        """Describe the settings that suit the corpus, if `compose` has chosen some, and codes kept in another form."""
-        lines = [line for size in self._corpora if size is not None for line in describe(size, recipe)]
+        """Describe the settings that suit the corpus, if `compose` has chosen some, and codes kept
+        in another form.
+        """
+        lines = [
+            line for size in self._corpora if size is not None for line in describe(size, recipe)
+        ]
         for name in ("source_language", "target_language"):
             given = self.settings.get(f"data.{name}", self.data.get(name))
             lines += describe_code(str(given or ""), getattr(recipe.data, name))
         return lines
 
     def _suitable(self, data: Any, name: str) -> dict[str, Any]:
-        """The values that suit the corpus beside those of a preset; it is read once. None if it cannot be read."""
+        """The values that suit the corpus beside those of a preset; it is read once. None if it
+        cannot be read.
+        """
         if not self._corpora:
             try:
                 self._corpora.append(corpus_size(CorpusSettings.parse(data, "data")))
@@ -186,7 +219,8 @@ class TrainRequest:
             return {"data": {}}, "the arguments"
         if self.resume and not recipe.is_file():
             raise UsageError(
-                f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train without `resume=True`"
+                f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train "
+                "without `resume=True`"
             )
         if Path(recipe.name.lower().removesuffix(".gz")).suffix in (".tsv", ".csv", ".jsonl"):
             why = "holds pairs, and a TOML file with settings belongs here"
@@ -209,10 +243,11 @@ def data_table(
     test: int | str | Path | None = None,
     **files: str | Path | None,
 ) -> dict[str, Any]:
-    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of images.
+    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of
+    images.
 
-    `languages`: codes such as ko,en; of captions one; `test`: a file of pairs, or the number of pairs to hold out.
-    Raises UsageError for other languages.
+    `languages`: codes such as ko,en; of captions one; `test`: a file of pairs, or the number of
+    pairs to hold out. Raises UsageError for other languages.
     """
     names: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
     if test is not None:
@@ -222,48 +257,79 @@ def data_table(
         is_captions = bool(images or files.get("captions"))
         parsed = parse_languages(languages, "`languages=`", is_captions)
         source, target = as_given(languages, parsed)
-        names |= {"target_language": target} if is_captions else {"source_language": source, "target_language": target}
+        names |= (
+            {"target_language": target}
+            if is_captions
+            else {"source_language": source, "target_language": target}
+        )
     table = {"folder": str(images)} if images else {}
     table |= {name: names.pop(name) for name in ("captions", "valid_captions") if name in names}
     return {**names, "images": table} if table else dict(names)
 
 
 def length_setting(settings: FolderSettings) -> str:
-    """The search setting that the data decide: the longest source sentence, or the longest caption, in training."""
+    """The search setting that the data decide: the longest source sentence, or the longest caption,
+    in training.
+    """
     return "longest_source" if settings.images is None else "max_length"
 
 
 def _inherit(parent: ParentRun) -> dict[str, Any]:
-    """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its peak rate."""
+    """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its
+    peak rate.
+    """
     settings = parent.settings
-    values = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
-    del values["search"][length_setting(settings)], values["search"]["score_threshold"]  # the new data's, unless set
+    values = {
+        name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")
+    }
+    del (
+        values["search"][length_setting(settings)],
+        values["search"]["score_threshold"],
+    )  # the new data's, unless set
     path = parent.path / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
     peak = learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size) / 5
-    batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}
+    batching = {
+        key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"
+    }
     images = {} if settings.images is None else {"images": settings.images.model_dump()}
     gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
-    return merge({**values, "batching": batching, "variation": before.get("variation", {}), "data": images}, gentler)
+    return merge(
+        {**values, "batching": batching, "variation": before.get("variation", {}), "data": images},
+        gentler,
+    )
 
 
 def _parent_setting(values: Mapping[str, Any]) -> Path | None:
     training = values.get("training")
-    return Path(str(training["parent"])) if isinstance(training, dict) and training.get("parent") else None
+    return (
+        Path(str(training["parent"]))
+        if isinstance(training, dict) and training.get("parent")
+        else None
+    )
 
 
 def _without_other_end(values: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's values without its updates if minutes are set now, and the other way round: both cannot be."""
+    """A run's values without its updates if minutes are set now, and the other way round: both
+    cannot be.
+    """
     before, new = values.get("training"), overrides.get("training")
     ends = {"updates", "minutes"}
     if not isinstance(before, dict) or not isinstance(new, dict) or len(ends & new.keys()) != 1:
         return values
-    return {**values, "training": {name: value for name, value in before.items() if name not in ends - new.keys()}}
+    return {
+        **values,
+        "training": {
+            name: value for name, value in before.items() if name not in ends - new.keys()
+        },
+    }
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:
-    """True if these values name the kinds of encoder and decoder, so that no preset is needed below them."""
+    """True if these values name the kinds of encoder and decoder, so that no preset is needed below
+    them.
+    """
     model = values.get("model")
     sides = [model.get(side) for side in ("encoder", "decoder")] if isinstance(model, dict) else []
     return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)

@@ -1,7 +1,9 @@
-"""Data-parallel training: torchrun starts processes, each computes its share of an update, gradients all-reduce.
+"""Data-parallel training: torchrun starts processes, each computes its share of an update,
+gradients all-reduce.
 
-An update is the same examples in the same micro-batches however many processes there are, so the loss is the same too,
-rounding apart. Every process holds a copy of the model, or (`sharded`) its share of weights, gradients and optimizer.
+An update is the same examples in the same micro-batches however many processes there are, so the
+loss is the same too, rounding apart. Every process holds a copy of the model, or (`sharded`) its
+share of weights, gradients and optimizer.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ def started_by_torchrun() -> bool:
 
 @dataclass(frozen=True)
 class World:
-    """Rank and number of the processes of a run, and their collectives; without torchrun a single process.
+    """Rank and number of the processes of a run, and their collectives; without torchrun a single
+    process.
 
-    `restarted`: torchrun has started all processes again after one died, and the run they had begun is to be resumed.
+    `restarted`: torchrun has started all processes again after one died, and the run they had begun
+    is to be resumed.
     """
 
     rank: int = 0
@@ -59,7 +63,9 @@ class World:
         return replace(self, sharded=sharded and dist.is_initialized())
 
     def mark_started(self) -> None:
-        """Make processes that torchrun starts from now on resume this run: its folder has all that this takes."""
+        """Make processes that torchrun starts from now on resume this run: its folder has all that
+        this takes.
+        """
         if self.rendezvous is not None:
             self.rendezvous.mark_started()
 
@@ -67,7 +73,9 @@ class World:
         """Replace each gradient with its sum over all processes."""
         if self.size == 1 or self.sharded:  # sharded gradients were added up in the backward pass
             return
-        for bucket in _buckets([parameter.grad for parameter in parameters if parameter.grad is not None]):
+        for bucket in _buckets(
+            [parameter.grad for parameter in parameters if parameter.grad is not None]
+        ):
             flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
             parts = torch.split(flat, [gradient.numel() for gradient in bucket])
@@ -91,7 +99,9 @@ class World:
         if self.size > 1:
             dist.barrier()
 
-    def _exchanged(self, numbers: Sequence[float], exchange: Callable[[Tensor], object]) -> list[float]:
+    def _exchanged(
+        self, numbers: Sequence[float], exchange: Callable[[Tensor], object]
+    ) -> list[float]:
         if self.size == 1:
             return list(numbers)
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"  # from which the backend sends
@@ -102,10 +112,11 @@ class World:
 
 @contextmanager
 def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[World, str]]:
-    """Join the process group of torchrun as long as the block runs; yields the world and the device of this process.
+    """Join the process group of torchrun as long as the block runs; yields the world and the device
+    of this process.
 
-    Each process computes with so many `threads`; without a number the cores are divided evenly. Raises TrainingError if
-    the processes do not find each other, or one ends before the others.
+    Each process computes with so many `threads`; without a number the cores are divided evenly.
+    Raises TrainingError if the processes do not find each other, or one ends before the others.
     """
     if not started_by_torchrun():
         yield World(), device
@@ -114,7 +125,9 @@ def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[Wo
     if device == "cuda":
         torch.cuda.set_device(local)
     else:  # torchrun allows each process one thread
-        torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"])))
+        torch.set_num_threads(
+            threads or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"]))
+        )
     with _explain_lost_process():
         world = _init_process_group("nccl" if device == "cuda" else "gloo")
         try:
@@ -130,7 +143,9 @@ def _init_process_group(backend: str) -> World:
         _stay_on_loopback()
     if lasting is not None:
         start = rendezvous(lasting, rank, size)
-        dist.init_process_group(backend, store=start.store, rank=rank, world_size=size, timeout=TIMEOUT)
+        dist.init_process_group(
+            backend, store=start.store, rank=rank, world_size=size, timeout=TIMEOUT
+        )
         return World(rank, size, restarted=start.restarted, rendezvous=start)
     dist.init_process_group(backend, timeout=TIMEOUT)
     world = World(rank, size)
@@ -139,25 +154,37 @@ def _init_process_group(backend: str) -> World:
 
 
 def _stay_on_loopback() -> None:
-    """Let processes of one machine talk over its loopback interface; gloo would take the address of the host's name."""
-    loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")] if os.name == "posix" else []
+    """Let processes of one machine talk over its loopback interface; gloo would take the address of
+    the host's name.
+    """
+    loopback = (
+        [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
+        if os.name == "posix"
+        else []
+    )
     if loopback:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
 
 
 @contextmanager
 def _explain_lost_process() -> Iterator[None]:
-    """Turn the network error by which the others notice that a process has ended into a TrainingError."""
+    """Turn the network error by which the others notice that a process has ended into a
+    TrainingError.
+    """
     try:
         yield
     except RuntimeError as problem:
         if not isinstance(problem, dist.DistError) and "gloo" not in str(problem):
             raise
-        cause = str(problem).splitlines()[0].rpartition("] ")[2] if "gloo" in str(problem) else str(problem)
+        cause = (
+            str(problem).splitlines()[0].rpartition("] ")[2]
+            if "gloo" in str(problem)
+            else str(problem)
+        )
         raise TrainingError(
-            f"the processes of this run lost each other ({cause.split('. This is')[0]}): most often one of them ended, "
-            "and said why. The last checkpoint is kept; `resume=True` continues from it, as torchrun's max-restarts "
-            "does by itself"
+            f"the processes of this run lost each other ({cause.split('. This is')[0]}): most "
+            "often one of them ended, and said why. The last checkpoint is kept; `resume=True` "
+            "continues from it, as torchrun's max-restarts does by itself"
         ) from problem
 
 

@@ -1,4 +1,6 @@
-"""Forecast of training with several processes of this machine: time of an update, memory of each process."""
+"""Forecast of training with several processes of this machine: time of an update, memory of each
+process.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from regard.training.budget import trial
 from regard.training.recipe import Recipe
 
 SHARDED_COPIES = {True: 4.0, "layers": 5.5}
-"""Copies of the weights that a process holds at its peak and sharding divides; measured (docs/log/speed.md)."""
+"""Copies of the weights that a process holds at its peak and sharding divides; measured
+(docs/log/speed.md).
+"""
 _SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
 
 dist: Any = torch_distributed  # its annotations do not export all that it documents
@@ -29,8 +33,8 @@ dist: Any = torch_distributed  # its annotations do not export all that it docum
 class Forecast:
     """Needs of each of `processes`, with `threads` each.
 
-    `seconds`: time of an update; `communication`: the part of it in which gradients are added up; `mebibytes`: memory
-    of each process, None if the system does not report that of this one.
+    `seconds`: time of an update; `communication`: the part of it in which gradients are added up;
+    `mebibytes`: memory of each process, None if the system does not report that of this one.
     """
 
     processes: int
@@ -48,34 +52,46 @@ def forecast(
     processes: int,
     mebibytes: float | None = None,
 ) -> Forecast:
-    """Time the share of one of several processes, with its share of the cores, and add its waiting for the others.
+    """Time the share of one of several processes, with its share of the cores, and add its waiting
+    for the others.
 
-    `mebibytes`: the memory of a single process. Gradients pass between the processes in a ring: each sends 2 (N - 1) /
-    N times their size (Patarasuk and Yuan, 2009). On GPUs, each process has one, and that time is not known here.
-    Raises UsageError if an update has fewer micro-batches than there are processes.
+    `mebibytes`: the memory of a single process. Gradients pass between the processes in a ring:
+    each sends 2 (N - 1) / N times their size (Patarasuk and Yuan, 2009). On GPUs, each process has
+    one, and that time is not known here. Raises UsageError if an update has fewer micro-batches
+    than there are processes.
     """
     if processes > batches.per_update:
         raise UsageError(
-            f"`processes={processes}`: so many cannot share the {batches.per_update} micro-batches of an update; set "
-            f"batching.micro_batches={processes}"
+            f"`processes={processes}`: so many cannot share the {batches.per_update} micro-batches "
+            f"of an update; set batching.micro_batches={processes}"
         )
     is_cpu, before = device == "cpu", torch.get_num_threads()
     threads = max(1, before // processes)
     with torch_threads(threads):
         share = trial(recipe, batches, vocabularies, device, processes)
-    queueing = max(1.0, processes * threads / before) if is_cpu else 1.0  # more processes than cores take turns
+    queueing = (
+        max(1.0, processes * threads / before) if is_cpu else 1.0
+    )  # more processes than cores take turns
     communication = 0.0
     if processes > 1 and is_cpu:
         sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
-        communication = sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
+        communication = (
+            sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
+        )
     copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
-    divided = copies * (1 - 1 / processes) * 4 * share.weights / 2**20  # MiB that the other processes hold instead
+    divided = (
+        copies * (1 - 1 / processes) * 4 * share.weights / 2**20
+    )  # MiB that the other processes hold instead
     memory = None if mebibytes is None else mebibytes - divided
-    return Forecast(processes, threads, share.seconds * queueing + communication, communication, memory)
+    return Forecast(
+        processes, threads, share.seconds * queueing + communication, communication, memory
+    )
 
 
 def loopback_speed() -> float:
-    """Return how many bytes a second each of two processes of this machine can send in an all-reduce (gloo)."""
+    """Return how many bytes a second each of two processes of this machine can send in an
+    all-reduce (gloo).
+    """
     store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     command = module_command("regard.training.forecast", call=f"take_part(1, {store.port})")
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as other:

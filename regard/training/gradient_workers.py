@@ -1,8 +1,10 @@
-"""Gradient accumulation: an update is split into micro-batches, whose gradients threads compute and add up.
+"""Gradient accumulation: an update is split into micro-batches, whose gradients threads compute and
+add up.
 
-Small matrix products gain little from a second processor core, and stall when another program takes it; two
-micro-batches side by side, one core each, keep both busy. Randomness in a micro-batch comes from a generator of its
-own, so that neither threads nor processes change the result, rounding apart.
+Small matrix products gain little from a second processor core, and stall when another program takes
+it; two micro-batches side by side, one core each, keep both busy. Randomness in a micro-batch comes
+from a generator of its own, so that neither threads nor processes change the result, rounding
+apart.
 """
 
 from __future__ import annotations
@@ -26,24 +28,33 @@ from regard.training.sharding import set_last_of_update
 
 
 class GradientWorkers:
-    """Threads that accumulate the gradients of an update's micro-batches, each with a replica of the objective.
+    """Threads that accumulate the gradients of an update's micro-batches, each with a replica of
+    the objective.
 
     `precision` is float32 or bfloat16; gradients are multiplied by `scale`.
     """
 
     def __init__(
-        self, objective: Objective, precision: str, device: torch.device, threads: int, scale: float = 1.0
+        self,
+        objective: Objective,
+        precision: str,
+        device: torch.device,
+        threads: int,
+        scale: float = 1.0,
     ) -> None:
         self.precision, self.device, self.scale = precision, device, scale
         self._threads_each = max(1, torch.get_num_threads() // threads)
         self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
-        self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._threads_each,))
+        self._pool = ThreadPoolExecutor(
+            threads, "gradients", torch.set_num_threads, (self._threads_each,)
+        )
         self._scheduled_sampling = 0.0
 
     def gradients(self, batches: Sequence[tuple[TrainingBatch, str]], tokens: int) -> list[Loss]:
         """Add the gradients of the mean loss over `tokens` target tokens to those of the weights.
 
-        Each micro-batch comes with a key that seeds its random numbers. Returns their losses in order.
+        Each micro-batch comes with a key that seeds its random numbers. Returns their losses in
+        order.
         """
         count = len(self._replicas)
         for replica in self._replicas[1:]:
@@ -74,15 +85,21 @@ class GradientWorkers:
         """End the threads."""
         self._pool.shutdown()
 
-    def _share(self, objective: Objective, batches: Sequence[tuple[TrainingBatch, str]], tokens: int) -> list[Loss]:
+    def _share(
+        self, objective: Objective, batches: Sequence[tuple[TrainingBatch, str]], tokens: int
+    ) -> list[Loss]:
         generator, losses = torch.Generator(self.device), []
         for number, (batch, key) in enumerate(batches, 1):
             set_last_of_update(objective.model, number == len(batches))
-            generator.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True))
+            generator.manual_seed(
+                int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True)
+            )
             batch = batch.to(self.device)
             with autocast(self.precision, self.device), dropout_generator(generator):
                 if self._scheduled_sampling:
-                    batch = sample_target_inputs(objective.model, batch, self._scheduled_sampling, generator)
+                    batch = sample_target_inputs(
+                        objective.model, batch, self._scheduled_sampling, generator
+                    )
                 loss: Loss = objective(batch)
             torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
@@ -91,8 +108,16 @@ class GradientWorkers:
     def _sum_gradients(self) -> None:
         first, *others = (list(replica.parameters()) for replica in self._replicas)
         for other in others:
-            sums = [a.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
-            terms = [b.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
+            sums = [
+                a.grad
+                for a, b in zip(first, other, strict=True)
+                if a.grad is not None and b.grad is not None
+            ]
+            terms = [
+                b.grad
+                for a, b in zip(first, other, strict=True)
+                if a.grad is not None and b.grad is not None
+            ]
             if sums:
                 torch._foreach_add_(sums, terms)
             for a, b in zip(first, other, strict=True):
@@ -102,16 +127,24 @@ class GradientWorkers:
 
 def _replica(objective: Objective) -> Objective:
     """A copy that shares the memory of the weights and has gradients of its own."""
-    shared: dict[int, Any] = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()}
+    shared: dict[int, Any] = {
+        id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()
+    }
     return copy.deepcopy(objective, shared)
 
 
 def autocast(precision: str, device: torch.device) -> Any:
-    """Context in which matrix products are in bfloat16 if `precision` says so; weights stay in float32."""
+    """Context in which matrix products are in bfloat16 if `precision` says so; weights stay in
+    float32.
+    """
     return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
 
 
 def out_of_memory(problem: Exception) -> bool:
-    """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words only."""
+    """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words
+    only.
+    """
     messages = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
-    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, messages))
+    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(
+        map(str(problem).__contains__, messages)
+    )

@@ -1,7 +1,9 @@
-"""Training losses: label-smoothed cross-entropy, R-Drop, guided attention, doubly stochastic attention.
+"""Training losses: label-smoothed cross-entropy, R-Drop, guided attention, doubly stochastic
+attention.
 
-The whole B × T × V tensor of logits never exists: output layer and cross-entropy are computed in slices that stay in
-cache, and the gradient of each slice is formed together with its logits, in three matrix products.
+The whole B × T × V tensor of logits never exists: output layer and cross-entropy are computed in
+slices that stay in cache, and the gradient of each slice is formed together with its logits, in
+three matrix products.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from regard.models import Batch, Model
 from regard.training.guided import Guide
 
 SLICE = 256  # positions whose logits are computed at once on a CPU
-LARGE_SLICE = 2**24  # logits computed at once elsewhere, where each slice costs the launch of some thirty kernels
+LARGE_SLICE = (
+    2**24
+)  # logits computed at once elsewhere, where each slice costs the launch of some thirty kernels
 
 
 class Loss(NamedTuple):
-    """Sums over the target tokens of a batch: the minimised loss, the plain cross-entropy in nats, their number.
+    """Sums over the target tokens of a batch: the minimised loss, the plain cross-entropy in nats,
+    their number.
 
-    With guided attention, `guided` is the divergence of the guided head in nats, summed over the `linked` tokens.
+    With guided attention, `guided` is the divergence of the guided head in nats, summed over the
+    `linked` tokens.
     """
 
     smoothed: Tensor
@@ -46,7 +52,8 @@ class Loss(NamedTuple):
 class Objective(nn.Module):
     """A model and its training loss: `objective(batch)` returns the loss.
 
-    `smoothing` is that of labels, `rdrop` and `doubly_stochastic` are weights beside the cross-entropy; 0: off.
+    `smoothing` is that of labels, `rdrop` and `doubly_stochastic` are weights beside the
+    cross-entropy; 0: off.
     """
 
     def __init__(
@@ -71,20 +78,26 @@ class Objective(nn.Module):
         output = self.model.decoder.output
         arguments = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
-            loss = Loss(*rdrop_cross_entropy(features[0], features[1], *arguments, self.rdrop), batch.tokens)
+            loss = Loss(
+                *rdrop_cross_entropy(features[0], features[1], *arguments, self.rdrop), batch.tokens
+            )
         else:
             loss = Loss(*smoothed_cross_entropy(features[0], *arguments), batch.tokens)
         if self.doubly_stochastic:
             penalty = self.doubly_stochastic * sum(penalties) / len(penalties)
             loss = loss._replace(smoothed=loss.smoothed + penalty)
         guided = [divergence for divergence in divergences if divergence is not None]
-        return loss if batch.links is None or not guided else self._add_guided(loss, guided, batch.links)
+        return (
+            loss
+            if batch.links is None or not guided
+            else self._add_guided(loss, guided, batch.links)
+        )
 
     def _forward_pass(
         self, batch: TrainingBatch, kept: Tensor | None
     ) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
-        """The features at the `kept` target positions (None: all), the divergence of the guided head, and the doubly
-        stochastic penalty.
+        """The features at the `kept` target positions (None: all), the divergence of the guided
+        head, and the doubly stochastic penalty.
         """
         with ExitStack() as stack:
             guided: Mapping[str, Tensor] = {}
@@ -93,28 +106,42 @@ class Objective(nn.Module):
                 layer = self.model.get_submodule(self.guide.layer)
                 guided = stack.enter_context(record_attention(layer, gradients=True))
             if self.doubly_stochastic:
-                cross = stack.enter_context(record_attention(self.model, gradients=True, role="cross"))
-            features: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
+                cross = stack.enter_context(
+                    record_attention(self.model, gradients=True, role="cross")
+                )
+            features: Tensor = self.model(
+                Batch(batch.source, batch.source_keep), batch.target_in
+            ).flatten(0, 1)
         features = features if kept is None else features.index_select(0, kept)
         divergence: Tensor | None = None
-        if self.guide is not None and batch.links is not None and guided:  # LayerDrop may leave the layer out
+        if (
+            self.guide is not None and batch.links is not None and guided
+        ):  # LayerDrop may leave the layer out
             divergence = self.guide.loss(guided[""], batch.links)
-        penalties = [doubly_stochastic_penalty(weights, batch.target_out != PAD) for weights in cross.values()]
+        penalties = [
+            doubly_stochastic_penalty(weights, batch.target_out != PAD)
+            for weights in cross.values()
+        ]
         return features, divergence, torch.stack(penalties).mean() if penalties else 0
 
     def _add_guided(self, loss: Loss, divergences: list[Tensor], links: Tensor) -> Loss:
-        """Add the guided attention loss, the mean of the passes in which the guided layer was computed."""
+        """Add the guided attention loss, the mean of the passes in which the guided layer was
+        computed.
+        """
         assert self.guide is not None, "a divergence comes from a guided head"
         guided = torch.stack(divergences).mean()
         smoothed = loss.smoothed + self.guide.weight * guided
         return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
 
 
-def doubly_stochastic_penalty(weights: Float[Tensor, "N H T S"], keep: Bool[Tensor, "N T"]) -> Tensor:
-    """Doubly stochastic attention: Σ (1 − Σ α)², the inner sum over target tokens, the outer over source entries.
+def doubly_stochastic_penalty(
+    weights: Float[Tensor, "N H T S"], keep: Bool[Tensor, "N T"]
+) -> Tensor:
+    """Doubly stochastic attention: Σ (1 − Σ α)², the inner sum over target tokens, the outer over
+    source entries.
 
-    Xu et al. 2015, equation 14: the sum over all targets, the mean over heads. `keep` marks target tokens; masked
-    source entries have no weight at any step, and are not counted.
+    Xu et al. 2015, equation 14: the sum over all targets, the mean over heads. `keep` marks target
+    tokens; masked source entries have no weight at any step, and are not counted.
     """
     totals = (weights * keep[:, None, :, None]).sum(2)  # (N, H, S)
     return (1 - totals).square().masked_fill(totals == 0, 0).sum((0, 2)).mean()
@@ -127,9 +154,11 @@ def smoothed_cross_entropy(
     targets: Int[Tensor, " M"],
     smoothing: float,
 ) -> tuple[Tensor, Tensor]:
-    """Sums over M positions of the label-smoothed (Szegedy et al. 2016, section 7) and the plain cross-entropy.
+    """Sums over M positions of the label-smoothed (Szegedy et al. 2016, section 7) and the plain
+    cross-entropy.
 
-    The target has 1 − smoothing of the probability mass, all V tokens share the rest. Only the first has a gradient.
+    The target has 1 − smoothing of the probability mass, all V tokens share the rest. Only the
+    first has a gradient.
     """
     smoothed, cross_entropy = _SlicedCrossEntropy.apply(features, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
     return smoothed, cross_entropy
@@ -144,23 +173,33 @@ def rdrop_cross_entropy(
     smoothing: float,
     rdrop: float,
 ) -> tuple[Tensor, Tensor]:
-    """R-Drop (Liang et al. 2021, equations 1 to 3, halved): the mean smoothed cross-entropy of two passes that differ
-    by their dropout, plus rdrop / 2 times the mean of the two divergences between their predictions.
+    """R-Drop (Liang et al. 2021, equations 1 to 3, halved): the mean smoothed cross-entropy of two
+    passes that differ by their dropout, plus rdrop / 2 times the mean of the two divergences
+    between their predictions.
 
-    Returns the sum over M positions, and that of the plain cross-entropy, also a mean of both passes.
+    Returns the sum over M positions, and that of the plain cross-entropy, also a mean of both
+    passes.
     """
-    smoothed, cross_entropy = _SlicedRDrop.apply(first, second, weight, bias, targets, smoothing, rdrop)  # type: ignore[no-untyped-call]
+    smoothed, cross_entropy = _SlicedRDrop.apply(
+        first, second, weight, bias, targets, smoothing, rdrop
+    )  # type: ignore[no-untyped-call]
     return smoothed, cross_entropy
 
 
 class _SlicedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Any:
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+    ) -> Any:
         low = _product_dtype(features)
         V, F, W, b = weight.shape[0], features.to(low), weight.to(low), bias.to(low)
         columns, needed = weight.sum(0), any(ctx.needs_input_grad)
         smoothed, cross_entropy = features.new_zeros(2, dtype=torch.float32).unbind()
-        grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias)) if needed else ()
+        grads = (
+            (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias))
+            if needed
+            else ()
+        )
         with torch.autocast(features.device.type, enabled=False):
             for start in range(0, len(F), count := _rows_at_once(F, V)):
                 rows = slice(start, start + count)
@@ -168,12 +207,16 @@ class _SlicedCrossEntropy(torch.autograd.Function):
                 probs = logits.softmax(1)
                 at_target = logits.gather(1, targets[rows, None])[:, 0].float()
                 mean = (F[rows].float() @ columns + bias.sum()) / V
-                total = _log_partition(logits, at_target, probs.gather(1, targets[rows, None])[:, 0].float())
+                total = _log_partition(
+                    logits, at_target, probs.gather(1, targets[rows, None])[:, 0].float()
+                )
                 cross_entropy = cross_entropy + (total - at_target).sum()
                 smoothed = smoothed + (total - (1 - smoothing) * at_target - smoothing * mean).sum()
                 if needed:
                     error = (at_target - total).exp() - (1 - smoothing)
-                    probs[torch.arange(len(error), device=error.device), targets[rows]] = error.to(low)
+                    probs[torch.arange(len(error), device=error.device), targets[rows]] = error.to(
+                        low
+                    )
                     _accumulate(grads, rows, probs, F, W)
         if needed:
             _subtract_smoothing(grads, F, columns, smoothing / V)
@@ -186,7 +229,13 @@ class _SlicedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:
         features, weight, bias = ctx.saved_tensors
-        return features.to(ctx.dtype).mul_(gradient), weight.mul_(gradient), bias.mul_(gradient), None, None
+        return (
+            features.to(ctx.dtype).mul_(gradient),
+            weight.mul_(gradient),
+            bias.mul_(gradient),
+            None,
+            None,
+        )
 
 
 class _SlicedRDrop(torch.autograd.Function):
@@ -205,7 +254,10 @@ class _SlicedRDrop(torch.autograd.Function):
         V, W, b, columns = weight.shape[0], weight.to(low), bias.to(low), weight.sum(0)
         count = _rows_at_once(first, V) // 2
         # Slices of both passes alternate, so that one matrix product serves both.
-        F, T = _interleave(first.to(low), second.to(low), count), _interleave(targets, targets, count)
+        F, T = (
+            _interleave(first.to(low), second.to(low), count),
+            _interleave(targets, targets, count),
+        )
         smoothed, cross_entropy = first.new_zeros(2, dtype=torch.float32).unbind()
         grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias))
         with torch.autocast(first.device.type, enabled=False):
@@ -216,24 +268,36 @@ class _SlicedRDrop(torch.autograd.Function):
                 mean = (F[rows].float() @ columns + bias.sum()) / V
                 at_target = log_probs.gather(1, T[rows, None])[:, 0]
                 cross_entropy = cross_entropy + (totals - at_target).sum() / 2
-                smoothed = smoothed + (totals - (1 - smoothing) * at_target - smoothing * mean).sum() / 2
+                smoothed = (
+                    smoothed + (totals - (1 - smoothing) * at_target - smoothing * mean).sum() / 2
+                )
                 log_probs.sub_(totals[:, None])
                 probs = log_probs.exp()
                 M = len(log_probs) // 2
                 log_ratio = log_probs[:M] - log_probs[M:]
                 p, q = probs[:M], probs[M:]
-                kl_pq, kl_qp = (p * log_ratio).sum(1, keepdim=True), -(q * log_ratio).sum(1, keepdim=True)
+                kl_pq, kl_qp = (
+                    (p * log_ratio).sum(1, keepdim=True),
+                    -(q * log_ratio).sum(1, keepdim=True),
+                )
                 smoothed = smoothed + (kl_pq + kl_qp).sum() * (rdrop / 4)
-                # Gradient of the divergences by the logits: p · (log p − log q − KL(p‖q)) + p − q, and p, q swapped.
+                # Gradient of the divergences by the logits: p · (log p − log q − KL(p‖q)) + p − q,
+                # and p, q swapped.
                 error = torch.empty_like(log_probs)
                 difference = (p - q).mul_(rdrop / 4)
-                torch.sub(log_ratio, kl_pq, out=error[:M]).mul_(p).mul_(rdrop / 4).add_(difference).add_(p, alpha=0.5)
-                torch.add(log_ratio, kl_qp, out=error[M:]).mul_(q).mul_(-rdrop / 4).sub_(difference).add_(q, alpha=0.5)
+                torch.sub(log_ratio, kl_pq, out=error[:M]).mul_(p).mul_(rdrop / 4).add_(
+                    difference
+                ).add_(p, alpha=0.5)
+                torch.add(log_ratio, kl_qp, out=error[M:]).mul_(q).mul_(-rdrop / 4).sub_(
+                    difference
+                ).add_(q, alpha=0.5)
                 error[torch.arange(len(error), device=error.device), T[rows]] -= (1 - smoothing) / 2
                 _accumulate(grads, rows, error.to(low), F, W)
         _subtract_smoothing(grads, F, columns, smoothing / V / 2)
         halves = [pair.chunk(2) for pair in torch.split(grads[0], 2 * count)]
-        ctx.save_for_backward(*(torch.cat(parts) for parts in zip(*halves, strict=True)), *grads[1:])
+        ctx.save_for_backward(
+            *(torch.cat(parts) for parts in zip(*halves, strict=True)), *grads[1:]
+        )
         ctx.dtype = first.dtype
         ctx.mark_non_differentiable(cross_entropy)
         return smoothed, cross_entropy
@@ -258,15 +322,25 @@ def _interleave(first: Tensor, second: Tensor, count: int) -> Tensor:
 
 
 def _log_partition(logits: Tensor, at_target: Tensor, prob: Tensor) -> Tensor:
-    """The logarithm of the softmax denominator of each row, on a CPU from its target's probability if that is not 0."""
+    """The logarithm of the softmax denominator of each row, on a CPU from its target's probability
+    if that is not 0.
+    """
     if not logits.is_cpu:  # to ask whether one is 0 would wait for the device
         return logits.float().logsumexp(1)
     total, underflow = at_target - prob.log(), prob < torch.finfo(torch.float32).tiny
-    return torch.where(underflow, logits.float().logsumexp(1), total) if bool(underflow.any()) else total
+    return (
+        torch.where(underflow, logits.float().logsumexp(1), total)
+        if bool(underflow.any())
+        else total
+    )
 
 
-def _accumulate(grads: tuple[Tensor, ...], rows: slice, error: Tensor, inputs: Tensor, outputs: Tensor) -> None:
-    """Add the gradients of features, weight and bias that follow from the gradient of some rows' logits."""
+def _accumulate(
+    grads: tuple[Tensor, ...], rows: slice, error: Tensor, inputs: Tensor, outputs: Tensor
+) -> None:
+    """Add the gradients of features, weight and bias that follow from the gradient of some rows'
+    logits.
+    """
     features, weight, bias = grads
     torch.mm(error, outputs, out=features[rows])
     bias.add_(error.sum(0))
@@ -276,8 +350,12 @@ def _accumulate(grads: tuple[Tensor, ...], rows: slice, error: Tensor, inputs: T
         weight.add_(torch.mm(error.t(), inputs[rows]))
 
 
-def _subtract_smoothing(grads: tuple[Tensor, ...], inputs: Tensor, columns: Tensor, share: float) -> None:
-    """Subtract the gradient of label smoothing, which is the same for every token of the vocabulary."""
+def _subtract_smoothing(
+    grads: tuple[Tensor, ...], inputs: Tensor, columns: Tensor, share: float
+) -> None:
+    """Subtract the gradient of label smoothing, which is the same for every token of the
+    vocabulary.
+    """
     features, weight, bias = grads
     features.sub_((share * columns).to(features.dtype))
     weight.sub_(share * inputs.float().sum(0))

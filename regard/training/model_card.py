@@ -1,4 +1,6 @@
-"""Model card: the README of a model folder, with its training data, command, and validation scores."""
+"""Model card: the README of a model folder, with its training data, command, and validation
+scores.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from regard.training.trainer import Outcome
 _SIDES = "pairs | SHA-256 of the source side | of the target side"
 
 
-def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outcome: Outcome) -> None:
+def write(
+    folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outcome: Outcome
+) -> None:
     """Write `README.md` from the recipe, the journal and the corpora of a run."""
     events = read_journal(folder / "journal.jsonl")
     validations = {event["update"]: event for event in events if event["event"] == "valid"}
@@ -29,7 +33,11 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     model, images = recipe.model, recipe.data.images is not None
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
-    experiment = f"**An experiment, not for use**: {'; '.join(model.ablations())}.\n\n" if model.ablations() else ""
+    experiment = (
+        f"**An experiment, not for use**: {'; '.join(model.ablations())}.\n\n"
+        if model.ablations()
+        else ""
+    )
     rows = (
         f"| {escape_text(name)} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |"
         for name, facts in corpora.items()
@@ -45,8 +53,9 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
 - {_languages(recipe)}
 - Command: {_command()}
-- Training: {counted(outcome.progress.update, "update")}, {outcome.progress.tokens:,} target tokens, \
-{outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
+- Training: {counted(outcome.progress.update, "update")}, \
+{outcome.progress.tokens:,} target tokens, {outcome.progress.seconds:.0f} s, \
+{recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
 - {_scores(best, recipe.data.languages.target)}
 {_test(events)}\
 {_rights(recipe)}
@@ -60,15 +69,24 @@ Use it: {_usage(folder.name, images)} in Python.
     write_bytes(folder / "README.md", text.encode())
 
 
-def _in_short(recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None) -> str:
-    """The paragraph for people: what the model does, what it has learnt from, and how well it does it."""
-    images, pairs = recipe.data.images is not None, {name: facts.pairs for name, facts in corpora.items()}
+def _in_short(
+    recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None
+) -> str:
+    """The paragraph for people: what the model does, what it has learnt from, and how well it does
+    it.
+    """
+    images, pairs = (
+        recipe.data.images is not None,
+        {name: facts.pairs for name, facts in corpora.items()},
+    )
     source, target = map(english_name, recipe.data.languages.pair)
     does = f"It translates {source} into {target}." if source and target else "It translates."
     tested = counted(pairs.get("valid", 0), "validation pair")
     score = f"; on {tested} it reaches chrF {best['chrf']:.0f} of 100" if best else ""
     count = pairs.get("train", 0)
-    learnt = counted(count, "caption") if images else counted(count, "pair of texts", "pairs of texts")
+    learnt = (
+        counted(count, "caption") if images else counted(count, "pair of texts", "pairs of texts")
+    )
     return (
         f"{'It describes images.' if images else does} It has learnt from {learnt}{score}. "
         "Expect less of anything of another kind."
@@ -86,7 +104,10 @@ def _usage(name: str, images: bool) -> str:
     argument = " IMAGE" if images else ""
     call = '.caption("IMAGE")' if images else '.translate(["…"])'
     loaded = f"regard.load({json.dumps(name, ensure_ascii=not name.isprintable())})"
-    return f"{code_span(f'regard {command} {quote_argument(name)}{argument}')}, or {code_span(loaded + call)}"
+    return (
+        f"{code_span(f'regard {command} {quote_argument(name)}{argument}')}, or "
+        f"{code_span(loaded + call)}"
+    )
 
 
 def _command() -> str:
@@ -103,15 +124,18 @@ def _scores(best: Mapping[str, Any] | None, language: str) -> str:
     if "cider" in best:
         signature = f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
     return (
-        f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU {best['bleu']:.2f} "
-        f"{signature}, {best['loss']:.4f} nats a token."
+        f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU "
+        f"{best['bleu']:.2f} {signature}, {best['loss']:.4f} nats a token."
     )
 
 
 def _rights(recipe: Recipe) -> str:
     """The lines on licence, author and origin, as far as they are stated."""
     data = recipe.data
-    licence = data.licence or "that of the data it was trained on; none has been stated here (`--licence`)"
+    licence = (
+        data.licence
+        or "that of the data it was trained on; none has been stated here (`--licence`)"
+    )
     lines = [f"- Licence: {escape_text(licence)}." if data.licence else f"- Licence: {licence}."]
     lines += [f"- Author: {escape_text(data.author)}"] if data.author else []
     lines += [f"- Data from: {escape_text(data.origin)}"] if data.origin else []
@@ -123,7 +147,11 @@ def _test(events: Sequence[Mapping[str, Any]]) -> str:
     tests = [event for event in events if event["event"] == "test"]
     if not tests:
         return ""
-    scores = ", ".join(f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})" for s in tests[-1]["scores"])
+    scores = ", ".join(
+        f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})"
+        for s in tests[-1]["scores"]
+    )
     return (
-        f"- Test on {counted(tests[-1]['pairs'], 'pair')}, beam {tests[-1]['beam']}, with 95 % intervals: {scores}.\n"
+        f"- Test on {counted(tests[-1]['pairs'], 'pair')}, beam {tests[-1]['beam']}, with 95 % "
+        f"intervals: {scores}.\n"
     )

@@ -1,4 +1,6 @@
-"""Exponential moving average (EMA) of the weights of a model, which validation and the model folder use."""
+"""Exponential moving average (EMA) of the weights of a model, which validation and the model folder
+use.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ class MovingAverage:
         self.weights = {name: weight.clone() for name, weight in named_weights(model).items()}
 
     def update(self, number: int) -> None:
-        """Move the average towards the weights after update 1, 2, …; young averages follow faster."""
+        """Move the average towards the weights after update 1, 2, …; young averages follow
+        faster.
+        """
         decay = min(self.decay, (1 + number) / (10 + number))
-        torch._foreach_lerp_(list(self.weights.values()), list(named_weights(self.model).values()), 1 - decay)
+        torch._foreach_lerp_(
+            list(self.weights.values()), list(named_weights(self.model).values()), 1 - decay
+        )
 
     @contextmanager
     def swapped_in(self, sharded: bool = False) -> Iterator[None]:

@@ -1,4 +1,6 @@
-"""Prefetch: a background thread prepares the next batches, so that training never waits for them."""
+"""Prefetch: a background thread prepares the next batches, so that training never waits for
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ T = TypeVar("T")
 class Prefetcher(Generic[T]):
     """Iterator over `items` that prefetches up to `depth` of them, and one more, in a thread.
 
-    Use it in a `with` block, which ends the thread. An error while an item is made is raised in place of that item.
+    Use it in a `with` block, which ends the thread. An error while an item is made is raised in
+    place of that item.
     """
 
     def __init__(self, items: Iterable[T], depth: int = 2) -> None:

@@ -27,7 +27,8 @@ FIXED = {
 
 
 def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
-    """The recipe to continue with, and a sentence for each setting that differs: which value holds, and why.
+    """The recipe to continue with, and a sentence for each setting that differs: which value holds,
+    and why.
 
     A value that the run resolved itself (auto, minutes turned into updates) is not a difference.
     """
@@ -53,9 +54,13 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
             differences.append(f"{difference}: {new.get(key)!r} holds from here on")
         else:
             chosen[key] = old.get(key)
-            differences.append(f"{difference}: {old.get(key)!r} holds, {reason}; for the other value train anew")
+            differences.append(
+                f"{difference}: {old.get(key)!r} holds, {reason}; for the other value train anew"
+            )
     of_other_kinds = {key for key in chosen if key not in old and key.startswith(tuple(FIXED))}
-    values = override({}, {key: value for key, value in chosen.items() if key not in of_other_kinds})
+    values = override(
+        {}, {key: value for key, value in chosen.items() if key not in of_other_kinds}
+    )
     return Recipe.parse(values, "the run"), differences
 
 

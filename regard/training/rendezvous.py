@@ -1,7 +1,9 @@
-"""Rendezvous: the processes that torchrun started find each other, also after it has restarted all of them.
+"""Rendezvous: the processes that torchrun started find each other, also after it has restarted all
+of them.
 
-torchrun's store outlives its workers, and PyTorch (2.13) puts the same names into it at each start: a worker that was
-quicker than the others read the address of one that was dead, and waited for it. Here each start has a name of its own.
+torchrun's store outlives its workers, and PyTorch (2.13) puts the same names into it at each start:
+a worker that was quicker than the others read the address of one that was dead, and waited for it.
+Here each start has a name of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ POLL_SECONDS = 0.02  # between two reads of the store; signals are handled in be
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """The processes of one start: a store that only they share, and whether the run had started before it."""
+    """The processes of one start: a store that only they share, and whether the run had started
+    before it.
+    """
 
     store: Store
     restarted: bool
@@ -34,18 +38,24 @@ class Rendezvous:
 
 
 def torchrun_store() -> Store | None:
-    """The store that torchrun keeps for its workers; None if another launcher lets the first process keep one."""
+    """The store that torchrun keeps for its workers; None if another launcher lets the first
+    process keep one.
+    """
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     timeout = timedelta(seconds=TIMEOUT)
-    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timeout)
+    return TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timeout
+    )
 
 
 def rendezvous(lasting: Store, rank: int, size: int, timeout: float = TIMEOUT) -> Rendezvous:
-    """Wait until all processes of this start have joined. `lasting` is the store that outlives restarts.
+    """Wait until all processes of this start have joined. `lasting` is the store that outlives
+    restarts.
 
-    The first process publishes a name that was never used. Each other one answers with a token of its own and continues
-    when the first repeats that token: a process that is dead does not. Raises TrainingError after `timeout` seconds.
+    The first process publishes a name that was never used. Each other one answers with a token of
+    its own and continues when the first repeats that token: a process that is dead does not. Raises
+    TrainingError after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     if rank == 0:
@@ -82,6 +92,7 @@ def _get(store: Store, key: str) -> str | None:
 def _wait(deadline: float, problem: str, timeout: float) -> None:
     if time.monotonic() > deadline:
         raise TrainingError(
-            f"{problem} within {timeout:g} seconds; look at its messages, and whether the machines reach each other"
+            f"{problem} within {timeout:g} seconds; look at its messages, and whether the machines "
+            "reach each other"
         )
     time.sleep(POLL_SECONDS)

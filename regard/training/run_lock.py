@@ -1,4 +1,6 @@
-"""Lock of a run folder: two processes that train in the same one would overwrite each other's checkpoints."""
+"""Lock of a run folder: two processes that train in the same one would overwrite each other's
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ from regard.common.errors import UsageError
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Create the folder and lock it as long as the block runs; the system unlocks it however this process ends. A
-    folder that stays empty is removed.
+    """Create the folder and lock it as long as the block runs; the system unlocks it however this
+    process ends. A folder that stays empty is removed.
 
-    Raises UsageError if another process has locked it. If folders cannot be locked (Windows), nothing is checked.
+    Raises UsageError if another process has locked it. If folders cannot be locked (Windows),
+    nothing is checked.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -23,7 +26,8 @@ def lock_run(folder: Path) -> Iterator[None]:
             stack.enter_context(lock_folder(folder, wait=False))
         except BlockingIOError:
             raise UsageError(
-                f"{folder}: another process is training in it; wait for that or stop it, or choose another `out=`"
+                f"{folder}: another process is training in it; wait for that or stop it, or choose "
+                "another `out=`"
             ) from None
         try:
             yield

@@ -18,17 +18,21 @@ class ScheduleSettings(Settings):
 
     kind: Literal["inverse_square_root", "noam", "constant"] = Field(
         "inverse_square_root",
-        description="decay like 1/√update from the peak; noam: the peak follows from the model size; constant: stay at "
-        "the peak",
+        description="decay like 1/√update from the peak; noam: the peak follows from the model "
+        "size; constant: stay at the peak",
     )
     peak: float = Field(
         5e-3,
         gt=0,
         le=FACTOR,
-        description="the highest learning rate; with noam the factor of the paper's formula, 1 by default",
+        description="the highest learning rate; with noam the factor of the paper's formula, 1 by "
+        "default",
     )
     warmup: int = Field(
-        2000, ge=0, le=COUNT, description="updates until the peak, 4,000 by default with noam; 0: no warm-up"
+        2000,
+        ge=0,
+        le=COUNT,
+        description="updates until the peak, 4,000 by default with noam; 0: no warm-up",
     )
 
     @pydantic.model_validator(mode="before")
@@ -42,9 +46,9 @@ class ScheduleSettings(Settings):
 def learning_rate(settings: ScheduleSettings, update: int, size: int) -> float:
     """The learning rate of update 1, 2, … for a model of vectors of `size`.
 
-    noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation 3);
-    inverse_square_root: the same shape with its peak given; constant: peak · min(1, update / warmup). Without warm-up
-    the decay begins at the first update.
+    noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation
+    3); inverse_square_root: the same shape with its peak given; constant: peak · min(1, update /
+    warmup). Without warm-up the decay begins at the first update.
     """
     warmup = max(1, settings.warmup)
     if settings.kind == "constant":

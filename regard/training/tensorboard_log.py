@@ -10,7 +10,9 @@ from regard.training.journal import Report
 
 
 class TensorBoardLog:
-    """Writes the numbers of "train" and "valid" events into `folder`, for `tensorboard --logdir RUN`."""
+    """Writes the numbers of "train" and "valid" events into `folder`, for `tensorboard --logdir
+    RUN`.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -32,7 +34,9 @@ class TensorBoardLog:
 
 
 def with_tensorboard(report: Report | None, run: Path, enabled: bool) -> Report | None:
-    """`report`, and a TensorBoard log in `run/board` beside it if `enabled`. Raises MissingExtra."""
+    """`report`, and a TensorBoard log in `run/board` beside it if `enabled`. Raises
+    MissingExtra.
+    """
     if not enabled:
         return report
     log = TensorBoardLog(run / "board")

@@ -1,4 +1,6 @@
-"""Trainer: the training loop with validation, early stopping, checkpoints and the journal of a run."""
+"""Trainer: the training loop with validation, early stopping, checkpoints and the journal of a
+run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from regard.data.batch_stream import BatchSource, Position, Update
 from regard.model_folder import WEIGHTS, named_weights
 from regard.models import Model
 from regard.training.best_weights import BestWeights
-from regard.training.checkpoint import Checkpoints, has_checkpoint, init_optimizer_state, optimizer_tensors
+from regard.training.checkpoint import (
+    Checkpoints,
+    has_checkpoint,
+    init_optimizer_state,
+    optimizer_tensors,
+)
 from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
 from regard.training.gradient_workers import out_of_memory
@@ -35,10 +42,15 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
-Batches = list[tuple[int, TrainingBatch]]  # micro-batches of this process with their indices in the update
+Validate = Callable[
+    [Model], dict[str, Any]
+]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
+Batches = list[
+    tuple[int, TrainingBatch]
+]  # micro-batches of this process with their indices in the update
 RECENT = 120.0  # seconds by whose pace the time left is estimated
-CLOSING = 0.03  # share of the time that the end of a run is expected to take before there was a validation
+# Share of the time that the end of a run is expected to take before there was a validation.
+CLOSING = 0.03
 CLOSINGS = 3.0  # how many times a validation it takes, by default
 PROGRESS = 1.0  # seconds between two reports of progress
 
@@ -51,9 +63,12 @@ class Progress:
     updates: int | None = None  # at which it ends, once known
     tokens: int = 0
     seconds: float = 0.0  # of training, without validation
-    elapsed: float = 0.0  # seconds of the clock, with validation and checkpoints, which `training.minutes` limits
+    # Seconds of the clock, with validation and checkpoints, which `training.minutes` limits.
+    elapsed: float = 0.0
     closing: float = 0.0  # seconds that the end of the run will take, by the last validation
-    batch_parts: int = 1  # parts that each micro-batch is computed in, after one did not fit in memory
+    batch_parts: int = (
+        1  # parts that each micro-batch is computed in, after one did not fit in memory
+    )
     position: Position = field(default_factory=Position)
     best: float = -math.inf
     best_by: str = ""  # the score that `best` is
@@ -72,16 +87,22 @@ class Progress:
     def from_json(cls, values: dict[str, Any]) -> Progress:
         """Raise ValueError, KeyError or TypeError for values that are not of a run."""
         for name, default in asdict(cls()).items():
-            kinds = {"best_by": str, "position": dict}.get(name, (int, float, type(default), type(None)))
+            kinds = {"best_by": str, "position": dict}.get(
+                name, (int, float, type(default), type(None))
+            )
             if not isinstance(values[name], kinds) or isinstance(values[name], bool):
                 raise TypeError(f"its state has {name} = {values[name]!r:.40}")
-        known = {name: value for name, value in values.items() if value is not None or name == "updates"}
+        known = {
+            name: value for name, value in values.items() if value is not None or name == "updates"
+        }
         return cls(**{**known, "position": Position.from_json(values["position"])})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a run and its reason; `stopped` is the number of the signal that stopped it, if one did."""
+    """End of a run and its reason; `stopped` is the number of the signal that stopped it, if one
+    did.
+    """
 
     progress: Progress
     reason: str
@@ -89,10 +110,12 @@ class Outcome:
 
 
 class Trainer:
-    """Trains a model in a run folder. `report` is called with each event as it is written to the journal.
+    """Trains a model in a run folder. `report` is called with each event as it is written to the
+    journal.
 
-    Each process of `world` computes its share of every update; the main one validates, writes and reports. The end of
-    the run, which `training.minutes` includes, is expected to take `closings` times as long as a validation.
+    Each process of `world` computes its share of every update; the main one validates, writes and
+    reports. The end of the run, which `training.minutes` includes, is expected to take `closings`
+    times as long as a validation.
     """
 
     def __init__(
@@ -107,14 +130,23 @@ class Trainer:
         closings: float = CLOSINGS,
     ) -> None:
         self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
-        self.validate, self.report, self.world, self.closings = validate, report, world or World(), closings
+        self.validate, self.report, self.world, self.closings = (
+            validate,
+            report,
+            world or World(),
+            closings,
+        )
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
         self.updater = Updater(model, recipe, -(-batches.per_update // self.world.size), self.world)
         self.ema = MovingAverage(model, self.settings.ema_decay)
-        self.checkpoints = Checkpoints(folder / "checkpoints", self.settings.keep_checkpoints, self.world)
+        self.checkpoints = Checkpoints(
+            folder / "checkpoints", self.settings.keep_checkpoints, self.world
+        )
         self.journal = Journal(folder / "journal.jsonl")
-        self.best = BestWeights(folder / WEIGHTS, lambda problem: self._record("restored", problem=problem))
+        self.best = BestWeights(
+            folder / WEIGHTS, lambda problem: self._record("restored", problem=problem)
+        )
         self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
         self.signal: int | None = None  # that all processes stop for
         self._received: int | None = None  # signal of this process
@@ -122,9 +154,11 @@ class Trainer:
         self._clock = _Clock()
 
     def run(self) -> Outcome:
-        """Train until the updates are done, patience ends or a signal comes; the folder then has the best weights.
+        """Train until the updates are done, patience ends or a signal comes; the folder then has
+        the best weights.
 
-        Raises TrainingError if memory, disk or a gradient do not allow to continue; the last checkpoint is kept.
+        Raises TrainingError if memory, disk or a gradient do not allow to continue; the last
+        checkpoint is kept.
         """
         try:
             return self._run()
@@ -133,9 +167,9 @@ class Trainer:
                 raise
             cause = reason_of(problem)
         raise TrainingError(
-            f"update {self.progress.update}: out of memory ({cause}) outside the batches of an update; "
-            f"{self._last_checkpoint()}. Take a smaller model or batching.tokens, or close other programs and continue "
-            "with `resume=True`"
+            f"update {self.progress.update}: out of memory ({cause}) outside the batches of an "
+            f"update; {self._last_checkpoint()}. Take a smaller model or batching.tokens, or close "
+            "other programs and continue with `resume=True`"
         )
 
     def _run(self) -> Outcome:
@@ -156,24 +190,31 @@ class Trainer:
                     self._save_checkpoint()
             if self.signal is None and self.progress.validated_at < self.progress.update:
                 self._validate()
-            if not self.progress.best_update:  # stopped before the first validation: the folder is usable
+            if (
+                not self.progress.best_update
+            ):  # stopped before the first validation: the folder is usable
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
             self._settle_minutes()
             self._save_checkpoint()
         self.updater.workers.close()
-        self._record("end", reason=reason, update=self.progress.update, seconds=self.progress.seconds)
+        self._record(
+            "end", reason=reason, update=self.progress.update, seconds=self.progress.seconds
+        )
         return Outcome(self.progress, reason, self.signal)
 
     def resume(self) -> bool:
-        """Restore the newest undamaged checkpoint, and the best weights from it; False if there is none.
+        """Restore the newest undamaged checkpoint, and the best weights from it; False if there is
+        none.
 
         Raises TrainingError if every checkpoint is damaged, or the best weights cannot be restored.
         """
         optimizer = self.updater.optimizer
         init_optimizer_state(optimizer)
         own, signals = self._parts(), list[int]()
-        with handle_stop_signals(signals.append):  # an interrupt in PyTorch's reading would look like damage
+        with handle_stop_signals(
+            signals.append
+        ):  # an interrupt in PyTorch's reading would look like damage
             seal = self.checkpoints.load(
                 own, lambda problem: self._record("damaged", problem=problem), Progress.from_json
             )
@@ -188,8 +229,15 @@ class Trainer:
         torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(seal.state)
         self._saved_update = self.progress.update
-        if self.progress.best_by not in ("", self.settings.best_by):  # other scores cannot be compared
-            self.progress.best, self.progress.best_loss, self.progress.validations_since_best = -math.inf, math.inf, 0
+        if self.progress.best_by not in (
+            "",
+            self.settings.best_by,
+        ):  # other scores cannot be compared
+            self.progress.best, self.progress.best_loss, self.progress.validations_since_best = (
+                -math.inf,
+                math.inf,
+                0,
+            )
         self.progress.best_by = self.settings.best_by
         if self.settings.updates is not None:
             self.progress.updates = self.settings.updates
@@ -205,8 +253,12 @@ class Trainer:
         self.model.train()
         update, batches = next(updates)
         progress.update += 1
-        sampling = s.scheduled_sampling * min(1.0, progress.update / max(1, s.scheduled_sampling_ramp))
-        self.updater.workers.configure(s.rdrop if progress.update > s.rdrop_after else 0.0, sampling)
+        sampling = s.scheduled_sampling * min(
+            1.0, progress.update / max(1, s.scheduled_sampling_ramp)
+        )
+        self.updater.workers.configure(
+            s.rdrop if progress.update > s.rdrop_after else 0.0, sampling
+        )
         losses = self._accumulate(update, batches)
         norm = self.updater.clip()
         self._check_finite(norm)
@@ -218,34 +270,50 @@ class Trainer:
         meter.add(losses, norm, update.tokens, seconds)
         progress.elapsed = self._clock.after(progress.update)
         if self.world.size > 1:
-            progress.elapsed, progress.closing = self.world.broadcast(progress.elapsed, progress.closing)
+            progress.elapsed, progress.closing = self.world.broadcast(
+                progress.elapsed, progress.closing
+            )
             self.signal = int(self.world.all_reduce_max(float(self._received or 0))[0]) or None
         if self.world.is_main and self.report is not None and self._clock.is_report_due():
-            self.report("progress", self._progress_values() | {"tokens_per_second": update.tokens / seconds})
+            self.report(
+                "progress", self._progress_values() | {"tokens_per_second": update.tokens / seconds}
+            )
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
-        """The losses of an update; its micro-batches are halved until they fit in memory, if that is allowed."""
+        """The losses of an update; its micro-batches are halved until they fit in memory, if that
+        is allowed.
+        """
         while True:
             try:
-                return self.updater.accumulate(self.progress.update, batches, update.tokens, self.progress.batch_parts)
+                return self.updater.accumulate(
+                    self.progress.update, batches, update.tokens, self.progress.batch_parts
+                )
             except Exception as problem:
                 if not out_of_memory(problem):
                     raise
                 cause = reason_of(problem)
-            # Outside the except clause: while the exception is held, it holds the tensors of the failed pass.
+            # Outside the except clause: while the exception is held, it holds the tensors of the
+            # failed pass.
             self._halve(batches, cause)
 
     def _halve(self, batches: Batches, cause: str) -> None:
-        """Compute micro-batches in twice as many parts. Raises TrainingError if that is not allowed or possible."""
+        """Compute micro-batches in twice as many parts. Raises TrainingError if that is not allowed
+        or possible.
+        """
         progress, largest = self.progress, max(len(batch.source) for _, batch in batches)
         self.updater.free_memory()
-        if not self.settings.halve_batches or self.world.size > 1 or progress.batch_parts >= largest:
+        if (
+            not self.settings.halve_batches
+            or self.world.size > 1
+            or progress.batch_parts >= largest
+        ):
             more = 2 * self.batches.per_update
             halve = "; or continue with `resume=True` and `training.halve_batches=true`"
             raise TrainingError(
                 f"update {progress.update}: out of memory ({cause}); nothing was changed and "
-                f"{self._last_checkpoint()}. Train anew with batching.micro_batches={more}: updates of the same size "
-                f"from smaller batches{'' if self.settings.halve_batches or self.world.size > 1 else halve}"
+                f"{self._last_checkpoint()}. Train anew with batching.micro_batches={more}: "
+                "updates of the same size from smaller "
+                f"batches{'' if self.settings.halve_batches or self.world.size > 1 else halve}"
             )
         progress.batch_parts *= 2
         self._record("halved", update=progress.update, parts=progress.batch_parts)
@@ -253,14 +321,19 @@ class Trainer:
     def _check_finite(self, norm: float) -> None:
         if not math.isfinite(norm):
             raise TrainingError(
-                f"update {self.progress.update}: the gradient is infinite or NaN, so nothing was changed; "
-                f"{self._last_checkpoint()}. Lower schedule.peak or lengthen schedule.warmup, then train with "
-                "`resume=True`; should it stop here again, the weights were damaged before: delete the newest folder "
-                f"in {self.checkpoints.folder}"
+                f"update {self.progress.update}: the gradient is infinite or NaN, so nothing was "
+                f"changed; {self._last_checkpoint()}. Lower schedule.peak or lengthen "
+                "schedule.warmup, then train with `resume=True`; should it stop here again, the "
+                "weights were damaged before: delete the newest folder in "
+                f"{self.checkpoints.folder}"
             )
 
     def _last_checkpoint(self) -> str:
-        return "the last checkpoint is kept" if has_checkpoint(self.folder) else "there is no checkpoint yet"
+        return (
+            "the last checkpoint is kept"
+            if has_checkpoint(self.folder)
+            else "there is no checkpoint yet"
+        )
 
     @property
     def _is_time_up(self) -> bool:
@@ -271,20 +344,28 @@ class Trainer:
         return progress.elapsed + (progress.closing or 60 * minutes * CLOSING) >= 60 * minutes
 
     def _settle_minutes(self) -> None:
-        """Write the updates that `training.minutes` came to into the recipe: a run by it has the same weights."""
+        """Write the updates that `training.minutes` came to into the recipe: a run by it has the
+        same weights.
+        """
         progress, minutes = self.progress, self.settings.minutes
         if minutes is None or self.signal is not None:
             return
         progress.updates = progress.update
         self.recipe = self.recipe.with_values(
-            training={**self.recipe.training.model_dump(), "updates": progress.updates, "minutes": None}
+            training={
+                **self.recipe.training.model_dump(),
+                "updates": progress.updates,
+                "minutes": None,
+            }
         )
         if self.world.is_main:
             self.recipe.write(self.folder / "train.toml")
         self._record("budget", update=progress.update, minutes=minutes, updates=progress.updates)
 
     def _progress_values(self) -> dict[str, Any]:
-        """Return where the run stands: its update, the last one if known, the epoch, and the seconds left if known."""
+        """Return where the run stands: its update, the last one if known, the epoch, and the
+        seconds left if known.
+        """
         progress, left = self.progress, None
         if self.settings.minutes is not None:
             left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
@@ -310,15 +391,24 @@ class Trainer:
         return None
 
     def _learning_rate(self) -> float:
-        return learning_rate(self.recipe.schedule, self.progress.update, self.model.decoder.output.weight.shape[1])
+        return learning_rate(
+            self.recipe.schedule, self.progress.update, self.model.decoder.output.weight.shape[1]
+        )
 
     def _log(self, meter: Meter) -> None:
         p, sums = self.progress, self.world.all_reduce_sum(*meter.sums)
-        values = {**meter.read(sums), "learning_rate": self._learning_rate(), "tokens": p.tokens, "seconds": p.seconds}
+        values = {
+            **meter.read(sums),
+            "learning_rate": self._learning_rate(),
+            "tokens": p.tokens,
+            "seconds": p.seconds,
+        }
         self._record("train", **self._progress_values(), **values)
 
     def _validate(self) -> None:
-        """Validate the averaged weights, write them if they are the best so far, and save a checkpoint."""
+        """Validate the averaged weights, write them if they are the best so far, and save a
+        checkpoint.
+        """
         progress, began = self.progress, time.perf_counter()
         with self.ema.swapped_in(self.world.sharded):
             self.model.eval()
@@ -335,7 +425,11 @@ class Trainer:
                 self._save_weights()
         seconds = time.perf_counter() - began
         best = progress.best_update == progress.update
-        sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": seconds}
+        sums = {
+            "tokens": progress.tokens,
+            "seconds": progress.seconds,
+            "validation_seconds": seconds,
+        }
         self._record("valid", update=progress.update, **scores, best=best, **sums)
         (progress.closing,) = self.world.broadcast(self.closings * (time.perf_counter() - began))
         self._save_checkpoint()
@@ -357,7 +451,9 @@ class Trainer:
     def _save_checkpoint(self) -> None:
         if self._saved_update == self.progress.update:  # nothing has changed since
             return
-        self.checkpoints.save(self.progress.update, self._parts(), self.progress.as_json(), self.best)
+        self.checkpoints.save(
+            self.progress.update, self._parts(), self.progress.as_json(), self.best
+        )
         self._saved, self._saved_update = time.monotonic(), self.progress.update
 
     def _parts(self) -> Parts:
@@ -378,7 +474,9 @@ class Trainer:
             self.report(event, values)
 
     def _request_stop(self, number: int) -> None:
-        """Several processes stop after the same update: one that stopped at once would leave the others waiting."""
+        """Several processes stop after the same update: one that stopped at once would leave the
+        others waiting.
+        """
         self._received = number
         if self.world.is_main and self.report is not None:
             with suppress(RuntimeError):  # the signal interrupted another report
@@ -388,11 +486,15 @@ class Trainer:
 
     def _load(self, update: Update) -> tuple[Update, Batches]:
         """An update with the tensors of the micro-batches that this process computes."""
-        return update, [(index, update.plans[index].batch()) for index in self.world.share(update.plans)]
+        return update, [
+            (index, update.plans[index].batch()) for index in self.world.share(update.plans)
+        ]
 
 
 class _Clock:
-    """Clock of a run: seconds since it began, `before` of them before it was resumed, and its pace of late."""
+    """Clock of a run: seconds since it began, `before` of them before it was resumed, and its pace
+    of late.
+    """
 
     def __init__(self, before: float = 0.0) -> None:
         self._began = time.monotonic() - before
@@ -423,16 +525,20 @@ class _Clock:
 
 
 def _check_per_update(batches: BatchSource, world: World, equal: bool) -> None:
-    """Raise TrainingError if the micro-batches of an update cannot be shared by the processes, equally if `equal`."""
+    """Raise TrainingError if the micro-batches of an update cannot be shared by the processes,
+    equally if `equal`.
+    """
     if batches.per_update < world.size:
         raise TrainingError(
-            f"{world.size} processes cannot share {batches.per_update} micro-batches an update; set "
-            f"batching.micro_batches to {world.size} or a multiple of it, or start fewer processes"
+            f"{world.size} processes cannot share {batches.per_update} micro-batches an update; "
+            f"set batching.micro_batches to {world.size} or a multiple of it, or start fewer "
+            "processes"
         )
     if equal and batches.per_update % world.size:
         raise TrainingError(
-            f'training.sharded = "layers": {world.size} processes must have equally many micro-batches, and an update '
-            f"has {batches.per_update}; set batching.micro_batches to {world.size} or a multiple of it"
+            f'training.sharded = "layers": {world.size} processes must have equally many '
+            f"micro-batches, and an update has {batches.per_update}; set batching.micro_batches to "
+            f"{world.size} or a multiple of it"
         )
 
 

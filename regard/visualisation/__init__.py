@@ -1,8 +1,10 @@
-"""Attention visualisation: heatmaps, all heads of a layer, overlays on images, charts, animations and HTML pages.
+"""Attention visualisation: heatmaps, all heads of a layer, overlays on images, charts, animations
+and HTML pages.
 
-Data pass through in this order: plain data (`Alignment`, `Heads`, `Overlay`, `Chart`, `ExplanationData`) are laid out
-(`layout_*`) as a `Figure` of boxes, lines and texts, which is rendered as SVG, PNG, GIF or HTML; `save` does it all.
-The interactive page (`render_page`) gets its data as JSON (`page_data`). Nothing here knows a model.
+Data pass through in this order: plain data (`Alignment`, `Heads`, `Overlay`, `Chart`,
+`ExplanationData`) are laid out (`layout_*`) as a `Figure` of boxes, lines and texts, which is
+rendered as SVG, PNG, GIF or HTML; `save` does it all. The interactive page (`render_page`) gets its
+data as JSON (`page_data`). Nothing here knows a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Render a sequence of figures as an animation: a GIF (by Pillow), or one SVG animated by its own style sheet."""
+"""Render a sequence of figures as an animation: a GIF (by Pillow), or one SVG animated by its own
+style sheet.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,34 @@ from regard.visualisation.rendering import rasterise, svg_document, svg_group, s
 
 SCALE = 1.5  # pixels of a GIF for each of a figure
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
-COLOURS, EXACT, PALETTE_FRAMES = 256, 160, 40  # of a GIF; kept as they are; frames at most whose colours are counted
+COLOURS, EXACT, PALETTE_FRAMES = (
+    256,
+    160,
+    40,
+)  # of a GIF; kept as they are; frames at most whose colours are counted
 
 
 def draw_gif(frames: Sequence[Figure]) -> bytes:
     """Render frames of one size as a GIF that loops; one frame in colour is in memory at a time."""
 
     def images(number: int) -> Iterator[Image.Image]:
-        return (rasterise(frame, SCALE, "light")[0] for frame in frames[:: -(-len(frames) // number)])
+        return (
+            rasterise(frame, SCALE, "light")[0] for frame in frames[:: -(-len(frames) // number)]
+        )
 
     palette = _palette(np.concatenate([np.asarray(image) for image in images(PALETTE_FRAMES)]))
     indexed = (_indexed(image, palette) for image in images(len(frames)))
     file = io.BytesIO()
     durations = [FRAME] * (len(frames) - 1) + [LAST_FRAME]
-    next(indexed).save(file, "GIF", save_all=True, append_images=indexed, duration=durations, loop=0, optimize=False)
+    next(indexed).save(
+        file,
+        "GIF",
+        save_all=True,
+        append_images=indexed,
+        duration=durations,
+        loop=0,
+        optimize=False,
+    )
     return file.getvalue()
 
 
@@ -39,7 +55,9 @@ def _codes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def _palette(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return one palette for all frames, so that nothing flickers: the most frequent colours, and some of the rest."""
+    """Return one palette for all frames, so that nothing flickers: the most frequent colours, and
+    some of the rest.
+    """
     codes, counts = np.unique(_codes(pixels), return_counts=True)
     frequent = codes[counts.argsort()[: -EXACT - 1 : -1]]
     rest = Image.fromarray(pixels).quantize(COLOURS - EXACT).getpalette() or []
@@ -49,7 +67,9 @@ def _palette(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
     """Replace each colour by the nearest one of the palette."""
     codes, inverse = np.unique(_codes(np.asarray(image)), return_inverse=True)
-    channels, shades = (np.stack([code >> 16, code >> 8 & 255, code & 255], 1) for code in (codes, palette))
+    channels, shades = (
+        np.stack([code >> 16, code >> 8 & 255, code & 255], 1) for code in (codes, palette)
+    )
     nearest = ((channels[:, None] - shades[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
     indexed = Image.fromarray(nearest[inverse].reshape(image.size[::-1]), "L")
     indexed.putpalette(shades.astype(np.uint8).tobytes())
@@ -57,7 +77,9 @@ def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
 
 
 def draw_animated_svg(frames: Sequence[Figure]) -> str:
-    """Render frames as an SVG document animated by CSS alone; it shows the last frame if the reader reduces motion."""
+    """Render frames as an SVG document animated by CSS alone; it shows the last frame if the reader
+    reduces motion.
+    """
     first, last = frames[0], frames[-1]  # of one size
     pause = LAST_FRAME // FRAME  # slots that the last frame is shown for
     slots = len(frames) - 1 + pause
@@ -75,4 +97,6 @@ def draw_animated_svg(frames: Sequence[Figure]) -> str:
         + "</g>"
         for number, frame in enumerate(frames)
     ]
-    return svg_document(replace(last, title=first.title), marks, svg_style(marks) + animation, groups)
+    return svg_document(
+        replace(last, title=first.title), marks, svg_style(marks) + animation, groups
+    )

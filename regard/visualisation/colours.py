@@ -1,10 +1,11 @@
 """Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
-A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the weight scale,
-`v0` … `v100` for text on that shade, `p0` … `p100` and `n0` … `n100` for positive and negative numbers, which diverge
-from the paper's colour, `s0` … `s7` for one of several series, or `t0` … `t7` for a tint of it. Lightness in Oklab is
-linear along the scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no
-common colour blindness confuses with it (Okabe and Ito 2008).
+A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the
+weight scale, `v0` … `v100` for text on that shade, `p0` … `p100` and `n0` … `n100` for positive and
+negative numbers, which diverge from the paper's colour, `s0` … `s7` for one of several series, or
+`t0` … `t7` for a tint of it. Lightness in Oklab is linear along the scale, so that equal steps of
+weight look equal; the hue stays blue, and links are vermilion, which no common colour blindness
+confuses with it (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
@@ -16,22 +17,51 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
-VEIL, OPACITY = (14, 17, 22), 0.62  # colour of the veil over images, and its opacity at a weight of zero
+VEIL, OPACITY = (
+    (14, 17, 22),
+    0.62,
+)  # colour of the veil over images, and its opacity at a weight of zero
 
 ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {
-    "light": dict(zip(ROLES, ("#ffffff", "#1a1d21", "#5d646d", "#e6e9ee", "#c3cad4", "#d55e00"), strict=True)),
-    "dark": dict(zip(ROLES, ("#14171b", "#eceff3", "#a0a8b3", "#262b32", "#454d59", "#ff9d4d"), strict=True)),
+    "light": dict(
+        zip(ROLES, ("#ffffff", "#1a1d21", "#5d646d", "#e6e9ee", "#c3cad4", "#d55e00"), strict=True)
+    ),
+    "dark": dict(
+        zip(ROLES, ("#14171b", "#eceff3", "#a0a8b3", "#262b32", "#454d59", "#ff9d4d"), strict=True)
+    ),
 }
 # Hues of Okabe and Ito (2008), dark or light enough to be read as text
 _SERIES: dict[Theme, tuple[str, ...]] = {
-    "light": ("#0060a8", "#c04a00", "#00785a", "#a03f80", "#7a6000", "#4a5058", "#b0202a", "#00788a"),
-    "dark": ("#58b4f0", "#ff9a57", "#3ed0a4", "#eb9fcc", "#e6c84a", "#b4bcc6", "#ff8080", "#5fdce6"),
+    "light": (
+        "#0060a8",
+        "#c04a00",
+        "#00785a",
+        "#a03f80",
+        "#7a6000",
+        "#4a5058",
+        "#b0202a",
+        "#00788a",
+    ),
+    "dark": (
+        "#58b4f0",
+        "#ff9a57",
+        "#3ed0a4",
+        "#eb9fcc",
+        "#e6c84a",
+        "#b4bcc6",
+        "#ff8080",
+        "#5fdce6",
+    ),
 }
 SERIES = len(_SERIES["light"])
-# Stops along the scale in Oklch, evenly spaced and interpolated linearly: lightness, chroma, hue in degrees
+# Stops along the scale in Oklch, evenly spaced and interpolated linearly: lightness, chroma, hue in
+# degrees
 _LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.3), "dark": (0.21, 0.95)}
-_CHROMA: dict[Theme, tuple[float, ...]] = {"light": (0.0, 0.06, 0.11, 0.14, 0.1), "dark": (0.02, 0.1, 0.12, 0.09, 0.04)}
+_CHROMA: dict[Theme, tuple[float, ...]] = {
+    "light": (0.0, 0.06, 0.11, 0.14, 0.1),
+    "dark": (0.02, 0.1, 0.12, 0.09, 0.04),
+}
 _HUE: dict[Theme, tuple[float, ...]] = {"light": (235.0, 265.0), "dark": (265.0, 225.0)}
 _SIGNED_LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.46), "dark": (0.21, 0.8)}
 _SIGNED_HUES = {"p": 255.0, "n": 45.0}  # blue, vermilion
@@ -64,7 +94,9 @@ def colour(paint: str, theme: Theme) -> str:
 
 def _tint(hex_colour: str, theme: Theme) -> str:
     """Return a colour mixed with that of the paper."""
-    pairs = zip(bytes.fromhex(hex_colour[1:]), bytes.fromhex(_ROLES[theme]["paper"][1:]), strict=True)
+    pairs = zip(
+        bytes.fromhex(hex_colour[1:]), bytes.fromhex(_ROLES[theme]["paper"][1:]), strict=True
+    )
     return "#" + "".join(f"{round(0.45 * a + 0.55 * b):02x}" for a, b in pairs)
 
 
@@ -77,7 +109,9 @@ def _signed_shade(share: float, hue: float, theme: Theme) -> str:
 def _shade(number: int, theme: Theme) -> str:
     if number == 0:
         return _ROLES[theme]["paper"]
-    lightness, chroma, hue = (_interpolate(stops[theme], number / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE))
+    lightness, chroma, hue = (
+        _interpolate(stops[theme], number / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE)
+    )
     return _from_oklch(lightness, chroma, hue)
 
 

@@ -1,7 +1,9 @@
-"""Data of the explanation page: attention weights of every layer and head, search trace and attributions, as JSON.
+"""Data of the explanation page: attention weights of every layer and head, search trace and
+attributions, as JSON.
 
-The page and the animation draw one `ExplanationData`; a server answers with `page_data`, the same as JSON. T target
-words, P target tokens including the end of the sentence, S source words or cells of an image, H heads.
+The page and the animation draw one `ExplanationData`; a server answers with `page_data`, the same
+as JSON. T target words, P target tokens including the end of the sentence, S source words or cells
+of an image, H heads.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
 
 @dataclass(frozen=True, eq=False)
 class LayerWeights:
-    """Attention weights of one layer (H, rows, columns), and each row's weight on special tokens (H, rows).
+    """Attention weights of one layer (H, rows, columns), and each row's weight on special tokens
+    (H, rows).
 
-    Columns are words. Rows are words, except for cross-attention: target tokens. There `log_sums` (H, rows) are the
-    logarithms of the sums that softmax divides by: a score is the logarithm of its weight, plus that.
+    Columns are words. Rows are words, except for cross-attention: target tokens. There `log_sums`
+    (H, rows) are the logarithms of the sums that softmax divides by: a score is the logarithm of
+    its weight, plus that.
     """
 
     name: str
@@ -46,7 +50,9 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class ShownHead:
-    """The attention shown first: index of the layer, head (None: mean of the heads), and whether rows are shifted."""
+    """The attention shown first: index of the layer, head (None: mean of the heads), and whether
+    rows are shifted.
+    """
 
     layer: int
     head: int | None = None
@@ -55,7 +61,9 @@ class ShownHead:
 
 @dataclass(frozen=True)
 class SearchNode:
-    """A hypothesis of the search tree, by its last token and the index of its parent in the step before (−1: root)."""
+    """A hypothesis of the search tree, by its last token and the index of its parent in the step
+    before (−1: root).
+    """
 
     parent: int
     token: str
@@ -67,10 +75,14 @@ class SearchNode:
 
 @dataclass(frozen=True)
 class TreeStep:
-    """One search step: the hypotheses, and the candidates for the next token of the output's own prefix."""
+    """One search step: the hypotheses, and the candidates for the next token of the output's own
+    prefix.
+    """
 
     nodes: tuple[SearchNode, ...]
-    candidates: tuple[tuple[str, float, bool], ...]  # token, probability, chosen; most probable first
+    candidates: tuple[
+        tuple[str, float, bool], ...
+    ]  # token, probability, chosen; most probable first
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +99,8 @@ class Attributions:
 
 @dataclass(frozen=True, eq=False)
 class ExplanationData:
-    """All that is shown of one translation or caption; for a caption, the source words are the cells of `image`.
+    """All that is shown of one translation or caption; for a caption, the source words are the
+    cells of `image`.
 
     A model without attention has no `layers`; a recurrent model has `states`.
     """
@@ -107,9 +120,13 @@ class ExplanationData:
 
     def __post_init__(self) -> None:
         if self.image and len(self.source) != len(self.image.cells()):
-            raise UsageError(f"an image of {self.image.grid} cells does not have {len(self.source)} source words")
+            raise UsageError(
+                f"an image of {self.image.grid} cells does not have {len(self.source)} source words"
+            )
         if not (self.source and self.target and (self.layers or self.steps)):
-            raise UsageError("a page needs a source word, a target word, and a layer with attention or a search")
+            raise UsageError(
+                "a page needs a source word, a target word, and a layer with attention or a search"
+            )
         for name in ("source", "target", "tokens"):
             object.__setattr__(self, name, tuple(clean(text) for text in getattr(self, name)))
 
@@ -121,10 +138,19 @@ class ExplanationData:
         first = alignments[0]
         for number, other in enumerate(alignments):
             if (other.source, other.target) != (first.source, first.target):
-                raise UsageError(f"a page shows one pair of sentences; alignment {number} has other words")
+                raise UsageError(
+                    f"a page shows one pair of sentences; alignment {number} has other words"
+                )
         layers = tuple(_layer(alignment, number) for number, alignment in enumerate(alignments, 1))
         words = tuple(range(len(first.target)))
-        return cls(first.source, first.target, first.target, words, layers, links=first.links or frozenset())
+        return cls(
+            first.source,
+            first.target,
+            first.target,
+            words,
+            layers,
+            links=first.links or frozenset(),
+        )
 
     @property
     def has_cross_attention(self) -> bool:
@@ -138,18 +164,28 @@ class ExplanationData:
 
     @property
     def encoding_steps(self) -> int:
-        """Steps in which the player shows the encoder: a token each, or a layer each of self-attention."""
+        """Steps in which the player shows the encoder: a token each, or a layer each of
+        self-attention.
+        """
         return len(self.states.tokens) if self.states else len(self.encoder_layers)
 
     def shown_weights(self) -> np.ndarray:
-        """Return the weights (P, S) of the shown head, row p from the step that predicted token p."""
+        """Return the weights (P, S) of the shown head, row p from the step that predicted token
+        p.
+        """
         weights = self.layers[self.shown_head.layer].weights
-        shown: np.ndarray = weights.mean(0) if self.shown_head.head is None else weights[self.shown_head.head]
+        shown: np.ndarray = (
+            weights.mean(0) if self.shown_head.head is None else weights[self.shown_head.head]
+        )
         return shown
 
 
 def _layer(alignment: Alignment, number: int) -> LayerWeights:
-    special = np.zeros(len(alignment.target)) if alignment.special_weights is None else alignment.special_weights
+    special = (
+        np.zeros(len(alignment.target))
+        if alignment.special_weights is None
+        else alignment.special_weights
+    )
     name = alignment.caption or alignment.title or str(number)
     return LayerWeights(name, "cross", alignment.weights[None], special[None])
 
@@ -166,7 +202,11 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
             sums = None
             if role == "cross":
                 weights, special = _cross_attention(readings, name)
-                sums = np.logaddexp.reduce(readings.scores[name], -1) if name in readings.scores else None
+                sums = (
+                    np.logaddexp.reduce(readings.scores[name], -1)
+                    if name in readings.scores
+                    else None
+                )
             else:
                 heads = [readings.words(name, head) for head in range(len(readings.weights[name]))]
                 weights = np.stack([head.weights for head in heads])
@@ -182,9 +222,16 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
     return weights @ columns.T.astype(weights.dtype), weights[:, :, words < 0].sum(-1)
 
 
-def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
-    """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists the keys."""
-    layers, states = [*data.layers, *_attribution_layers(data.attributions)], data.states.tokens if data.states else ()
+def page_data(
+    data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
+    """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists
+    the keys.
+    """
+    layers, states = (
+        [*data.layers, *_attribution_layers(data.attributions)],
+        data.states.tokens if data.states else (),
+    )
     sides = {"source": data.source, "target": data.target}
     steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
     return {
@@ -192,7 +239,10 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
         "title": clean(title) or " ".join(data.target if data.image else data.source),
         "image": _image(data.image),
         **sides,
-        "langs": {side: [langs[n] or "ko" * is_korean(word) for word in sides[side]] for n, side in enumerate(sides)},
+        "langs": {
+            side: [langs[n] or "ko" * is_korean(word) for word in sides[side]]
+            for n, side in enumerate(sides)
+        },
         "rtl": {side: _is_right_to_left(texts) for side, texts in sides.items()},
         "tokens": [_token_text(token) for token in data.tokens],
         "target_words": data.target_words,
@@ -201,7 +251,9 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
         "weights": _packed(layers, steps),
         "shown_head": [data.shown_head.layer, data.shown_head.head, data.shown_head.shifted],
         "steps": [_step(step) for step in data.steps],
-        "states": states_data(data.states, [token_label(token) * (token != "▁") for token in states]),
+        "states": states_data(
+            data.states, [token_label(token) * (token != "▁") for token in states]
+        ),
         "agreement": _agreement(data.attributions),
         "links": sorted(data.links),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
@@ -209,12 +261,18 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
 
 
 def _layer_values(layer: LayerWeights) -> dict[str, Any]:
-    sums = {} if layer.log_sums is None else {"log_sums": layer.log_sums.astype(float).round(2).tolist()}
+    sums = (
+        {}
+        if layer.log_sums is None
+        else {"log_sums": layer.log_sums.astype(float).round(2).tolist()}
+    )
     return {"role": layer.role, "name": layer.name, "shape": layer.weights.shape, **sums}
 
 
 def _image(image: SourceImage | None) -> dict[str, Any] | None:
-    """Return an image as a data URL, with its size in pixels, its grid, and the edges of its cells."""
+    """Return an image as a data URL, with its size in pixels, its grid, and the edges of its
+    cells.
+    """
     if image is None:
         return None
     content = image.file()
@@ -222,7 +280,13 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     Y, X = image.pixels.shape[:2]
     column_edges, row_edges = ([round(float(edge), 4) for edge in edges] for edges in image.edges())
     url, size = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}", [X, Y]
-    return {"url": url, "size": size, "grid": list(image.grid), "column_edges": column_edges, "row_edges": row_edges}
+    return {
+        "url": url,
+        "size": size,
+        "grid": list(image.grid),
+        "column_edges": column_edges,
+        "row_edges": row_edges,
+    }
 
 
 def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]:
@@ -238,19 +302,38 @@ def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]
 
 
 def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
-    """Quantise all weights, each row followed by its special weight: all low bytes, all high bytes; zlib, base64."""
-    parts = [np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(-1) for layer in layers]
-    numbers = np.rint(np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps).astype(np.uint16)
+    """Quantise all weights, each row followed by its special weight: all low bytes, all high bytes;
+    zlib, base64.
+    """
+    parts = [
+        np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(-1)
+        for layer in layers
+    ]
+    numbers = np.rint(np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps).astype(
+        np.uint16
+    )
     planes = [numbers & 255] if steps <= 255 else [numbers & 255, numbers >> 8]
-    return base64.b64encode(zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)).decode("ascii")
+    return base64.b64encode(
+        zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)
+    ).decode("ascii")
 
 
 def _step(step: TreeStep) -> dict[str, Any]:
     nodes = [
-        [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
+        [
+            n.parent,
+            _token_text(n.token),
+            round(n.probability, 4),
+            round(n.total, 3),
+            n.fate,
+            int(n.wins),
+        ]
         for n in step.nodes
     ]
-    return {"nodes": nodes, "candidates": [[_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates]}
+    return {
+        "nodes": nodes,
+        "candidates": [[_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates],
+    }
 
 
 def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
@@ -272,5 +355,7 @@ def _is_right_to_left(words: Sequence[str]) -> bool:
 
 
 def token_label(token: str) -> str:
-    """Return a token for display by itself: without its mark for a space, or as "(space)"; the last one as "(end)"."""
+    """Return a token for display by itself: without its mark for a space, or as "(space)"; the last
+    one as "(end)".
+    """
     return words("(end)") if token == "</s>" else _token_text(token).strip() or words("(space)")

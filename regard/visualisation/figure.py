@@ -1,7 +1,8 @@
-"""Figures before any file format: boxes, lines, texts and rasters placed in pixels, in named groups.
+"""Figures before any file format: boxes, lines, texts and rasters placed in pixels, in named
+groups.
 
-Coordinates run from the top left corner. A figure is laid out once, as a `Figure`; SVG, PNG, GIF and HTML are all drawn
-from it, so they cannot disagree.
+Coordinates run from the top left corner. A figure is laid out once, as a `Figure`; SVG, PNG, GIF
+and HTML are all drawn from it, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from regard.visualisation.fonts import measure, wrap
 
 Anchor = Literal["start", "middle", "end"]
 
-ASCENT, DESCENT = 0.95, 0.25  # of a text's size: room for accents above and descenders below the baseline
+ASCENT, DESCENT = (
+    0.95,
+    0.25,
+)  # of a text's size: room for accents above and descenders below the baseline
 MIDLINE = 0.36  # of a text's size: distance from the baseline up to the optical centre of a line
 LINE_HEIGHT = 1.35
 MARGIN = 18.0  # pixels around a figure
@@ -24,7 +28,9 @@ TITLE_SIZE, CAPTION_SIZE = 16.0, 12.0
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, filled; if `outline` is not zero, a frame of that line width inside the rectangle."""
+    """A rectangle, filled; if `outline` is not zero, a frame of that line width inside the
+    rectangle.
+    """
 
     x: float
     y: float
@@ -37,7 +43,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Polyline:
-    """A polyline of the given width; with a width of zero, the filled polygon that the points enclose."""
+    """A polyline of the given width; with a width of zero, the filled polygon that the points
+    enclose.
+    """
 
     points: tuple[tuple[float, float], ...]
     paint: str
@@ -47,7 +55,9 @@ class Polyline:
 
 @dataclass(frozen=True)
 class Text:
-    """One line of text, anchored on its baseline and rotated counter-clockwise about that anchor, in degrees."""
+    """One line of text, anchored on its baseline and rotated counter-clockwise about that anchor,
+    in degrees.
+    """
 
     x: float
     y: float
@@ -63,7 +73,9 @@ class Text:
         width = measure(self.text, self.size)
         left = {"start": 0.0, "middle": -width / 2, "end": -width}[self.anchor]
         top, bottom = -ASCENT * self.size, DESCENT * self.size
-        return tuple(self._rotate(along, down) for along in (left, left + width) for down in (top, bottom))
+        return tuple(
+            self._rotate(along, down) for along in (left, left + width) for down in (top, bottom)
+        )
 
     def _rotate(self, along: float, down: float) -> tuple[float, float]:
         cos, sin = math.cos(math.radians(self.turn)), math.sin(math.radians(self.turn))
@@ -72,7 +84,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Raster:
-    """A PNG or JPEG file stretched over a rectangle, with the same colours in light and dark themes.
+    """A PNG or JPEG file stretched over a rectangle, with the same colours in light and dark
+    themes.
 
     `pixelated`: enlarge without smoothing, so that every pixel stays a sharp square.
     """
@@ -113,29 +126,39 @@ class Figure:
             yield from group.marks
 
 
-def curve(start: tuple[float, float], end: tuple[float, float], steps: int) -> tuple[tuple[float, float], ...]:
+def curve(
+    start: tuple[float, float], end: tuple[float, float], steps: int
+) -> tuple[tuple[float, float], ...]:
     """Return the points of an S-shaped curve."""
     (x1, y1), (x2, y2) = start, end
     shares = (n / steps for n in range(steps + 1))
     return tuple((x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in shares)
 
 
-def arrow(start: tuple[float, float], end: tuple[float, float], paint: str, width: float = 1.0) -> Iterator[Polyline]:
+def arrow(
+    start: tuple[float, float], end: tuple[float, float], paint: str, width: float = 1.0
+) -> Iterator[Polyline]:
     """Draw a line with a tip at its end."""
     (x1, y1), (x2, y2) = start, end
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
     dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
     yield Polyline((start, (x2 - dx, y2 - dy)), paint, width)
     dx, dy = dx * width**0.5, dy * width**0.5
-    yield Polyline((end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint)
+    yield Polyline(
+        (end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint
+    )
 
 
 def right_edge(marks: Iterable[Mark]) -> float:
     """Return how far to the right the texts among marks reach."""
-    return max((x for mark in marks if isinstance(mark, Text) for x, _ in mark.corners()), default=0.0)
+    return max(
+        (x for mark in marks if isinstance(mark, Text) for x, _ in mark.corners()), default=0.0
+    )
 
 
-def make_figure(width: float, height: float, groups: Sequence[Group], title: str, description: str) -> Figure:
+def make_figure(
+    width: float, height: float, groups: Sequence[Group], title: str, description: str
+) -> Figure:
     """Put groups on paper; width and height are rounded up to whole pixels."""
     size = math.ceil(width), math.ceil(height)
     paper = Group("paper", (Box(0.0, 0.0, float(size[0]), float(size[1]), "paper"),))
@@ -143,7 +166,9 @@ def make_figure(width: float, height: float, groups: Sequence[Group], title: str
 
 
 def header_lines(title: str, caption: str, limit: float) -> tuple[tuple[Text, ...], float]:
-    """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with their height."""
+    """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with
+    their height.
+    """
     lines, top = list[Text](), MARGIN
     for text, size, paint in ((title, TITLE_SIZE, "ink"), (caption, CAPTION_SIZE, "muted")):
         for line in wrap(text, size, limit):

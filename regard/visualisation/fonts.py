@@ -1,9 +1,10 @@
 """The bundled font: text width, line breaking, and a fallback for missing glyphs.
 
-Pretendard Regular (SIL Open Font License 1.1, see assets/OFL.txt, the file as published) holds all 11,172 Hangul
-syllables, Latin with every European accent, Greek, Cyrillic and kana. PNG and GIF are drawn with it; SVG and HTML embed
-the few glyphs that they need, so that Korean is legible on any machine, and name a system font stack for all else.
-Text widths include some slack, since the reader's fonts may be wider.
+Pretendard Regular (SIL Open Font License 1.1, see assets/OFL.txt, the file as published) holds all
+11,172 Hangul syllables, Latin with every European accent, Greek, Cyrillic and kana. PNG and GIF are
+drawn with it; SVG and HTML embed the few glyphs that they need, so that Korean is legible on any
+machine, and name a system font stack for all else. Text widths include some slack, since the
+reader's fonts may be wider.
 """
 
 from __future__ import annotations
@@ -32,15 +33,23 @@ def _font_bytes() -> bytes:
 
 @lru_cache(maxsize=64)
 def load(size: float) -> ImageFont.FreeTypeFont:
-    """Return the font at a size in pixels, with the basic layout engine, which is the same on every machine."""
+    """Return the font at a size in pixels, with the basic layout engine, which is the same on every
+    machine.
+    """
     return ImageFont.truetype(io.BytesIO(_font_bytes()), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 @lru_cache(maxsize=16)
 def face(text: str) -> str:
-    """Return a CSS `@font-face` rule with the glyphs of `text`: a few kilobytes instead of the whole font."""
-    options = subset.Options(layout_features=["kern"], name_IDs=[], hinting=False, desubroutinize=True)
-    font = TTFont(io.BytesIO(_font_bytes()), recalcTimestamp=False, lazy=True)  # half the time, the same bytes
+    """Return a CSS `@font-face` rule with the glyphs of `text`: a few kilobytes instead of the
+    whole font.
+    """
+    options = subset.Options(
+        layout_features=["kern"], name_IDs=[], hinting=False, desubroutinize=True
+    )
+    font = TTFont(
+        io.BytesIO(_font_bytes()), recalcTimestamp=False, lazy=True
+    )  # half the time, the same bytes
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=text)
     subsetter.subset(font)
@@ -59,7 +68,9 @@ def _glyph(character: str) -> bytes:
 
 @cache
 def has(character: str) -> bool:
-    """Return whether the font has a glyph: Pillow does not say, so compare with the glyph of a noncharacter."""
+    """Return whether the font has a glyph: Pillow does not say, so compare with the glyph of a
+    noncharacter.
+    """
     return _glyph(character) != _glyph("\uffff")
 
 

@@ -1,4 +1,5 @@
-"""Grid geometry of a heatmap: sizes of cells and labels, and the angle of the column labels, for 1 to 80 words.
+"""Grid geometry of a heatmap: sizes of cells and labels, and the angle of the column labels, for 1
+to 80 words.
 
 T rows (target words), S columns (source words).
 """
@@ -25,7 +26,9 @@ AXES_SIZE = 11.0
 
 @dataclass(frozen=True)
 class Grid:
-    """Positions of T rows, S columns, and a narrow column for the end of the sentence if there is one."""
+    """Positions of T rows, S columns, and a narrow column for the end of the sentence if there is
+    one.
+    """
 
     left: float
     top: float
@@ -67,7 +70,9 @@ def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> G
     beside = max(_widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES))
     left = float(math.ceil(MARGIN + GAP + beside))
     end = _end_column(left + width * len(source), height, font, is_flat) if has_end else None
-    slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0  # easier to read; less room
+    slanted = (
+        45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0
+    )  # easier to read; less room
     turn = 0.0 if is_flat else slanted
     grid = Grid(left, 0.0, width, height, len(source), len(target), font, turn, end)
     return replace(grid, top=float(math.ceil(MARGIN + _height_above(grid, source))))
@@ -89,7 +94,9 @@ def _height_above(grid: Grid, source: Sequence[str]) -> float:
 
 
 def column_labels(grid: Grid, source: Sequence[str]) -> tuple[Text, ...]:
-    """Return the source words above their columns, then the label of the narrow column if there is one."""
+    """Return the source words above their columns, then the label of the narrow column if there is
+    one.
+    """
     centres = [grid.left + (s + 0.5) * grid.cell_width + 0.5 for s in range(len(source))]
     labels = [_column_label(grid, x, word) for x, word in zip(centres, source, strict=True)]
     if grid.end is not None:
@@ -104,7 +111,16 @@ def _column_label(grid: Grid, x: float, word: str, paint: str = "ink") -> Text:
         return Text(x, grid.top - GAP, label, size, paint, "middle", 0.0, hint)
     sin, cos = math.sin(math.radians(grid.turn)), math.cos(math.radians(grid.turn))
     lift = GAP - 2 if cos > 0.1 else GAP - 1
-    return Text(x + MIDLINE * size * sin - 3 * cos, grid.top - lift, label, size, paint, "start", grid.turn, hint)
+    return Text(
+        x + MIDLINE * size * sin - 3 * cos,
+        grid.top - lift,
+        label,
+        size,
+        paint,
+        "start",
+        grid.turn,
+        hint,
+    )
 
 
 def row_labels(grid: Grid, target: Sequence[str]) -> Iterator[Text]:
@@ -112,4 +128,6 @@ def row_labels(grid: Grid, target: Sequence[str]) -> Iterator[Text]:
     for t, word in enumerate(target):
         label, size = elide(word, grid.font, MAX_LABEL * grid.font), grid.font
         y = grid.top + (t + 0.5) * grid.cell_height + MIDLINE * size + 0.5
-        yield Text(grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else "")
+        yield Text(
+            grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else ""
+        )

@@ -1,7 +1,8 @@
-"""All heads of one word at once: arcs from the word to every word that it attends to, a colour for each head.
+"""All heads of one word at once: arcs from the word to every word that it attends to, a colour for
+each head.
 
-As in the appendix of Vaswani et al. 2017: beside each word stands a square for each head, as strong as its weight.
-The largest weight of each head is written after its word.
+As in the appendix of Vaswani et al. 2017: beside each word stands a square for each head, as strong
+as its weight. The largest weight of each head is written after its word.
 """
 
 from __future__ import annotations
@@ -18,14 +19,20 @@ from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mar
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
-ROW, SIZE, SQUARE, LEGEND = 30.0, 16.0, 13.0, 26.0  # pixels: a word and its text, side of a square, the legend
+ROW, SIZE, SQUARE, LEGEND = (
+    30.0,
+    16.0,
+    13.0,
+    26.0,
+)  # pixels: a word and its text, side of a square, the legend
 MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
 LEAST, MAX_WORDS = 0.02, 60  # weights below have no arc; words of a column that can be drawn
 
 
 @dataclass(frozen=True, eq=False)
 class HeadArcs:
-    """Weights (H, S) with which the heads of a layer attend from one of the `queries` to the `keys`.
+    """Weights (H, S) with which the heads of a layer attend from one of the `queries` to the
+    `keys`.
 
     `heads`: the number of each head, from 1. Raises UsageError if there are more than can be drawn.
     """
@@ -38,23 +45,40 @@ class HeadArcs:
     title: str = ""
 
     def __post_init__(self) -> None:
-        causes, longest, count = list[str](), max(len(self.queries), len(self.keys)), len(self.heads)
+        causes, longest, count = (
+            list[str](),
+            max(len(self.queries), len(self.keys)),
+            len(self.heads),
+        )
         if count > SERIES:
-            causes.append(f"there are colours for {SERIES} heads, got {count}: choose some of them with --head")
+            causes.append(
+                f"there are colours for {SERIES} heads, got {count}: choose some of them with "
+                "--head"
+            )
         if longest > MAX_WORDS:
-            causes.append(f"arcs are drawn for at most {MAX_WORDS} words, got {longest}: give a shorter sentence")
+            causes.append(
+                f"arcs are drawn for at most {MAX_WORDS} words, got {longest}: give a shorter "
+                "sentence"
+            )
         UsageError.raise_all(causes)
         if self.weights.shape != (len(self.heads), len(self.keys)):
-            raise UsageError(f"wanted weights of {count} heads and {len(self.keys)} words, got {self.weights.shape}")
+            raise UsageError(
+                f"wanted weights of {count} heads and {len(self.keys)} words, got "
+                f"{self.weights.shape}"
+            )
 
 
 def layout_head_arcs(arcs: HeadArcs) -> Figure:
-    """Lay out the queries at the left, the keys at the right, and the arcs of one query between them."""
+    """Lay out the queries at the left, the keys at the right, and the arcs of one query between
+    them.
+    """
     squares = len(arcs.heads) * SQUARE + 10
     left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
     right = left + BETWEEN
     width = drawing.right_edge(_words(arcs, left, right + 12 + squares, [0.0, 0.0])) + MARGIN
-    caption = words("a line and a square are as strong as the weight of their head; its largest is written out")
+    caption = words(
+        "a line and a square are as strong as the weight of their head; its largest is written out"
+    )
     header, header_height = drawing.header_lines(arcs.title, caption, width - 2 * MARGIN)
     top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
@@ -67,7 +91,9 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
         Group("squares", tuple(_squares(arcs, right + 12, tops[1]))),
     ]
     height = top + LEGEND + rows * ROW + MARGIN
-    return drawing.make_figure(width, height, groups, arcs.title or words("Heads of a word"), _description(arcs))
+    return drawing.make_figure(
+        width, height, groups, arcs.title or words("Heads of a word"), _description(arcs)
+    )
 
 
 def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
@@ -80,7 +106,9 @@ def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
 
 
 def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Polyline]:
-    """Draw an arc for each head and word; those of several heads lie side by side, the strongest on top."""
+    """Draw an arc for each head and word; those of several heads lie side by side, the strongest on
+    top.
+    """
     order = sorted(np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index]))
     start = tops[0] + (arcs.word + 0.5) * ROW
     for head, key in order:
@@ -104,7 +132,9 @@ def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iter
     strongest = arcs.weights.argmax(1)
     for number, word in enumerate(arcs.keys):
         y, text = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE, elide(word, SIZE, MAX_WORD)
-        yield Text(right, y, text, SIZE, "ink" if arcs.weights[:, number].max() >= LEAST else "muted")
+        yield Text(
+            right, y, text, SIZE, "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
+        )
         x = right + measure(text, SIZE) + 10
         for head in np.flatnonzero(strongest == number):
             weight = f"{arcs.weights[head, number]:.2f}"
@@ -134,4 +164,6 @@ def _description(arcs: HeadArcs) -> str:
         f"{words('head {head}', head=head)}: {arcs.keys[int(row.argmax())]} {row.max():.2f}"
         for head, row in zip(arcs.heads, arcs.weights, strict=True)
     )
-    return words("{word} attends to: {heads}.", word=arcs.queries[arcs.word], heads="; ".join(strongest))
+    return words(
+        "{word} attends to: {heads}.", word=arcs.queries[arcs.word], heads="; ".join(strongest)
+    )

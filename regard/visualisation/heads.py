@@ -9,7 +9,17 @@ import numpy as np
 
 from regard.common.errors import UsageError
 from regard.visualisation.colours import level
-from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    TITLE_SIZE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Text,
+    make_figure,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
 from regard.visualisation.language import words
@@ -38,14 +48,20 @@ class Heads:
 
 
 def layout_heads(heads: Heads) -> Figure:
-    """Lay out panels in rows of four, with words left of each row and above each column if there is room."""
+    """Lay out panels in rows of four, with words left of each row and above each column if there is
+    room.
+    """
     first, ceiling = heads.heads[0], ceiling_of(heads.heads)
     T, S = len(first.target), len(first.source)
     cell = min(MAX_CELL, max(MIN_CELL, TARGET_SIDE // max(S, T)))
     size = min(12.0, 0.8 * cell)
     has_words = cell >= WORDS_FROM
-    beside = min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6 if has_words else 0.0
-    above = min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6 if has_words else 0.0
+    beside = (
+        min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6 if has_words else 0.0
+    )
+    above = (
+        min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6 if has_words else 0.0
+    )
     left, top = MARGIN + beside, MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
     step_x = max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)]) + GAP
     step_y = T * cell + NAME_SIZE + GAP
@@ -56,18 +72,31 @@ def layout_heads(heads: Heads) -> Figure:
         marks = [*_panel(head, x, y, cell, ceiling)]
         shift = MIDLINE * size
         for t, word in enumerate(head.target if has_words and column == 0 else ()):
-            marks.append(Text(x - 6, y + (t + 0.5) * cell + shift, elide(word, size, MAX_WORD), size, "ink", "end"))
+            marks.append(
+                Text(
+                    x - 6,
+                    y + (t + 0.5) * cell + shift,
+                    elide(word, size, MAX_WORD),
+                    size,
+                    "ink",
+                    "end",
+                )
+            )
         for s, word in enumerate(head.source if has_words and row == 0 else ()):
             anchor = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
             marks.append(Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // COLUMNS), min(COLUMNS, len(heads.heads))
-    right = max(left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)))
+    right = max(
+        left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE))
+    )
     title = elide(heads.title, TITLE_SIZE, right - MARGIN + 1)
     header = (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),) if heads.title else ()
     bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
     groups = [Group("header", header), *groups]
-    return make_figure(right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads))
+    return make_figure(
+        right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads)
+    )
 
 
 def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> Iterator[Mark]:
@@ -78,11 +107,16 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
     for (t, s), weight in np.ndenumerate(head.weights):
         if shade := level(float(weight), ceiling):
             hint = f"{head.target[t]} ← {head.source[s]} {weight:.3f}"
-            yield Box(x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint)
+            yield Box(
+                x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint
+            )
 
 
 def _description(heads: Heads) -> str:
     """Describe how sharp each head is, for screen readers."""
     means = "; ".join(f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads)
-    text = "{count} heads over {columns} source words. The strongest weight of a target word, on average: {means}."
+    text = (
+        "{count} heads over {columns} source words. The strongest weight of a target word, on "
+        "average: {means}."
+    )
     return words(text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means)

@@ -1,4 +1,5 @@
-"""Word alignment heatmap of attention weights: source words along the top, target words down the left side.
+"""Word alignment heatmap of attention weights: source words along the top, target words down the
+left side.
 
 T target words (rows), S source words (columns).
 """
@@ -14,9 +15,26 @@ import numpy as np
 from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
 from regard.visualisation.colours import LEVELS, level
-from regard.visualisation.figure import ASCENT, LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Text
+from regard.visualisation.figure import (
+    ASCENT,
+    LINE_HEIGHT,
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Text,
+)
 from regard.visualisation.fonts import measure
-from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, column_labels, place_grid, row_labels
+from regard.visualisation.grid import (
+    AXES,
+    AXES_SIZE,
+    GAP,
+    Grid,
+    column_labels,
+    place_grid,
+    row_labels,
+)
 from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
@@ -32,8 +50,8 @@ LEGEND = ("attention weight", "link")
 class Alignment:
     """Attention weights between the words of two sentences, checked and cleaned for drawing.
 
-    Raises UsageError if a sentence is empty, a shape does not fit, a weight is negative or not finite, a row sums to
-    more than one, or a link lies outside.
+    Raises UsageError if a sentence is empty, a shape does not fit, a weight is negative or not
+    finite, a row sums to more than one, or a link lies outside.
     """
 
     source: tuple[str, ...]  # S words
@@ -41,8 +59,12 @@ class Alignment:
     weights: np.ndarray  # (T, S); a row sums to one, or to less if special tokens have weight
     title: str = ""
     caption: str = ""
-    special_weights: np.ndarray | None = None  # (T,) weight on the end of the sentence, drawn as a narrow column
-    links: frozenset[tuple[int, int]] | None = None  # (source, target) pairs, drawn as outlined cells
+    special_weights: np.ndarray | None = (
+        None  # (T,) weight on the end of the sentence, drawn as a narrow column
+    )
+    links: frozenset[tuple[int, int]] | None = (
+        None  # (source, target) pairs, drawn as outlined cells
+    )
 
     def __post_init__(self) -> None:
         shape = len(self.target), len(self.source)
@@ -52,15 +74,24 @@ class Alignment:
             object.__setattr__(self, field, clean(getattr(self, field)))
         object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
         if (special := self.special_weights) is not None:
-            object.__setattr__(self, "special_weights", _checked("special_weights", special, shape[:1]))
-        sums = self.weights.sum(axis=1) + (0 if self.special_weights is None else self.special_weights)
+            object.__setattr__(
+                self, "special_weights", _checked("special_weights", special, shape[:1])
+            )
+        sums = self.weights.sum(axis=1) + (
+            0 if self.special_weights is None else self.special_weights
+        )
         if sums.max() > 1.02:  # within the tolerance of bfloat16
             t = int(sums.argmax())
-            raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
+            raise UsageError(
+                f"the weights of a target word sum to one at most; those of word {t} sum to "
+                f"{sums[t]:.3f}"
+            )
         rows, columns = self.weights.shape
         for s, t in sorted(self.links or ()):
             if not (0 <= s < columns and 0 <= t < rows):
-                raise UsageError(f"link {s}-{t} lies outside {columns} source words and {rows} target words")
+                raise UsageError(
+                    f"link {s}-{t} lies outside {columns} source words and {rows} target words"
+                )
 
 
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
@@ -77,28 +108,36 @@ def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     wrong = np.argwhere(~(np.isfinite(array) & (array >= -1e-6)))
     if len(wrong):
         first = tuple(int(index) for index in wrong[0])
-        raise UsageError(f"{name} must be finite and not negative; {name}{list(first)} is {array[first]}")
+        raise UsageError(
+            f"{name} must be finite and not negative; {name}{list(first)} is {array[first]}"
+        )
     array = array.clip(min=0.0)
     array.flags.writeable = False
     return array
 
 
 def ceiling_of(alignments: Sequence[Alignment]) -> float:
-    """Return the weight at the top of the colour scale: the smallest round number not below any weight."""
+    """Return the weight at the top of the colour scale: the smallest round number not below any
+    weight.
+    """
     largest = [float(alignment.weights.max()) for alignment in alignments]
     largest += [float(a.special_weights.max()) for a in alignments if a.special_weights is not None]
     return next((ceiling for ceiling in CEILINGS if max(largest) <= ceiling), 1.0)
 
 
 def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure:
-    """Lay out the heatmap; a fixed `ceiling` of the colour scale makes several figures comparable."""
+    """Lay out the heatmap; a fixed `ceiling` of the colour scale makes several figures
+    comparable.
+    """
     ceiling = ceiling or ceiling_of([alignment])
     grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None)
     right = drawing.right_edge(column_labels(grid, alignment.source))
     has_links = bool(alignment.links)
     legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
     right = max(right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width)
-    header, height = drawing.header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
+    header, height = drawing.header_lines(
+        alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER)
+    )
     grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
     right = max(right, drawing.right_edge(header))
     labels = column_labels(grid, alignment.source)
@@ -113,7 +152,13 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
         Group("cells", _cells(alignment, grid, ceiling)),
         *_end_column(alignment, grid, ceiling, labels[grid.columns :]),
         Group("values", tuple(_values(alignment, grid, ceiling))),
-        Group("links", tuple(Box(*grid.cell(t, s), "link", outline=line) for s, t in sorted(alignment.links or ()))),
+        Group(
+            "links",
+            tuple(
+                Box(*grid.cell(t, s), "link", outline=line)
+                for s, t in sorted(alignment.links or ())
+            ),
+        ),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
     bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
@@ -124,7 +169,9 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
 def _axes(grid: Grid) -> tuple[Text, ...]:
     right, low = grid.left - GAP, grid.top - GAP
     high = low - LINE_HEIGHT * AXES_SIZE
-    return tuple(Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end") for n, y in enumerate((high, low)))
+    return tuple(
+        Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end") for n, y in enumerate((high, low))
+    )
 
 
 def _grid_lines(grid: Grid) -> tuple[Box, ...]:
@@ -133,15 +180,24 @@ def _grid_lines(grid: Grid) -> tuple[Box, ...]:
     if grid.end is not None:
         boxes.append(Box(grid.end[0], grid.top, grid.end[1] + 1, height, "grid"))
     if max(grid.columns, grid.rows) >= RULES_FROM:
-        across, down = range(RULE_EVERY, grid.columns, RULE_EVERY), range(RULE_EVERY, grid.rows, RULE_EVERY)
-        boxes += [Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across]
+        across, down = (
+            range(RULE_EVERY, grid.columns, RULE_EVERY),
+            range(RULE_EVERY, grid.rows, RULE_EVERY),
+        )
+        boxes += [
+            Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across
+        ]
         boxes += [Box(grid.left, grid.top + t * grid.cell_height, width, 1.0, "rule") for t in down]
     return tuple(boxes)
 
 
 def _cells(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Box, ...]:
     return tuple(
-        Box(*grid.cell(t, s), f"w{level(weight, ceiling)}", _hint(alignment.target[t], alignment.source[s], weight))
+        Box(
+            *grid.cell(t, s),
+            f"w{level(weight, ceiling)}",
+            _hint(alignment.target[t], alignment.source[s], weight),
+        )
         for (t, s), weight in np.ndenumerate(alignment.weights)
     )
 
@@ -150,7 +206,9 @@ def _hint(target: str, source: str, weight: float) -> str:
     return f"{isolated(target)} ← {isolated(source)} {weight:.3f}"
 
 
-def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[Text, ...]) -> tuple[Group, ...]:
+def _end_column(
+    alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[Text, ...]
+) -> tuple[Group, ...]:
     """Return the label and cells of the narrow column, if there is one."""
     if alignment.special_weights is None:
         return ()
@@ -163,8 +221,12 @@ def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[
 
 
 def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
-    """Write the weights in digits if cells have room for them; those that round to zero are blank."""
-    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ():
+    """Write the weights in digits if cells have room for them; those that round to zero are
+    blank.
+    """
+    for (t, s), weight in (
+        np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ()
+    ):
         x, y, width, height = grid.cell(t, s)
         digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
         yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")
@@ -174,17 +236,24 @@ BAR, BAR_STEPS = 126.0, 63  # pixels, colours
 
 
 def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[Box | Text, ...]:
-    """Draw the colour scale with its end values, its name, and the outline that stands for a link."""
+    """Draw the colour scale with its end values, its name, and the outline that stands for a
+    link.
+    """
     size, step = LEGEND_SIZE, BAR / BAR_STEPS
     baseline, bar_left = top + ASCENT * size, left + 14
     bar_right = bar_left + BAR
-    name = Text(bar_right + 14 + measure(f"{ceiling:g}", size), baseline, words(LEGEND[0]), size, "muted")
+    name = Text(
+        bar_right + 14 + measure(f"{ceiling:g}", size), baseline, words(LEGEND[0]), size, "muted"
+    )
     frame = Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")
     bar = [
         Box(bar_left + n * step, top + 2, step, 10.0, f"w{round(LEVELS * n / (BAR_STEPS - 1))}")
         for n in range(BAR_STEPS)
     ]
-    ends = [Text(left, baseline, "0", size, "muted"), Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted")]
+    ends = [
+        Text(left, baseline, "0", size, "muted"),
+        Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted"),
+    ]
     marks: list[Box | Text] = [frame, *bar, *ends, name]
     if has_links:
         link_left = drawing.right_edge([name]) + 14
@@ -198,7 +267,12 @@ def _description(alignment: Alignment) -> str:
     columns, rows = len(alignment.source), len(alignment.target)
     largest = (
         f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
-        for t, (word, s) in enumerate(zip(alignment.target, alignment.weights.argmax(axis=1), strict=True))
+        for t, (word, s) in enumerate(
+            zip(alignment.target, alignment.weights.argmax(axis=1), strict=True)
+        )
     )
-    about = "Attention weights of {rows} target words (rows) over {columns} source words (columns). Strongest: {most}."
+    about = (
+        "Attention weights of {rows} target words (rows) over {columns} source words (columns). "
+        "Strongest: {most}."
+    )
     return words(about, rows=rows, columns=columns, most="; ".join(largest))

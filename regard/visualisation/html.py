@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from regard.visualisation.colours import LEVELS, OPACITY, ROLES, SERIES, THEMES, VEIL, Theme, colour, signed_paint
+from regard.visualisation.colours import (
+    LEVELS,
+    OPACITY,
+    ROLES,
+    SERIES,
+    THEMES,
+    VEIL,
+    Theme,
+    colour,
+    signed_paint,
+)
 
 SYSTEM_FONTS = (  # that machines may have, in which Latin and Korean letters go together
-    'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
+    'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", '
+    '"Nanum Gothic", sans-serif'
 )
 FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
 STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 
 
 def script_colours() -> dict[str, Any]:
-    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for scripts.
+    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for
+    scripts.
 
     Colours of a scale follow each other, six digits each.
     """
@@ -27,14 +39,21 @@ def script_colours() -> dict[str, Any]:
     }
     palette = {theme: {role: colour(role, theme) for role in ROLES} for theme in THEMES}
     for theme, colours in palette.items():
-        colours |= {name: "".join(colour(paint, theme)[1:] for paint in paints) for name, paints in scales.items()}
+        colours |= {
+            name: "".join(colour(paint, theme)[1:] for paint in paints)
+            for name, paints in scales.items()
+        }
     return {"palette": palette, "veil": [*VEIL, OPACITY]}
 
 
 def colour_variables() -> str:
-    """Return the CSS variables of all roles, of the series and of three shades; light when printed."""
+    """Return the CSS variables of all roles, of the series and of three shades; light when
+    printed.
+    """
     paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
-    return in_both_themes(lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}")
+    return in_both_themes(
+        lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}"
+    )
 
 
 def in_both_themes(rules: Callable[[Theme], str]) -> str:
@@ -44,8 +63,15 @@ def in_both_themes(rules: Callable[[Theme], str]) -> str:
 
 
 def paint_rules() -> str:
-    """Return CSS that gives the marks of inline figures their paints, by the variables of `colour_variables`."""
+    """Return CSS that gives the marks of inline figures their paints, by the variables of
+    `colour_variables`.
+    """
     paints = [*ROLES, *(f"s{n}" for n in range(SERIES))]
-    rules = (f"svg .{p} {{ fill: var(--{p}) }} svg .{p}-line {{ fill: none; stroke: var(--{p}) }}" for p in paints)
-    tints = (f"svg .t{n}-line {{ fill: none; stroke: var(--s{n}); opacity: .45 }}" for n in range(SERIES))
+    rules = (
+        f"svg .{p} {{ fill: var(--{p}) }} svg .{p}-line {{ fill: none; stroke: var(--{p}) }}"
+        for p in paints
+    )
+    tints = (
+        f"svg .t{n}-line {{ fill: none; stroke: var(--s{n}); opacity: .45 }}" for n in range(SERIES)
+    )
     return "\n".join([*rules, *tints])

@@ -1,4 +1,6 @@
-"""Words of figures in English and in Korean: the code has the English, by which `korean.toml` has the Korean."""
+"""Words of figures in English and in Korean: the code has the English, by which `korean.toml` has
+the Korean.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ LANGUAGE: ContextVar[Language] = ContextVar("language", default="en")
 
 
 def words(english: str, **values: Any) -> str:
-    """Return words in the language of figures, their {placeholders} filled in; what has no Korean stays as it is."""
+    """Return words in the language of figures, their {placeholders} filled in; what has no Korean
+    stays as it is.
+    """
     text = _korean().get(english, english) if LANGUAGE.get() == "ko" else english
     return text.format(**values) if values else text
 

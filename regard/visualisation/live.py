@@ -1,4 +1,6 @@
-"""Live page: one HTML file with models, library and the page of an explanation, which translates offline."""
+"""Live page: one HTML file with models, library and the page of an explanation, which translates
+offline.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _IMPORT = re.compile(r'^import [^;]*? from "\./(\w+\.js)";\n', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Trust:
-    """Agreement of the attention that is shown with attribution measures: rank correlations, −1 to 1, by measure."""
+    """Agreement of the attention that is shown with attribution measures: rank correlations, −1 to
+    1, by measure.
+    """
 
     sentences: int  # that it was measured on
     agreement: Mapping[str, float]
@@ -32,9 +36,10 @@ class Trust:
 class LiveModel:
     """A model of a live page: its runtime file, and what the page says of it.
 
-    `languages`: of source and target as in HTML, such as "en"; empty if unknown. `alignment`: the head that is shown
-    first, as in the card of the file. `examples`: sentences to try, the first of which the page opens with. `names`: of
-    languages by their code, in English and Korean, since few browsers know the smaller ones.
+    `languages`: of source and target as in HTML, such as "en"; empty if unknown. `alignment`: the
+    head that is shown first, as in the card of the file. `examples`: sentences to try, the first of
+    which the page opens with. `names`: of languages by their code, in English and Korean, since few
+    browsers know the smaller ones.
     """
 
     content: bytes
@@ -48,9 +53,14 @@ class LiveModel:
 
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
-    """Render the page of one model, or of two models of opposite directions; `wasm` is the library for browsers."""
+    """Render the page of one model, or of two models of opposite directions; `wasm` is the library
+    for browsers.
+    """
     source, target = models[0].languages
-    packed = [gzip.compress(content, 9, mtime=0) for content in (wasm, *(model.content for model in models))]
+    packed = [
+        gzip.compress(content, 9, mtime=0)
+        for content in (wasm, *(model.content for model in models))
+    ]
     return make_page(
         "regard.visualisation",
         "offline.html",
@@ -67,14 +77,18 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
 
 
 def module_script() -> str:
-    """Return the JavaScript module, and those that it imports, as one script: a page from disk may load no modules."""
+    """Return the JavaScript module, and those that it imports, as one script: a page from disk may
+    load no modules.
+    """
     texts = dict[str, str]()
     _add_module("regard.js", texts)
     return "".join(texts.values()).replace("import.meta.url", "location.href")
 
 
 def _add_module(name: str, texts: dict[str, str]) -> None:
-    """Add a module, in a scope of its own that returns what it exports, after those that it imports."""
+    """Add a module, in a scope of its own that returns what it exports, after those that it
+    imports.
+    """
     text = files("regard.runtime").joinpath("js", name).read_text(encoding="utf-8")
     for other in _IMPORT.findall(text):
         if other not in texts:

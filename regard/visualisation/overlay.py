@@ -1,7 +1,9 @@
-"""Attention over an image: for each word of a caption, the image with the attention map of that word over it.
+"""Attention over an image: for each word of a caption, the image with the attention map of that
+word over it.
 
-A dark veil covers cells with little weight, so that attended cells keep their own colours, bright on dark, which
-everyone can tell apart; the cell with the largest weight is outlined. T words, Y × X pixels, a grid of rows × columns.
+A dark veil covers cells with little weight, so that attended cells keep their own colours, bright
+on dark, which everyone can tell apart; the cell with the largest weight is outlined. T words, Y × X
+pixels, a grid of rows × columns.
 """
 
 from __future__ import annotations
@@ -18,7 +20,17 @@ from regard.attention.alignment import cell_edges
 from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
 from regard.visualisation.colours import OPACITY, VEIL
-from regard.visualisation.figure import ASCENT, LINE_HEIGHT, MARGIN, Box, Figure, Group, Mark, Raster, Text
+from regard.visualisation.figure import (
+    ASCENT,
+    LINE_HEIGHT,
+    MARGIN,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Raster,
+    Text,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
@@ -28,16 +40,24 @@ PANEL = 150.0  # pixels of the longer side of a panel
 LABEL, LEGEND_SIZE = 14.0, 11.0
 COLUMNS = 6  # panels in a row
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
-LARGEST, LOSSLESS = 480, 200  # longer side in pixels: of an embedded image at most; up to which it stays PNG
-LEGEND = ("no weight", "largest weight", "cell with the largest weight, which is given beside the word")
+LARGEST, LOSSLESS = (
+    480,
+    200,
+)  # longer side in pixels: of an embedded image at most; up to which it stays PNG
+LEGEND = (
+    "no weight",
+    "largest weight",
+    "cell with the largest weight, which is given beside the word",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class SourceImage:
     """An image as the model sees it: pixels, and the grid of cells that attention weights refer to.
 
-    `cell_centre`: the point that a cell stands for, as a share of its side from its upper left corner. `cell_extent`:
-    height and width of all cells together, as a share of the image; more than 1 if the last cells hang over the edge.
+    `cell_centre`: the point that a cell stands for, as a share of its side from its upper left
+    corner. `cell_extent`: height and width of all cells together, as a share of the image; more
+    than 1 if the last cells hang over the edge.
     """
 
     pixels: np.ndarray  # (Y, X, 3) bytes
@@ -47,17 +67,31 @@ class SourceImage:
 
     def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)
-        if pixels.ndim != 3 or pixels.shape[2] != 3 or 0 in pixels.shape or pixels.dtype != np.uint8:
-            raise UsageError(f"an image is (Y, X, 3) bytes; got {pixels.dtype} of shape {pixels.shape}")
+        if (
+            pixels.ndim != 3
+            or pixels.shape[2] != 3
+            or 0 in pixels.shape
+            or pixels.dtype != np.uint8
+        ):
+            raise UsageError(
+                f"an image is (Y, X, 3) bytes; got {pixels.dtype} of shape {pixels.shape}"
+            )
         if min(self.grid) < 1:
             raise UsageError(f"a grid has at least one row and one column; got {self.grid}")
         if not 0 <= self.cell_centre <= 1:
-            raise UsageError(f"cell_centre is a share of a cell's side, from 0 to 1; got {self.cell_centre}")
+            raise UsageError(
+                f"cell_centre is a share of a cell's side, from 0 to 1; got {self.cell_centre}"
+            )
         if min(self.cell_extent) < 1:
-            raise UsageError(f"cells cover the whole image at least; got {self.cell_extent} of its height and width")
+            raise UsageError(
+                f"cells cover the whole image at least; got {self.cell_extent} of its height and "
+                "width"
+            )
 
     def file(self) -> bytes:
-        """Encode the image for embedding: PNG if it is small, else JPEG of at most 480 pixels a side."""
+        """Encode the image for embedding: PNG if it is small, else JPEG of at most 480 pixels a
+        side.
+        """
         image, file = Image.fromarray(self.pixels), io.BytesIO()
         if max(image.size) <= LOSSLESS:
             image.save(file, "PNG", optimize=True)
@@ -72,9 +106,13 @@ class SourceImage:
         return longer * X / max(Y, X), longer * Y / max(Y, X)
 
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the edges of columns (columns + 1) and of rows (rows + 1), as shares of width and height."""
+        """Return the edges of columns (columns + 1) and of rows (rows + 1), as shares of width and
+        height.
+        """
         (rows, columns), (height, width) = self.grid, self.cell_extent
-        return cell_edges(columns, self.cell_centre, width), cell_edges(rows, self.cell_centre, height)
+        return cell_edges(columns, self.cell_centre, width), cell_edges(
+            rows, self.cell_centre, height
+        )
 
     def cells(self) -> tuple[str, ...]:
         """Return the names of the cells, row by row: 1·1, 1·2, …"""
@@ -109,14 +147,21 @@ class Overlay:
 def veiled(
     image: SourceImage, weights: np.ndarray, x: float, y: float, longer: float, hint: str = ""
 ) -> Iterator[Mark]:
-    """Draw an image under the veil of one attention map (rows, columns), and outline its largest cell."""
+    """Draw an image under the veil of one attention map (rows, columns), and outline its largest
+    cell.
+    """
     width, height = image.size(longer)
     yield Raster(x, y, width, height, image.file(), hint=hint)
     yield Raster(x, y, width, height, _veil(_resampled(weights, image)), pixelated=True, hint=hint)
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     x_edges, y_edges = image.edges()
     (left, right), (top, bottom) = x_edges[column : column + 2], y_edges[row : row + 2]
-    box = x + width * float(left), y + height * float(top), width * float(right - left), height * float(bottom - top)
+    box = (
+        x + width * float(left),
+        y + height * float(top),
+        width * float(right - left),
+        height * float(bottom - top),
+    )
     yield Box(*box, "link", hint, outline=2.0)
     if min(box[2:]) > 8:  # an inner line, in case the cell has the colour of the outline
         yield Box(box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0)
@@ -126,7 +171,10 @@ def _resampled(weights: np.ndarray, image: SourceImage) -> np.ndarray:
     """Repeat the weights on a finer grid, so that cells can have unequal sizes."""
     if image.cell_centre == 0.5 and image.cell_extent == (1.0, 1.0):
         return weights
-    columns, rows = (np.diff(np.rint(CELL_PIXELS * (len(edges) - 1) * edges).astype(int)) for edges in image.edges())
+    columns, rows = (
+        np.diff(np.rint(CELL_PIXELS * (len(edges) - 1) * edges).astype(int))
+        for edges in image.edges()
+    )
     return weights.repeat(rows, 0).repeat(columns, 1)
 
 
@@ -142,7 +190,9 @@ def _veil(weights: np.ndarray) -> bytes:
 
 
 def layout_overlay(overlay: Overlay) -> Figure:
-    """Lay out the image itself, then one panel for each word in the order of the caption, in rows."""
+    """Lay out the image itself, then one panel for each word in the order of the caption, in
+    rows.
+    """
     width, height = overlay.image.size(PANEL)
     panels = len(overlay.words) + 1
     columns = min(COLUMNS, panels)
@@ -155,7 +205,9 @@ def layout_overlay(overlay: Overlay) -> Figure:
         row, column = divmod(number, columns)
         x, y = MARGIN + column * step_x, top + row * step_y
         if number:
-            groups.append(Group(f"word-{number}", tuple(_panel(overlay, number - 1, x, y, step_x - GAP))))
+            groups.append(
+                Group(f"word-{number}", tuple(_panel(overlay, number - 1, x, y, step_x - GAP)))
+            )
         else:
             image = Raster(x, y + LABEL * LINE_HEIGHT, width, height, overlay.image.file())
             groups.append(Group("image", (image,)))
@@ -181,7 +233,9 @@ BAR, BAR_STEPS = 90.0, 15  # pixels, shades
 
 
 def _legend(left: float, top: float) -> Iterator[Mark]:
-    """Draw the veil from opaque to clear, over light and dark ground, and the outline of the largest cell."""
+    """Draw the veil from opaque to clear, over light and dark ground, and the outline of the
+    largest cell.
+    """
     size, baseline = LEGEND_SIZE, top + ASCENT * LEGEND_SIZE
     texts = [Text(left, baseline, words(LEGEND[0]), size, "muted")]
     bar = drawing.right_edge(texts) + 8
@@ -206,5 +260,8 @@ def _description(overlay: Overlay) -> str:
         row, column = np.unravel_index(int(weights.argmax()), weights.shape)
         label = words("row {row}, column {column}", row=row + 1, column=column + 1)
         largest.append(f"{isolated(word)} {label}, {weights.max():.2f}")
-    text = "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. Largest: {largest}."
+    text = (
+        "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. "
+        "Largest: {largest}."
+    )
     return words(text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest))

@@ -1,7 +1,8 @@
-"""Self-contained interactive HTML page: attention of every layer and head, the search step by step, attributions.
+"""Self-contained interactive HTML page: attention of every layer and head, the search step by step,
+attributions.
 
-The page fetches nothing, and its own content security policy forbids it; a page sent by a server may ask that server,
-and no other, about another sentence.
+The page fetches nothing, and its own content security policy forbids it; a page sent by a server
+may ask that server, and no other, about another sentence.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from regard.visualisation.text import clean
 class Meta:
     """Title, languages and facts of a page.
 
-    `endpoint`: path such as "/explain" at which the server that sends the page answers about other sentences.
+    `endpoint`: path such as "/explain" at which the server that sends the page answers about other
+    sentences.
     """
 
     title: str = ""  # if empty, the source sentence, or the caption of an image
-    source_lang: str = ""  # as in HTML: "en", "ko", "pt-BR"; if empty, Korean is recognised by Hangul
+    source_lang: str = (
+        ""  # as in HTML: "en", "ko", "pt-BR"; if empty, Korean is recognised by Hangul
+    )
     target_lang: str = ""
     facts: Mapping[str, str] | None = None  # shown at the foot of the page: model, command, data
     endpoint: str = ""
@@ -34,9 +38,17 @@ class Meta:
 def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
     """Render the page of an explanation, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    data = explained if isinstance(explained, ExplanationData) else ExplanationData.from_alignments(explained)
+    data = (
+        explained
+        if isinstance(explained, ExplanationData)
+        else ExplanationData.from_alignments(explained)
+    )
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
-    values |= {"endpoint": meta.endpoint, "language": LANGUAGE.get().replace("en", ""), **script_colours()}
+    values |= {
+        "endpoint": meta.endpoint,
+        "language": LANGUAGE.get().replace("en", ""),
+        **script_colours(),
+    }
     source, target = "" if data.image else " ".join(data.source), " ".join(data.target)
     return make_page("regard.visualisation", "show.html", data=values, source=source, target=target)

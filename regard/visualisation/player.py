@@ -1,4 +1,5 @@
-"""Frames of an animated explanation: the encoder, then the mechanism, the output and the search tree, token by token.
+"""Frames of an animated explanation: the encoder, then the mechanism, the output and the search
+tree, token by token.
 
 The page's player shows the same; these frames make a GIF or an animated SVG.
 """
@@ -12,7 +13,18 @@ from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
 from regard.visualisation.encoding import encoding_heading, reading_height, reading_marks
 from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
-from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Raster, Text
+from regard.visualisation.figure import (
+    LINE_HEIGHT,
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Polyline,
+    Raster,
+    Text,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 from regard.visualisation.mechanism import SCORES, WEIGHTS, WIDTH, WORD, Diagram
@@ -32,9 +44,11 @@ HEADINGS = {
 }
 
 STAGES = {
-    SCORES: "The first word, 1 of 3: the query of the decoder is compared with each state, which gives its score",
+    SCORES: "The first word, 1 of 3: the query of the decoder is compared with each state, which "
+    "gives its score",
     WEIGHTS: "The first word, 2 of 3: softmax turns the scores into weights α, which sum to 1",
-    WORD: "The first word, 3 of 3: the states, each times its weight, sum to c; state and output layer yield the word",
+    WORD: "The first word, 3 of 3: the states, each times its weight, sum to c; state and output "
+    "layer yield the word",
 }
 
 Section = tuple[str, Iterable[Mark], float]  # name, marks, height in pixels
@@ -42,21 +56,31 @@ Slot = tuple[float, float, float, str]  # x, y and width of a word, and its text
 
 
 def layout_frames(data: ExplanationData) -> list[Figure]:
-    """Lay out a frame for each step of the encoder, each stage of attention of the first token, and each later token.
+    """Lay out a frame for each step of the encoder, each stage of attention of the first token, and
+    each later token.
 
     Raises UsageError if no search was recorded.
     """
     if not data.steps:
-        raise UsageError("the search of this output was not recorded, so there is nothing to play; save it as .html")
+        raise UsageError(
+            "the search of this output was not recorded, so there is nothing to play; save it as "
+            ".html"
+        )
     encoding, stages = data.encoding_steps, STAGES if data.has_cross_attention else [WORD]
     moments = [*((0, stage) for stage in stages), *((t, WORD) for t in range(1, len(data.steps)))]
     every = encoding + len(moments)
     texts = [words("Step {number} of {count}: ", number=n + 1, count=every) for n in range(every)]
     frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
-    frames += [_frame(data, t, stage, text) for (t, stage), text in zip(moments, texts[encoding:], strict=True)]
+    frames += [
+        _frame(data, t, stage, text)
+        for (t, stage), text in zip(moments, texts[encoding:], strict=True)
+    ]
     height = float(max(frame.height for frame in frames))
     return [
-        drawing.make_figure(float(each.width), height, each.groups[1:], each.title, each.description) for each in frames
+        drawing.make_figure(
+            float(each.width), height, each.groups[1:], each.title, each.description
+        )
+        for each in frames
     ]
 
 
@@ -68,7 +92,10 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     below = top + diagram.height + 12
     marks = [_moved_down(mark, top) for mark in diagram.marks(step, None)]
     if data.states is None:
-        marks += [_moved_down(mark, below) for mark in reading_marks(data.source, data.encoder_layers[step])]
+        marks += [
+            _moved_down(mark, below)
+            for mark in reading_marks(data.source, data.encoder_layers[step])
+        ]
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
     return drawing.make_figure(
         WIDTH, below + reading_height(data) + MARGIN, [group], " ".join(data.source), text + heading
@@ -77,11 +104,17 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
 
 def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
     """Stack the sections of a stage of step t; each has the same height in every frame."""
-    top, groups, status = MARGIN, [], words(STAGES[stage]) if t == 0 and data.has_cross_attention else ""
+    top, groups, status = (
+        MARGIN,
+        [],
+        words(STAGES[stage]) if t == 0 and data.has_cross_attention else "",
+    )
     for name, marks, height in _sections(data, t, stage):
         title = words(HEADINGS[name], output=words("caption" if data.image else "translation"))
         title = status if name == "mechanism" and status else title
-        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "ink" if title == status else "muted")
+        heading = Text(
+            MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "ink" if title == status else "muted"
+        )
         top += HEADING_SIZE * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
         top += height + 12
@@ -99,7 +132,11 @@ def _sections(data: ExplanationData, t: int, stage: int) -> list[Section]:
     return [
         *_image_sections(data, t),
         ("mechanism", diagram.marks(data.encoding_steps - 1, t, stage), diagram.height),
-        ("output", _output(output, t) if stage == WORD else (), (output[-1][1] if output else 0.0) + ROW),
+        (
+            "output",
+            _output(output, t) if stage == WORD else (),
+            (output[-1][1] if output else 0.0) + ROW,
+        ),
         ("tree", _tree(data, t) if stage == WORD else (), rows * DENSE_ROW),
     ]
 
@@ -162,7 +199,9 @@ def _node_position(column: int, row: int) -> tuple[float, float]:
     return MARGIN + 14 + column * COLUMN, row * DENSE_ROW + 10
 
 
-def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int) -> Polyline:
+def _branch(
+    data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int
+) -> Polyline:
     """Draw the curve from a node's parent to the node at `end`."""
     start = (MARGIN, 10.0)
     if number:

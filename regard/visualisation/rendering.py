@@ -1,4 +1,6 @@
-"""Render a laid-out figure as SVG (written by hand), PNG (drawn by Pillow) or a static HTML page."""
+"""Render a laid-out figure as SVG (written by hand), PNG (drawn by Pillow) or a static HTML
+page.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,26 @@ _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
 def draw_svg(figure: Figure, styled: bool = True) -> str:
-    """Render a figure as an SVG document: light or dark like the reader's system, with hints as tooltips.
+    """Render a figure as an SVG document: light or dark like the reader's system, with hints as
+    tooltips.
 
-    `styled`: with its own colours and glyphs; False for figures in a page that has the rules of `html.paint_rules`.
+    `styled`: with its own colours and glyphs; False for figures in a page that has the rules of
+    `html.paint_rules`.
     """
     style = svg_style(figure.marks()) if styled else ""
-    return svg_document(figure, [*figure.marks()], style, [svg_group(group) for group in figure.groups])
+    return svg_document(
+        figure, [*figure.marks()], style, [svg_group(group) for group in figure.groups]
+    )
 
 
 def svg_document(figure: Figure, marks: Sequence[Mark], style: str, groups: Sequence[str]) -> str:
-    """Return a document with size, title and description of a figure, and groups that hold these marks."""
-    size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
+    """Return a document with size, title and description of a figure, and groups that hold these
+    marks.
+    """
+    size = (
+        f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} '
+        f'{figure.height}"'
+    )
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
@@ -52,13 +63,21 @@ def svg_document(figure: Figure, marks: Sequence[Mark], style: str, groups: Sequ
 
 def svg_group(group: Group) -> str:
     """Render a group as a `g` element; empty texts are left out."""
-    marks = [_svg_mark(mark) for mark in group.marks if not (isinstance(mark, Text) and not mark.text)]
-    crisp = ' shape-rendering="crispEdges"' if any(isinstance(mark, Box) for mark in group.marks) else ""
+    marks = [
+        _svg_mark(mark) for mark in group.marks if not (isinstance(mark, Text) and not mark.text)
+    ]
+    crisp = (
+        ' shape-rendering="crispEdges"'
+        if any(isinstance(mark, Box) for mark in group.marks)
+        else ""
+    )
     return "\n".join([f'<g class="{group.name}"{crisp}>', *marks, "</g>"])
 
 
 def _svg_rasters(marks: Iterable[Mark]) -> list[str]:
-    """Return the definitions of all rasters, each once however often it occurs; marks refer to them by name."""
+    """Return the definitions of all rasters, each once however often it occurs; marks refer to them
+    by name.
+    """
     rasters = {_raster_name(mark): mark for mark in marks if isinstance(mark, Raster)}
     definitions = [_svg_image(name, raster) for name, raster in rasters.items()]
     return ["<defs>", *definitions, "</defs>"] if definitions else []
@@ -93,13 +112,19 @@ def _svg_box(box: Box, hint: str) -> str:
     position = f'x="{_n(box.x + inset)}" y="{_n(box.y + inset)}"'
     size = f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
     stroke = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
-    return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (f">{hint}</rect>" if hint else "/>")
+    return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (
+        f">{hint}</rect>" if hint else "/>"
+    )
 
 
 def _svg_line(line: Polyline, hint: str) -> str:
-    shape, width = ("polyline", f' stroke-width="{_n(line.width)}"') if line.width else ("polygon", "")
+    shape, width = (
+        ("polyline", f' stroke-width="{_n(line.width)}"') if line.width else ("polygon", "")
+    )
     points = " ".join(f"{_n(x)},{_n(y)}" for x, y in line.points)
-    return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (f">{hint}</{shape}>" if hint else "/>")
+    return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (
+        f">{hint}</{shape}>" if hint else "/>"
+    )
 
 
 def _svg_text(text: Text, hint: str) -> str:
@@ -116,18 +141,25 @@ def _n(number: float) -> str:
 
 
 def _css_class(mark: Box | Polyline | Text) -> str:
-    is_stroke = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Polyline) and mark.width)
+    is_stroke = (isinstance(mark, Box) and mark.outline) or (
+        isinstance(mark, Polyline) and mark.width
+    )
     return f"{mark.paint}-line" if is_stroke else mark.paint
 
 
 def svg_style(marks: Iterable[Mark]) -> str:
-    """Return the CSS for the paints and glyphs that occur, light and dark (`prefers-color-scheme`)."""
+    """Return the CSS for the paints and glyphs that occur, light and dark
+    (`prefers-color-scheme`).
+    """
     drawn = [mark for mark in marks if not isinstance(mark, Raster)]
     classes = sorted({_css_class(mark) for mark in drawn})
     light, dark = ("".join(_css_rule(name, theme) for name in classes) for theme in THEMES)
     letters = {letter for mark in drawn if isinstance(mark, Text) for letter in mark.text}
     glyphs = face("".join(sorted(letters)))
-    return f"{glyphs}text{{font-family:{STACK}}}{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    return (
+        f"{glyphs}text{{font-family:{STACK}}}{light}@media screen and "
+        f"(prefers-color-scheme:dark){{{dark}}}"
+    )
 
 
 def _css_rule(name: str, theme: Theme) -> str:
@@ -138,11 +170,19 @@ def _css_rule(name: str, theme: Theme) -> str:
 
 def draw_html(figure: Figure, text: str = "") -> str:
     """Render a figure as a page that fetches nothing, with preformatted text below it."""
-    return make_page("regard.visualisation", "figure.html", title=figure.title, svg=Markup(draw_svg(figure)), text=text)
+    return make_page(
+        "regard.visualisation",
+        "figure.html",
+        title=figure.title,
+        svg=Markup(draw_svg(figure)),
+        text=text,
+    )
 
 
 def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:
-    """Render a figure as a PNG file with the bundled font: `scale` pixels per unit, at most 50 million in all."""
+    """Render a figure as a PNG file with the bundled font: `scale` pixels per unit, at most 50
+    million in all.
+    """
     image, scale = rasterise(figure, scale, theme)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True, dpi=(96 * scale, 96 * scale))
@@ -150,7 +190,9 @@ def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> 
 
 
 def rasterise(figure: Figure, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
-    """Draw a figure in pixels; return it with the scale used, which is smaller if the figure would be too large."""
+    """Draw a figure in pixels; return it with the scale used, which is smaller if the figure would
+    be too large.
+    """
     if not scale > 0:
         raise UsageError(f"the scale of a figure must be above zero; got {scale}")
     scale = min(float(scale), math.sqrt(MAX_PIXELS / (figure.width * figure.height)))
@@ -173,19 +215,32 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
     left, top = round(box.x * scale), round(box.y * scale)
     right, bottom = round((box.x + box.width) * scale) - 1, round((box.y + box.height) * scale) - 1
     corners = (left, top, max(left, right), max(top, bottom))
-    fill, outline = (None, colour(box.paint, theme)) if box.outline else (colour(box.paint, theme), None)
+    fill, outline = (
+        (None, colour(box.paint, theme)) if box.outline else (colour(box.paint, theme), None)
+    )
     draw.rectangle(corners, fill, outline, max(1, round(box.outline * scale)))
 
 
 def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme) -> None:
     """Draw a line supersampled on a mask of its own and reduce it, for smooth edges."""
     edge = line.width + 1
-    left, top = (math.floor(min(point[axis] for point in line.points) * scale - edge * scale) for axis in (0, 1))
-    right, bottom = (math.ceil(max(point[axis] for point in line.points) * scale + edge * scale) for axis in (0, 1))
+    left, top = (
+        math.floor(min(point[axis] for point in line.points) * scale - edge * scale)
+        for axis in (0, 1)
+    )
+    right, bottom = (
+        math.ceil(max(point[axis] for point in line.points) * scale + edge * scale)
+        for axis in (0, 1)
+    )
     mask = Image.new("L", ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING))
-    points = [((x * scale - left) * SUPERSAMPLING, (y * scale - top) * SUPERSAMPLING) for x, y in line.points]
+    points = [
+        ((x * scale - left) * SUPERSAMPLING, (y * scale - top) * SUPERSAMPLING)
+        for x, y in line.points
+    ]
     if line.width:
-        ImageDraw.Draw(mask).line(points, 255, max(1, round(line.width * scale * SUPERSAMPLING)), joint="curve")
+        ImageDraw.Draw(mask).line(
+            points, 255, max(1, round(line.width * scale * SUPERSAMPLING)), joint="curve"
+        )
     else:
         ImageDraw.Draw(mask).polygon(points, 255)
     draw.bitmap((left, top), mask.reduce(SUPERSAMPLING), colour(line.paint, theme))
@@ -193,7 +248,10 @@ def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Th
 
 def _png_raster(image: Image.Image, raster: Raster, scale: float) -> None:
     left, top = round(raster.x * scale), round(raster.y * scale)
-    right, bottom = round((raster.x + raster.width) * scale), round((raster.y + raster.height) * scale)
+    right, bottom = (
+        round((raster.x + raster.width) * scale),
+        round((raster.y + raster.height) * scale),
+    )
     size = max(1, right - left), max(1, bottom - top)
     resampling = Image.Resampling.NEAREST if raster.pixelated else Image.Resampling.BICUBIC
     with Image.open(io.BytesIO(raster.content)) as content:
@@ -211,7 +269,9 @@ def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme)
 
 
 def _rotated(text: Text, scale: float) -> tuple[Image.Image, float, float]:
-    """Return a rotated text as a mask, and the position of its anchor in it; supersampled twice for smooth edges."""
+    """Return a rotated text as a mask, and the position of its anchor in it; supersampled twice for
+    smooth edges.
+    """
     font, letters = load(2 * text.size * scale), drawable(text.text)
     left, top, right, bottom = font.getbbox(letters, anchor=_ANCHORS[text.anchor])
     width, height = math.ceil(right - left) + 4, math.ceil(bottom - top) + 4
@@ -221,5 +281,8 @@ def _rotated(text: Text, scale: float) -> tuple[Image.Image, float, float]:
     rotated = straight.rotate(text.turn, Image.Resampling.BICUBIC, expand=True)
     cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
     along, below = anchor[0] - width / 2, anchor[1] - height / 2
-    across, down = rotated.width / 2 + along * cos + below * sin, rotated.height / 2 - along * sin + below * cos
+    across, down = (
+        rotated.width / 2 + along * cos + below * sin,
+        rotated.height / 2 - along * sin + below * cos,
+    )
     return rotated.reduce(2), across / 2, down / 2

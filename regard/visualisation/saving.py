@@ -1,4 +1,6 @@
-"""Save heatmaps, charts, overlays and explanations as files; the suffix of the name chooses the format."""
+"""Save heatmaps, charts, overlays and explanations as files; the suffix of the name chooses the
+format.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,17 @@ from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 SUFFIXES = (".svg", ".png", ".html")
 EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
 
-Drawable: TypeAlias = Alignment | ExplanationData | Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]
+Drawable: TypeAlias = (
+    Alignment | ExplanationData | Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]
+)
 
 
 def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
-    """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or animated .svg.
+    """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or
+    animated .svg.
 
-    Of several alignments, an HTML page lets the reader choose; SVG and PNG show the first. Raises UsageError for any
-    other suffix, and if the file cannot be written.
+    Of several alignments, an HTML page lets the reader choose; SVG and PNG show the first. Raises
+    UsageError for any other suffix, and if the file cannot be written.
     """
     path = Path(path)
     content = _render(drawable, path, meta)
@@ -49,7 +54,10 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
     suffixes = EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
     if suffix not in suffixes:
-        raise UsageError(f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got {path.name!r}")
+        raise UsageError(
+            f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got "
+            f"{path.name!r}"
+        )
     if isinstance(drawable, ExplanationData):
         if suffix == ".html":
             return render_page(drawable, meta).encode()
@@ -59,7 +67,9 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     if isinstance(drawable, Alignment):
         drawable = [drawable]
     if isinstance(drawable, Heads | Sequence) and suffix == ".html":
-        return render_page(drawable.heads if isinstance(drawable, Heads) else drawable, meta).encode()
+        return render_page(
+            drawable.heads if isinstance(drawable, Heads) else drawable, meta
+        ).encode()
     figure = _layout(drawable)
     if suffix == ".html":
         return draw_html(figure, drawable.table if isinstance(drawable, Chart) else "").encode()
@@ -68,14 +78,27 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
 
 
 def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
-    """Warn of characters that PNG and GIF show as boxes; others are drawn with the fonts of who looks at them."""
-    texts = "".join(mark.text for figure in figures for mark in figure.marks() if isinstance(mark, Text))
-    boxed = " ".join(character for character in dict.fromkeys(texts) if drawable(character) == MISSING_GLYPH)
+    """Warn of characters that PNG and GIF show as boxes; others are drawn with the fonts of who
+    looks at them.
+    """
+    texts = "".join(
+        mark.text for figure in figures for mark in figure.marks() if isinstance(mark, Text)
+    )
+    boxed = " ".join(
+        character for character in dict.fromkeys(texts) if drawable(character) == MISSING_GLYPH
+    )
     if boxed and path.suffix.lower() != ".svg":
-        warnings.warn(f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4)
+        warnings.warn(
+            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4
+        )
 
 
-LAYOUTS: Any = {Chart: layout_chart, HeadArcs: layout_head_arcs, Heads: layout_heads, Overlay: layout_overlay}
+LAYOUTS: Any = {
+    Chart: layout_chart,
+    HeadArcs: layout_head_arcs,
+    Heads: layout_heads,
+    Overlay: layout_overlay,
+}
 
 
 def _layout(drawable: Any) -> Figure:

@@ -19,7 +19,14 @@ def sentence_rules() -> dict[str, Any]:
         candidates = candidates.replace(python, javascript)
     words = {
         name.lower(): sorted(getattr(tables, name))
-        for name in ("NEVER_LAST", "BEFORE_NUMBERS", "BEFORE_SMALL", "URDU_LETTERS", "TIBETAN_CONNECTIVES", "KHMER_ETC")
+        for name in (
+            "NEVER_LAST",
+            "BEFORE_NUMBERS",
+            "BEFORE_SMALL",
+            "URDU_LETTERS",
+            "TIBETAN_CONNECTIVES",
+            "KHMER_ETC",
+        )
     }
     sets = {
         name.lower(): "".join(sorted(getattr(tables, name)))

@@ -14,17 +14,21 @@ import numpy.typing as npt
 from regard.common.errors import UsageError
 from regard.visualisation.text import clean
 
-DRAWN, SCALE = 64, 127  # in a page: the first numbers of a state, of each direction; steps between 0 and 1
+DRAWN, SCALE = (
+    64,
+    127,
+)  # in a page: the first numbers of a state, of each direction; steps between 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
 class States:
     """Hidden states of the highest layers, each number between −1 and 1.
 
-    `encoder` (S, K, N): the state of each of K directions after it has read source token s. `decoder` (P, M): the state
-    that target token p is predicted from, `initial` (M,) the one before, of a recurrent decoder. `tokens`: the S source
-    tokens, end of the sentence last, `words` the word of each (−1: none). `is_all`: the decoder gets only the last
-    states. `order`: it attends before its own state changes ("bahdanau") or after it ("luong").
+    `encoder` (S, K, N): the state of each of K directions after it has read source token s.
+    `decoder` (P, M): the state that target token p is predicted from, `initial` (M,) the one
+    before, of a recurrent decoder. `tokens`: the S source tokens, end of the sentence last, `words`
+    the word of each (−1: none). `is_all`: the decoder gets only the last states. `order`: it
+    attends before its own state changes ("bahdanau") or after it ("luong").
     """
 
     tokens: tuple[str, ...]
@@ -36,9 +40,14 @@ class States:
     initial: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        S, wanted = len(self.tokens), f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)"
+        S, wanted = (
+            len(self.tokens),
+            f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)",
+        )
         if self.encoder.ndim != 3 or len(self.encoder) != S or self.decoder.ndim != 2:
-            raise UsageError(f"states of {S} tokens: {wanted}, got {self.encoder.shape} and {self.decoder.shape}")
+            raise UsageError(
+                f"states of {S} tokens: {wanted}, got {self.encoder.shape} and {self.decoder.shape}"
+            )
         object.__setattr__(self, "tokens", tuple(clean(token) for token in self.tokens))
 
     @property
@@ -53,12 +62,16 @@ class States:
 
 
 def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, Any] | None:
-    """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes (zlib, base64)."""
+    """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes
+    (zlib, base64).
+    """
     if states is None:
         return None
     parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
     parts += [] if states.initial is None else [states.initial[:DRAWN]]
-    numbers = np.concatenate([np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts])
+    numbers = np.concatenate(
+        [np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts]
+    )
     return {
         "tokens": list(token_texts),
         "directions": states.directions,

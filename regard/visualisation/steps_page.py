@@ -1,4 +1,5 @@
-"""Page that steps through a computation, its numbers in boxes; without scripts, and printed, it shows all steps.
+"""Page that steps through a computation, its numbers in boxes; without scripts, and printed, it
+shows all steps.
 
 It fetches nothing, and its content security policy forbids it.
 """
@@ -23,34 +24,65 @@ from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
 SHADES = 5  # steps of the scale between two colours of a weight
-EDITABLE = 250_000  # numbers of a model up to which a page holds them all, and computes what follows from a changed one
-SCROLLED = 6  # columns from which a matrix may be wider than a phone, and so is a region that keys can scroll
+# Numbers of a model up to which a page holds them all, and computes what follows from a changed
+# one.
+EDITABLE = 250_000
+# Columns from which a matrix may be wider than a phone, and so is a region that keys can scroll.
+SCROLLED = 6
 
 
-def render_steps(title: Text, summary: Text, steps: Sequence[Step], is_batch: bool, language: Language) -> str:
+def render_steps(
+    title: Text, summary: Text, steps: Sequence[Step], is_batch: bool, language: Language
+) -> str:
     """Render the page in one of the languages; in a batch every shape has its axes."""
-    values = {"lang": language, "title": clean(title.by(language)), "summary": summary, "program": _program(steps)}
-    values["numbers"] = {term: number for number, term in enumerate(term for step in steps for term in step.terms)}
+    values = {
+        "lang": language,
+        "title": clean(title.by(language)),
+        "summary": summary,
+        "program": _program(steps),
+    }
+    values["numbers"] = {
+        term: number for number, term in enumerate(term for step in steps for term in step.terms)
+    }
     return _templates().get_template("steps.html").render(values, steps=steps, is_batch=is_batch)
 
 
 def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
-    """Return all terms, and the numbers that no equation computes, for scripts; None if they could not compute."""
+    """Return all terms, and the numbers that no equation computes, for scripts; None if they could
+    not compute.
+    """
     terms = [term for step in steps for term in step.terms]
     inputs = [
         term.values.astype("<f4").ravel()
         for term in terms
-        if not (term.repeated or term.rule or term.kind == "tokens" or term.operator.endswith(("=", "→")))
+        if not (
+            term.repeated
+            or term.rule
+            or term.kind == "tokens"
+            or term.operator.endswith(("=", "→"))
+        )
     ]
     if any(term.rule == "fixed" for term in terms) or sum(map(len, inputs)) > EDITABLE:
         return None
     rows = list[list[Any]]()
     for term in terms:
-        name, rule = getattr(term.name, "en", term.name), "tokens" if term.kind == "tokens" else term.rule
-        numbers = None if term.parameter is None else np.array(term.parameter, np.float64, ndmin=term.values.ndim)
+        name, rule = (
+            getattr(term.name, "en", term.name),
+            "tokens" if term.kind == "tokens" else term.rule,
+        )
+        numbers = (
+            None
+            if term.parameter is None
+            else np.array(term.parameter, np.float64, ndmin=term.values.ndim)
+        )
         parameter = None if numbers is None else [numbers.shape, numbers.ravel().tolist()]
-        rows.append([name, term.letters, term.values.shape, term.operator, rule, parameter, term.repeated])
-    return {"terms": rows, "numbers": base64.b64encode(b"".join(map(bytes, inputs))).decode("ascii")}
+        rows.append(
+            [name, term.letters, term.values.shape, term.operator, rule, parameter, term.repeated]
+        )
+    return {
+        "terms": rows,
+        "numbers": base64.b64encode(b"".join(map(bytes, inputs))).decode("ascii"),
+    }
 
 
 @cache

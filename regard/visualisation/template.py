@@ -1,4 +1,6 @@
-"""One maker of pages: Jinja2 templates in the `assets` folders of the rooms, in which every text is escaped."""
+"""One maker of pages: Jinja2 templates in the `assets` folders of the rooms, in which every text is
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,15 @@ _SPARED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
 @cache
 def templates(package: str) -> Environment:
     """Return the templates in the assets of a package, and the ones here that all pages share."""
-    loader = ChoiceLoader([PackageLoader(name, "assets") for name in (package, "regard.visualisation")])
+    loader = ChoiceLoader(
+        [PackageLoader(name, "assets") for name in (package, "regard.visualisation")]
+    )
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.filters |= {"clean": clean, "digest": _digest, "words": _words}
@@ -66,7 +74,9 @@ def _digest(text: str) -> str:
 
 
 def _face(text: str) -> Markup:
-    """Return the rule of the font that has the letters of a page; the server's page has none, nor the packages."""
+    """Return the rule of the font that has the letters of a page; the server's page has none, nor
+    the packages.
+    """
     from regard.visualisation.fonts import face
 
     return Markup(face("".join(sorted({*string.printable, *text}))))

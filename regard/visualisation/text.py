@@ -1,4 +1,6 @@
-"""Clean text for figures: one line, NFC-normalised, without control characters; Hangul and bidirectional text."""
+"""Clean text for figures: one line, NFC-normalised, without control characters; Hangul and
+bidirectional text.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def is_korean(text: str) -> bool:
 
 
 def isolated(word: str) -> str:
-    """Wrap a right-to-left word in isolates, so that it does not reorder the line in which it is quoted."""
+    """Wrap a right-to-left word in isolates, so that it does not reorder the line in which it is
+    quoted.
+    """
     if any(unicodedata.bidirectional(c) in {"R", "AL"} for c in word):
         return f"{_FIRST_STRONG_ISOLATE}{word}{_POP_ISOLATE}"
     return word

@@ -15,10 +15,14 @@ SHAPES = [(R, H, T, S) for R in (1, 3) for H in (1, 4) for T in (1, 5) for S in 
 
 
 def formula(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
-    return torch.einsum("rhtse,he->rhts", torch.tanh(query[:, :, :, None] + keys[:, :, None]), vector)
+    return torch.einsum(
+        "rhtse,he->rhts", torch.tanh(query[:, :, :, None] + keys[:, :, None]), vector
+    )
 
 
-def inputs(R: int, H: int, T: int, S: int, E: int = 7, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def inputs(
+    R: int, H: int, T: int, S: int, E: int = 7, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
     """Create query, keys and vector."""
     shapes = ((R, H, T, E), (R, H, S, E), (H, E))
     return [torch.randn(shape, dtype=dtype).requires_grad_() for shape in shapes]
@@ -36,7 +40,9 @@ def test_score_and_gradients_equal_the_formula(shape: tuple[int, int, int, int])
     actual, expected = _Additive.apply(*tensors), formula(*tensors)
     assert actual.shape == shape
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -52,7 +58,9 @@ def test_additive_module_equals_the_formula(heads: int) -> None:
     leaves = [query, keys, score.vector]
     actual, expected = score(query, score.prepare(keys)), formula(query, keys, score.vector)
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, leaves), gradients(expected, leaves), strict=True):
+    for result, reference in zip(
+        gradients(actual, leaves), gradients(expected, leaves), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -62,7 +70,9 @@ def test_transposed_strides_do_not_change_the_score(heads: int) -> None:
     transposed = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors[:2]]
     actual, expected = _Additive.apply(*transposed, tensors[2]), formula(*tensors)
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -72,7 +82,10 @@ def test_frozen_inputs_leave_the_other_gradients_unchanged(frozen: int, heads: i
     tensors = inputs(2, heads, 4, 5)
     tensors[frozen] = tensors[frozen].detach()
     trainable = [tensor for tensor in tensors if tensor.requires_grad]
-    actual, expected = gradients(_Additive.apply(*tensors), trainable), gradients(formula(*tensors), trainable)
+    actual, expected = (
+        gradients(_Additive.apply(*tensors), trainable),
+        gradients(formula(*tensors), trainable),
+    )
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, **CLOSE)
 
@@ -92,10 +105,15 @@ def test_bfloat16_is_close_and_the_gradient_of_the_vector_stays_float32(heads: i
     low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact[:2]]
     actual, expected = _Additive.apply(*low, exact[2]), formula(*exact)
     assert actual.dtype == torch.bfloat16
-    results = [[actual, *gradients(actual, [*low, exact[2]])], [expected, *gradients(expected, exact)]]
+    results = [
+        [actual, *gradients(actual, [*low, exact[2]])],
+        [expected, *gradients(expected, exact)],
+    ]
     assert results[0][-1].dtype == torch.float32
     for result, reference in zip(*results, strict=True):
-        assert float((result.float() - reference).detach().norm() / reference.detach().norm()) < 0.03
+        assert (
+            float((result.float() - reference).detach().norm() / reference.detach().norm()) < 0.03
+        )
 
 
 @pytest.mark.parametrize("heads", [1, 3])
@@ -118,9 +136,13 @@ def test_two_backward_passes_give_equal_gradients(heads: int) -> None:
 
 @pytest.mark.parametrize("heads", [1, 3])
 def test_backward_saves_one_tensor_of_all_pairs(heads: int) -> None:
-    """This tensor bounds the memory of additive attention in training; autograd alone would save two."""
+    """This tensor bounds the memory of additive attention in training; autograd alone would save
+    two.
+    """
     saved_sizes: list[int] = []
     tensors = inputs(2, heads, 4, 5)
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved_sizes.append(x.numel()) or x, lambda x: x):
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: saved_sizes.append(x.numel()) or x, lambda x: x
+    ):
         _Additive.apply(*tensors)
     assert sum(size >= 2 * heads * 4 * 5 * 7 for size in saved_sizes) == 1

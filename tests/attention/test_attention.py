@@ -1,4 +1,6 @@
-"""Laws 1, 2, 3 and 4 for one attention: published formula, masked entries, KV cache, beams that share a memory."""
+"""Laws 1, 2, 3 and 4 for one attention: published formula, masked entries, KV cache, beams that
+share a memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ D = 12
 
 
 def make_attention(
-    score: str = "scaled_dot", heads: int = 3, entry_size: int = D, raw_values: bool = False, seed: int = 0
+    score: str = "scaled_dot",
+    heads: int = 3,
+    entry_size: int = D,
+    raw_values: bool = False,
+    seed: int = 0,
 ) -> Attention:
     """Build an attention whose biases are not zero."""
     torch.manual_seed(seed)
@@ -61,7 +67,9 @@ def gradients(output: Tensor, leaves: list[Tensor]) -> list[Tensor]:
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("entry_size", [D, 7])
-def test_attention_equals_torch_multi_head_attention(causal: bool, masked: bool, heads: int, entry_size: int) -> None:
+def test_attention_equals_torch_multi_head_attention(
+    causal: bool, masked: bool, heads: int, entry_size: int
+) -> None:
     ours = make_attention(heads=heads, entry_size=entry_size)
     theirs = nn.MultiheadAttention(D, heads, kdim=entry_size, vdim=entry_size, batch_first=True)
     weights = (ours.query.weight, ours.key.weight, ours.value.weight)
@@ -79,20 +87,28 @@ def test_attention_equals_torch_multi_head_attention(causal: bool, masked: bool,
     T, S = 5, 5
     keep = padding(5, 3, 1) if masked else None
     query, keys, values = (
-        torch.randn(3, n, d, requires_grad=True) for n, d in ((T, D), (S, entry_size), (S, entry_size))
+        torch.randn(3, n, d, requires_grad=True)
+        for n, d in ((T, D), (S, entry_size), (S, entry_size))
     )
     with watch(ours) as readings:
         actual = ours(query, ours.prepare(keys, values, keep), causal=causal)
     hidden = torch.ones(T, S, dtype=torch.bool).triu(1) if causal else None
-    masks: dict[str, Any] = {"key_padding_mask": None if keep is None else ~keep, "attn_mask": hidden}
-    expected, by_head = theirs(query, keys, values, need_weights=True, average_attn_weights=False, **masks)
+    masks: dict[str, Any] = {
+        "key_padding_mask": None if keep is None else ~keep,
+        "attn_mask": hidden,
+    }
+    expected, by_head = theirs(
+        query, keys, values, need_weights=True, average_attn_weights=False, **masks
+    )
     _, mean = theirs(query, keys, values, need_weights=True, average_attn_weights=True, **masks)
 
     torch.testing.assert_close(actual, expected, **CLOSE)
     torch.testing.assert_close(readings[""], by_head.detach(), **CLOSE)
     torch.testing.assert_close(readings[""].mean(1), mean.detach(), **CLOSE)
     inputs = [query, keys, values]
-    for result, reference in zip(gradients(actual, inputs), gradients(expected, inputs), strict=True):
+    for result, reference in zip(
+        gradients(actual, inputs), gradients(expected, inputs), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -107,13 +123,19 @@ def test_attention_equals_a_loop_over_rows_heads_and_queries(name: str, raw_valu
         visible = entries[r, : int(keep[r].sum())]
         q, k, v = (
             x.unflatten(-1, (heads, -1))
-            for x in (attention.query(query[r, t]), attention.key(visible), attention.value(visible))
+            for x in (
+                attention.query(query[r, t]),
+                attention.key(visible),
+                attention.value(visible),
+            )
         )
         outputs = []
         for h in range(heads):
             pair = [x[None, None] for x in (q[None, h], k[:, h])]
             score = type(attention.score)(1, k.shape[-1], q.shape[-1])
-            score.load_state_dict({n: p[h : h + 1] for n, p in attention.score.state_dict().items()})
+            score.load_state_dict(
+                {n: p[h : h + 1] for n, p in attention.score.state_dict().items()}
+            )
             weights = score(pair[0], score.prepare(pair[1]))[0, 0, 0].exp()
             outputs.append((weights / weights.sum()) @ v[:, h])
         torch.testing.assert_close(actual[r, t], attention.output(torch.cat(outputs)), **CLOSE)
@@ -138,7 +160,11 @@ def test_fused_output_and_gradients_equal_unfused(mask: str, T: int) -> None:
     results = []
     for attention in (make_attention(), without_fused_kernel(make_attention())):
         actual = attention(query, attention.prepare(keys, values, keep), **options)
-        leaves = [parameter for name, parameter in attention.named_parameters() if not name.startswith("score")]
+        leaves = [
+            parameter
+            for name, parameter in attention.named_parameters()
+            if not name.startswith("score")
+        ]
         results.append([actual, *gradients(actual, [query, keys, values, *leaves])])
     assert all(bool(tensor.isfinite().all()) for tensor in results[0])
     for fused, unfused in zip(*results, strict=True):
@@ -151,8 +177,13 @@ def test_fused_output_and_gradients_equal_unfused(mask: str, T: int) -> None:
 @pytest.mark.parametrize("filler", [float("nan"), float("inf"), -float("inf"), 1e30])
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("raw_values", [False, True])
-def test_masked_entries_do_not_change_the_output(name: str, raw_values: bool, filler: float) -> None:
-    attention, keep = make_attention(name, 1 if raw_values else 3, raw_values=raw_values), padding(6, 2, 4)
+def test_masked_entries_do_not_change_the_output(
+    name: str, raw_values: bool, filler: float
+) -> None:
+    attention, keep = (
+        make_attention(name, 1 if raw_values else 3, raw_values=raw_values),
+        padding(6, 2, 4),
+    )
     query, keys, values = torch.randn(3, 4, D), torch.randn(3, 6, D), torch.randn(3, 6, D)
     expected = attention(query, attention.prepare(keys, values, keep))
     filled = [entries.masked_fill(~keep[:, :, None], filler) for entries in (keys, values)]
@@ -171,7 +202,9 @@ def test_masked_entries_do_not_change_gradients(name: str) -> None:
     expected = gradients(attention(query, attention.prepare(entries, entries, keep)), leaves)
     filled = entries.masked_fill(~keep[:, :, None], 3.0)
     for result, reference in zip(
-        gradients(attention(query, attention.prepare(filled, filled, keep)), leaves), expected, strict=True
+        gradients(attention(query, attention.prepare(filled, filled, keep)), leaves),
+        expected,
+        strict=True,
     ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
@@ -192,10 +225,14 @@ def test_weights_sum_to_one_and_are_zero_at_masked_entries(name: str, causal: bo
     attention, keep = make_attention(name), padding(6, 2, 4)
     with watch(attention) as readings:
         attention(
-            torch.randn(3, 6, D), attention.prepare(torch.randn(3, 6, D), torch.randn(3, 6, D), keep), causal=causal
+            torch.randn(3, 6, D),
+            attention.prepare(torch.randn(3, 6, D), torch.randn(3, 6, D), keep),
+            causal=causal,
         )
     weights = readings[""]
-    visible = keep[:, None, None, :] & (torch.ones(6, 6).tril().bool() if causal else torch.ones(6, 6).bool())
+    visible = keep[:, None, None, :] & (
+        torch.ones(6, 6).tril().bool() if causal else torch.ones(6, 6).bool()
+    )
     assert weights.shape == (3, 3, 6, 6)
     assert bool((weights >= 0).all())
     assert weights.masked_fill(visible, 0).abs().max() == 0
@@ -205,7 +242,10 @@ def test_weights_sum_to_one_and_are_zero_at_masked_entries(name: str, causal: bo
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("raw_values", [False, True])
 def test_fully_masked_rows_give_zeros_and_finite_gradients(name: str, raw_values: bool) -> None:
-    attention, keep = make_attention(name, 1 if raw_values else 3, raw_values=raw_values), padding(5, 0, 2)
+    attention, keep = (
+        make_attention(name, 1 if raw_values else 3, raw_values=raw_values),
+        padding(5, 0, 2),
+    )
     if not raw_values:
         nn.init.zeros_(attention.output.bias)
     query, keys, values = (torch.randn(3, n, D, requires_grad=True) for n in (4, 5, 5))
@@ -237,7 +277,9 @@ def test_masking_before_the_softmax_equals_zeroing_and_renormalising_after_it() 
     scores, keep = torch.randn(3, 2, 4, 6) * 3, torch.rand(3, 1, 4, 6) < 0.7
     keep[..., 0] = True
     zeroed = scores.softmax(-1) * keep
-    torch.testing.assert_close(masked_softmax(scores, keep), zeroed / zeroed.sum(-1, keepdim=True), **CLOSE)
+    torch.testing.assert_close(
+        masked_softmax(scores, keep), zeroed / zeroed.sum(-1, keepdim=True), **CLOSE
+    )
     minus_infinity = scores.masked_fill(~keep, -torch.inf).softmax(-1)
     torch.testing.assert_close(masked_softmax(scores, keep), minus_infinity, **CLOSE)
 
@@ -270,7 +312,9 @@ def test_beams_that_share_a_memory_equal_beams_with_separate_memories(
         expected = attention(query, tiled)
     torch.testing.assert_close(actual, expected, **CLOSE)
     torch.testing.assert_close(shared[""], separate[""], **CLOSE)
-    torch.testing.assert_close(gradients(actual, [query])[0], gradients(expected, [query])[0], **CLOSE)
+    torch.testing.assert_close(
+        gradients(actual, [query])[0], gradients(expected, [query])[0], **CLOSE
+    )
 
 
 @pytest.mark.parametrize("T", [1, 3])
@@ -279,7 +323,9 @@ def test_beams_that_share_a_memory_use_the_same_window(T: int) -> None:
     entries, query = torch.randn(2, 5, D), torch.randn(4, T, D)
     memory = attention.prepare(entries, entries, padding(5, 4))
     tiled = memory.select(torch.tensor([0, 0, 1, 1]))
-    torch.testing.assert_close(attention(query, memory, window=1), attention(query, tiled, window=1), **CLOSE)
+    torch.testing.assert_close(
+        attention(query, memory, window=1), attention(query, tiled, window=1), **CLOSE
+    )
 
 
 def test_queries_that_are_no_multiple_of_the_rows_are_refused() -> None:
@@ -311,7 +357,9 @@ def test_keys_and_values_may_differ() -> None:
     mixed: Memory = attention.prepare(keys, values)
     assert torch.equal(mixed.keys, attention.prepare(keys, keys).keys)
     assert torch.equal(mixed.values, attention.prepare(values, values).values)
-    assert not torch.allclose(attention(query, mixed), attention(query, attention.prepare(keys, keys)))
+    assert not torch.allclose(
+        attention(query, mixed), attention(query, attention.prepare(keys, keys))
+    )
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -322,5 +370,8 @@ def test_float64_attention_returns_float64(name: str) -> None:
     assert actual.dtype == torch.float64
     attention.float()
     torch.testing.assert_close(
-        actual.float(), attention(x.float(), attention.prepare(m.float(), m.float())), rtol=1e-4, atol=1e-5
+        actual.float(),
+        attention(x.float(), attention.prepare(m.float(), m.float())),
+        rtol=1e-4,
+        atol=1e-5,
     )

@@ -15,7 +15,9 @@ def memory(entries: int, keep: torch.Tensor | None) -> Memory:
 
 
 def is_visible(s: int, position: int, causal: bool, window: int | None, keep: list[bool]) -> bool:
-    """Return whether a query at entry `position` may attend to entry s; masked entries do not count as distance."""
+    """Return whether a query at entry `position` may attend to entry s; masked entries do not count
+    as distance.
+    """
     distance = sum(keep[min(s, position) + 1 : max(s, position) + 1])
     return keep[s] and not (causal and s > position) and (window is None or distance <= window)
 
@@ -35,10 +37,14 @@ def test_mask_equals_a_loop_over_queries_and_entries(
     visible = torch.ones(2, 1, T, S, dtype=torch.bool) if mask is None else mask.expand(2, 1, T, S)
     for r, t, s in itertools.product(range(2), range(T), range(S)):
         row = [True] * S if keep is None else keep[r].tolist()
-        expected = is_visible(s, S - T + t, causal, window, row)  # the last query is at the last entry
+        expected = is_visible(
+            s, S - T + t, causal, window, row
+        )  # the last query is at the last entry
         assert bool(visible[r, 0, t, s]) == expected, (r, t, s)
 
 
 def test_mask_is_none_if_all_entries_are_visible() -> None:
     assert attention_mask(memory(5, None), 3, causal=False) is None
-    assert attention_mask(memory(5, None), 1, causal=True) is None, "one query, the last, attends to all entries"
+    assert attention_mask(memory(5, None), 1, causal=True) is None, (
+        "one query, the last, attends to all entries"
+    )

@@ -1,4 +1,6 @@
-"""Block-local attention equals attention with a window mask: outputs, gradients, and recorded weights."""
+"""Block-local attention equals attention with a window mask: outputs, gradients, and recorded
+weights.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ D = 8
 
 
 def results_of_blocks_and_mask(
-    monkeypatch: pytest.MonkeyPatch, attention: Attention, x: Tensor, keep: Tensor | None, **options: Any
+    monkeypatch: pytest.MonkeyPatch,
+    attention: Attention,
+    x: Tensor,
+    keep: Tensor | None,
+    **options: Any,
 ) -> list[list[Tensor]]:
     """Compute output, gradient and attention weights: in blocks, and with a mask."""
     results = []
@@ -40,16 +46,24 @@ def test_blocks_equal_a_window_mask(
 ) -> None:
     attention = Attention("encoder", D, D, D, 2, score)
     for blocks, mask in zip(
-        *results_of_blocks_and_mask(monkeypatch, attention, torch.randn(2, T, D), None, causal=causal, window=window),
+        *results_of_blocks_and_mask(
+            monkeypatch, attention, torch.randn(2, T, D), None, causal=causal, window=window
+        ),
         strict=True,
     ):
         torch.testing.assert_close(blocks, mask, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_masked_entries_do_not_change_local_attention(monkeypatch: pytest.MonkeyPatch, causal: bool) -> None:
+def test_masked_entries_do_not_change_local_attention(
+    monkeypatch: pytest.MonkeyPatch, causal: bool
+) -> None:
     """Outputs of masked queries are undefined and not compared."""
-    attention, x, query = Attention("encoder", D, D, D, 2), torch.randn(3, 50, D), torch.randn(3, 50, D)
+    attention, x, query = (
+        Attention("encoder", D, D, D, 2),
+        torch.randn(3, 50, D),
+        torch.randn(3, 50, D),
+    )
     positions = torch.arange(50)
     keep = torch.stack([positions < 50, positions < 19, positions >= 31])
     results = []
@@ -58,7 +72,9 @@ def test_masked_entries_do_not_change_local_attention(monkeypatch: pytest.Monkey
         for pays_off in (lambda *_: True, lambda *_: False):
             monkeypatch.setattr(local, "blocks_pay_off", pays_off)
             inputs = x.clone().requires_grad_()
-            output = attention(query, attention.prepare(inputs, inputs, keep), causal=causal, window=4)[keep]
+            output = attention(
+                query, attention.prepare(inputs, inputs, keep), causal=causal, window=4
+            )[keep]
             (gradient,) = torch.autograd.grad((output * torch.linspace(-1, 1, D)).sum(), inputs)
             results.append((output, gradient[keep]))
     for run in results[1:]:
@@ -73,12 +89,19 @@ def test_window_does_not_count_masked_entries(monkeypatch: pytest.MonkeyPatch) -
     full = attention(x, attention.prepare(x, x, keep[None]), causal=True, window=4)[:, keep]
     compact = x[:, keep]
     torch.testing.assert_close(
-        full, attention(compact, attention.prepare(compact, compact), causal=True, window=4), rtol=0, atol=1e-5
+        full,
+        attention(compact, attention.prepare(compact, compact), causal=True, window=4),
+        rtol=0,
+        atol=1e-5,
     )
 
 
 def test_window_without_visible_entries_gives_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    attention, x, keep = Attention("encoder", D, D, D, 2), torch.randn(1, 50, D), torch.arange(50)[None] < 19
+    attention, x, keep = (
+        Attention("encoder", D, D, D, 2),
+        torch.randn(1, 50, D),
+        torch.arange(50)[None] < 19,
+    )
     monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
     output = attention.attend(torch.randn(1, 50, D), attention.prepare(x, x, keep), window=4)
     assert torch.equal(output[0, 23:], torch.zeros(27, D))

@@ -15,14 +15,20 @@ def memory(rows: int, entries: int, keep: bool = True, seed: int = 0) -> Memory:
 
 
 def same(a: Memory, b: Memory) -> bool:
-    keeps = (a.keep is None) == (b.keep is None) and (a.keep is None or b.keep is None or torch.equal(a.keep, b.keep))
+    keeps = (a.keep is None) == (b.keep is None) and (
+        a.keep is None or b.keep is None or torch.equal(a.keep, b.keep)
+    )
     return keeps and torch.equal(a.keys, b.keys) and torch.equal(a.values, b.values)
 
 
 def visible_entries(m: Memory, row: int) -> list[tuple[list[list[float]], list[list[float]]]]:
     """List the visible entries of a row in order: all that attention depends on."""
     keep = [True] * m.entries if m.keep is None else m.keep[row].tolist()
-    return [(m.keys[row, :, s].tolist(), m.values[row, :, s].tolist()) for s in range(m.entries) if keep[s]]
+    return [
+        (m.keys[row, :, s].tolist(), m.values[row, :, s].tolist())
+        for s in range(m.entries)
+        if keep[s]
+    ]
 
 
 def test_memory_has_rows_and_entries() -> None:
@@ -36,7 +42,9 @@ def test_selecting_repeats_reorders_and_drops_rows(keep: bool, rows: list[int]) 
     selected = full.select(torch.tensor(rows, dtype=torch.int64))
     assert selected.rows == len(rows)
     assert (selected.keep is None) == (not keep)
-    assert [visible_entries(selected, i) for i in range(len(rows))] == [visible_entries(full, row) for row in rows]
+    assert [visible_entries(selected, i) for i in range(len(rows))] == [
+        visible_entries(full, row) for row in rows
+    ]
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -70,12 +78,18 @@ def test_appending_to_an_empty_memory_gives_the_appended_entries(keep: bool) -> 
 
 
 @pytest.mark.parametrize("first", [(2, 4, True), (2, 4, False), (1, 0, False), (3, 1, True)])
-@pytest.mark.parametrize("second", [(1, 2, False), (1, 7, True), (2, 4, False), (2, 4, True), (1, 0, False)])
-def test_joined_rows_keep_their_visible_entries(first: tuple[int, int, bool], second: tuple[int, int, bool]) -> None:
+@pytest.mark.parametrize(
+    "second", [(1, 2, False), (1, 7, True), (2, 4, False), (2, 4, True), (1, 0, False)]
+)
+def test_joined_rows_keep_their_visible_entries(
+    first: tuple[int, int, bool], second: tuple[int, int, bool]
+) -> None:
     a, b = memory(*first, seed=1), memory(*second, seed=2)
     joined = a.join(b)
     assert (joined.rows, joined.entries) == (a.rows + b.rows, max(a.entries, b.entries))
-    separate = [visible_entries(a, row) for row in range(a.rows)] + [visible_entries(b, row) for row in range(b.rows)]
+    separate = [visible_entries(a, row) for row in range(a.rows)] + [
+        visible_entries(b, row) for row in range(b.rows)
+    ]
     assert [visible_entries(joined, row) for row in range(joined.rows)] == separate
 
 

@@ -88,7 +88,9 @@ def test_dot_product_form_equals_the_score(name: str) -> None:
     prepared = score.prepare(keys)
     as_dot = score.as_dot(query)
     if as_dot is None:
-        assert type(score).forward is not Score.forward, "neither a dot product nor a forward of its own"
+        assert type(score).forward is not Score.forward, (
+            "neither a dot product nor a forward of its own"
+        )
         return
     expected = torch.einsum("rhte,rhse->rhts", as_dot[0] * as_dot[1], prepared)
     torch.testing.assert_close(score(query, prepared), expected, rtol=0, atol=1e-5)
@@ -114,13 +116,19 @@ def test_every_parameter_of_a_score_gets_a_gradient(name: str) -> None:
 
 
 def test_only_the_general_score_accepts_queries_and_keys_of_different_sizes() -> None:
-    score, query, keys = build_score("general", H, E, 4), torch.randn(R, H, T, 4), torch.randn(R, H, S, E)
+    score, query, keys = (
+        build_score("general", H, E, 4),
+        torch.randn(R, H, T, 4),
+        torch.randn(R, H, S, E),
+    )
     actual = score(query, score.prepare(keys))
     for r, h, t, s in torch.cartesian_prod(*map(torch.arange, (R, H, T, S))).tolist():
         expected = general(score, h, query[r, h, t].tolist(), keys[r, h, s].tolist())
         assert actual[r, h, t, s].item() == pytest.approx(expected, abs=1e-5)
     for name in set(SCORES) - {"general"}:
-        with pytest.raises(ConfigurationError, match="compares queries and keys of one size, got 4 and 6"):
+        with pytest.raises(
+            ConfigurationError, match="compares queries and keys of one size, got 4 and 6"
+        ):
             build_score(name, H, E, 4)
 
 
@@ -128,9 +136,13 @@ def test_only_the_general_score_accepts_queries_and_keys_of_different_sizes() ->
 def test_cosine_ignores_lengths_and_is_zero_for_zero_keys(name: str) -> None:
     score, (query, keys) = randomised(build_score(name, H, E)), queries_and_keys()
     prepared = score.prepare(keys)
-    torch.testing.assert_close(score(3 * query, score.prepare(keys / 7)), score(query, prepared), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        score(3 * query, score.prepare(keys / 7)), score(query, prepared), rtol=0, atol=1e-5
+    )
     self_scores = score(keys, prepared).diagonal(dim1=2, dim2=3)
-    assert bool((self_scores >= score(keys, prepared).amax(-1) - 1e-5).all()), "a vector is most similar to itself"
+    assert bool((self_scores >= score(keys, prepared).amax(-1) - 1e-5).all()), (
+        "a vector is most similar to itself"
+    )
     assert not score(query, score.prepare(torch.zeros_like(keys))).any()
 
 

@@ -1,4 +1,6 @@
-"""Unfused attention equals the fused kernel: output and gradients in float32, and approximately in bfloat16."""
+"""Unfused attention equals the fused kernel: output and gradients in float32, and approximately in
+bfloat16.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ KEEP_MASKS: dict[str, Tensor | None] = {
     "one mask for all rows": padding(4),
     "causal": causal_mask(T),
     "causal with padding": causal_mask(T) & padding(6, 4, 3),
-    "random mask per query": torch.rand(R, 1, T, S, generator=torch.Generator().manual_seed(0)) < 0.6,
+    "random mask per query": torch.rand(R, 1, T, S, generator=torch.Generator().manual_seed(0))
+    < 0.6,
     "one fully masked row": padding(6, 0, 2),
     "all rows fully masked": padding(0, 0, 0),
     "fully masked queries": causal_mask(T).roll(2, 2) & padding(6, 2, 0),
@@ -59,16 +62,23 @@ def test_unfused_output_and_gradients_equal_torch(name: str) -> None:
     expected = F.scaled_dot_product_attention(*tensors, attn_mask=keep, scale=SCALE)
     assert actual.shape == (R, H, T, V)
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
 @pytest.mark.parametrize(("T", "S"), [(1, 1), (1, 6), (5, 1), (9, 2), (3, 40)])
 def test_any_number_of_queries_and_entries_equals_torch(T: int, S: int) -> None:
     tensors = inputs(T, S)
-    actual, expected = attend_unfused(*tensors, None, SCALE), F.scaled_dot_product_attention(*tensors, scale=SCALE)
+    actual, expected = (
+        attend_unfused(*tensors, None, SCALE),
+        F.scaled_dot_product_attention(*tensors, scale=SCALE),
+    )
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -77,9 +87,14 @@ def test_transposed_strides_do_not_change_the_output() -> None:
     transposed = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors]
     assert not transposed[0].is_contiguous()
     keep = KEEP_MASKS["padding"]
-    actual, expected = attend_unfused(*transposed, keep, SCALE), attend_unfused(*tensors, keep, SCALE)
+    actual, expected = (
+        attend_unfused(*transposed, keep, SCALE),
+        attend_unfused(*tensors, keep, SCALE),
+    )
     torch.testing.assert_close(actual, expected, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
@@ -98,7 +113,10 @@ def test_fully_masked_rows_give_zeros_and_zero_gradients() -> None:
 def test_masked_entries_do_not_change_the_output(dtype: torch.dtype, factor: float) -> None:
     keep = padding(6, 2, 0)
     tensors = [tensor.detach().to(dtype) for tensor in inputs()]
-    scaled = [tensors[0], *(torch.where(keep.transpose(2, 3), tensor, tensor * factor) for tensor in tensors[1:])]
+    scaled = [
+        tensors[0],
+        *(torch.where(keep.transpose(2, 3), tensor, tensor * factor) for tensor in tensors[1:]),
+    ]
     results = []
     for case in (tensors, scaled):
         leaves = [tensor.clone().requires_grad_() for tensor in case]
@@ -128,7 +146,9 @@ def test_extreme_scores_give_finite_results(name: str, dtype: torch.dtype) -> No
 def test_scale_may_be_zero_or_negative() -> None:
     tensors = inputs()
     uniform = attend_unfused(*tensors, None, 0.0)
-    torch.testing.assert_close(uniform, tensors[2].mean(2, keepdim=True).expand_as(uniform), **CLOSE)
+    torch.testing.assert_close(
+        uniform, tensors[2].mean(2, keepdim=True).expand_as(uniform), **CLOSE
+    )
     negated = attend_unfused(-tensors[0], *tensors[1:], None, -SCALE)
     torch.testing.assert_close(negated, attend_unfused(*tensors, None, SCALE), **CLOSE)
 
@@ -141,7 +161,9 @@ def test_bfloat16_is_close_to_float32(name: str) -> None:
     results = [[actual, *gradients(actual, rounded)], [expected, *gradients(expected, exact)]]
     for result, reference in zip(*results, strict=True):
         assert result.dtype == torch.bfloat16
-        assert float((result.float() - reference).detach().norm()) <= 0.02 * float(reference.detach().norm())
+        assert float((result.float() - reference).detach().norm()) <= 0.02 * float(
+            reference.detach().norm()
+        )
 
 
 @pytest.mark.parametrize("autocast", [False, True])
@@ -226,7 +248,11 @@ def test_recorded_weights_reproduce_the_unfused_output(calls: list[Tensor], caus
 
 
 def test_beams_that_share_a_memory_equal_a_repeated_memory(calls: list[Tensor]) -> None:
-    layer, query, entries = Attention("cross", 12, 12, 12, 3), torch.randn(6, 2, 12), torch.randn(3, 5, 12)
+    layer, query, entries = (
+        Attention("cross", 12, 12, 12, 3),
+        torch.randn(6, 2, 12),
+        torch.randn(3, 5, 12),
+    )
     keep = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
     with torch.autocast("cpu", torch.bfloat16):
         memory = layer.prepare(entries, entries, keep)
@@ -239,6 +265,11 @@ def test_beams_that_share_a_memory_equal_a_repeated_memory(calls: list[Tensor]) 
 def test_empty_memory_gives_the_output_bias_in_bfloat16() -> None:
     layer = Attention("cross", 12, 12, 12, 3)
     with torch.autocast("cpu", torch.bfloat16):
-        memory = Memory(torch.zeros(3, 3, 0, 4, dtype=torch.bfloat16), torch.zeros(3, 3, 0, 4, dtype=torch.bfloat16))
+        memory = Memory(
+            torch.zeros(3, 3, 0, 4, dtype=torch.bfloat16),
+            torch.zeros(3, 3, 0, 4, dtype=torch.bfloat16),
+        )
         actual = layer(torch.randn(3, 4, 12), memory)
-    torch.testing.assert_close(actual.float(), layer.output.bias.expand(3, 4, 12).float(), rtol=0, atol=0.01)
+    torch.testing.assert_close(
+        actual.float(), layer.output.bias.expand(3, 4, 12).float(), rtol=0, atol=0.01
+    )

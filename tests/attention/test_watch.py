@@ -1,4 +1,6 @@
-"""Recording attention weights: only inside the block, only of the watched model, only in its thread."""
+"""Recording attention weights: only inside the block, only of the watched model, only in its
+thread.
+"""
 
 import threading
 import warnings
@@ -45,7 +47,10 @@ def test_nothing_is_recorded_after_an_error_in_the_block() -> None:
 
 def test_unwatched_models_are_not_recorded() -> None:
     watched, unwatched = Attention("cross", D, D, D, 2), Attention("cross", D, D, D, 2)
-    with pytest.warns(UserWarning, match="watch recorded nothing: no forward pass"), watch(watched) as readings:
+    with (
+        pytest.warns(UserWarning, match="watch recorded nothing: no forward pass"),
+        watch(watched) as readings,
+    ):
         attend_once(unwatched)
     assert len(readings) == 0
 
@@ -76,7 +81,9 @@ def test_recorded_weights_are_detached() -> None:
 
 
 def test_readings_have_the_layer_names_of_the_model() -> None:
-    layers = torch.nn.ModuleDict({"low": Attention("encoder", D, D, D, 2), "high": Attention("cross", D, D, D, 2)})
+    layers = torch.nn.ModuleDict(
+        {"low": Attention("encoder", D, D, D, 2), "high": Attention("cross", D, D, D, 2)}
+    )
     with watch(layers) as readings:
         attend_once(layers["high"])
         attend_once(layers["low"])
@@ -92,7 +99,9 @@ def test_readings_have_the_layer_names_of_the_model() -> None:
 def encoder(layers: int = 2, **options: Any) -> nn.TransformerEncoder:
     given = {"batch_first": True, **options}
     return nn.TransformerEncoder(
-        nn.TransformerEncoderLayer(D, 2, 16, dropout=0.0, **given), layers, enable_nested_tensor="nested" in options
+        nn.TransformerEncoderLayer(D, 2, 16, dropout=0.0, **given),
+        layers,
+        enable_nested_tensor="nested" in options,
     )
 
 
@@ -118,7 +127,9 @@ def test_encoders_of_pytorch_are_recorded_and_compute_as_before(
     torch.manual_seed(1)
     model = encoder(norm_first=norm_first, batch_first=batch_first).train(training)
     x = torch.randn((3, 5, D) if batch_first else (5, 3, D))
-    padding = torch.arange(5) >= torch.tensor([[5], [3], [4]]) if masked in ("padding", "both") else None
+    padding = (
+        torch.arange(5) >= torch.tensor([[5], [3], [4]]) if masked in ("padding", "both") else None
+    )
     causal = torch.ones(5, 5, dtype=torch.bool).triu(1) if masked in ("causal", "both") else None
     with torch.no_grad():
         before = model(x, causal, padding)
@@ -186,7 +197,9 @@ def test_padding_that_an_encoder_takes_out_has_no_weight() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("batched", [True, False])
-def test_every_kind_of_multihead_attention_is_recorded(options: dict[str, Any], batched: bool) -> None:
+def test_every_kind_of_multihead_attention_is_recorded(
+    options: dict[str, Any], batched: bool
+) -> None:
     torch.manual_seed(5)
     attention = nn.MultiheadAttention(D, 4, batch_first=True, **options).eval()
     query, key = torch.randn(2, 3, D), torch.randn(2, 6, options.get("kdim", D))
@@ -248,7 +261,10 @@ class BertSelfAttention(nn.Module):
             nn.Linear(2, 2),
             "watch: Linear has no attention that can be recorded: wanted Regard's Attention or PyTorch's",
         ),
-        (nn.Sequential(BertSelfAttention()), "got BertSelfAttention; ask such a model .*output_attentions=True"),
+        (
+            nn.Sequential(BertSelfAttention()),
+            "got BertSelfAttention; ask such a model .*output_attentions=True",
+        ),
     ],
     ids=["no attention", "other attention"],
 )

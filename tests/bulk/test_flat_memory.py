@@ -22,7 +22,9 @@ class Echo:
     doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)
 
     def begin(self, texts: Sequence[str], **_: Any) -> Any:
-        return SimpleNamespace(run=lambda: [Translation(text, tuple(text.split()), 0.0) for text in texts])
+        return SimpleNamespace(
+            run=lambda: [Translation(text, tuple(text.split()), 0.0) for text in texts]
+        )
 
 
 def _peak_memory(folder: Path, count: int) -> int:
@@ -36,7 +38,10 @@ def _peak_memory(folder: Path, count: int) -> int:
     with ResumableOutput(folder / "out", {}).open(False) as output:
         for chunk in chunks(lines, 200):
             result = translate_chunk(cast("Translator", Echo()), chunk)
-            output.add(result.text, output.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
+            output.add(
+                result.text,
+                output.mark.after(chunk.end, chunk.digest, result.known, result.unknown),
+            )
         output.finish()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

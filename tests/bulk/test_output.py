@@ -1,4 +1,6 @@
-"""Resumable output: if the process is killed between any two steps, part file and journal still match."""
+"""Resumable output: if the process is killed between any two steps, part file and journal still
+match.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(resume) as part:
         for chunk in remaining(chunks(lines, 3), part, "lines"):
             part.add(
-                "".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0)
+                "".join(f"{line.upper()}\n" for line in chunk.lines),
+                part.mark.after(chunk.end, chunk.digest, 0, 0),
             )
             count += 1
         part.finish()
@@ -34,7 +37,9 @@ def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -
 
 
 def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LINES) -> bool:
-    """Work in a process that is killed after `step` executed lines of the module; return whether it was killed."""
+    """Work in a process that is killed after `step` executed lines of the module; return whether it
+    was killed.
+    """
     process = os.fork()
     if process == 0:
         try:
@@ -60,9 +65,12 @@ def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
 @pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("resume", "before"), [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")]
+    ("resume", "before"),
+    [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")],
 )
-def test_a_kill_between_any_two_steps_loses_nothing(tmp_path: Path, before: str, resume: bool, apart: int) -> None:
+def test_a_kill_between_any_two_steps_loses_nothing(
+    tmp_path: Path, before: str, resume: bool, apart: int
+) -> None:
     """By default at every fourth line that is executed, in the slow tests at every one."""
     step, repeated = len(before) % apart, []
     while True:
@@ -92,7 +100,8 @@ def _leave_finished_part(path: Path) -> None:
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
         for chunk in chunks(LINES, 3):
             part.add(
-                "".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0)
+                "".join(f"{line.upper()}\n" for line in chunk.lines),
+                part.mark.after(chunk.end, chunk.digest, 0, 0),
             )
     os.replace(part.path, path)
     assert part.journal.exists()
@@ -111,7 +120,10 @@ def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -
     path = tmp_path / "out"
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
         chunk = next(chunks(LINES, 3))
-        part.add("".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
+        part.add(
+            "".join(f"{line.upper()}\n" for line in chunk.lines),
+            part.mark.after(chunk.end, chunk.digest, 0, 0),
+        )
     with part.path.open("ab") as file:
         file.write(b"half a li")
     assert finish_work(path) == 1
@@ -139,25 +151,37 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [1, 2, 3, 7])
-def test_a_file_that_grew_after_its_last_short_chunk_is_continued(tmp_path: Path, more: int) -> None:
+def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
+    tmp_path: Path, more: int
+) -> None:
     path, grown = tmp_path / "out", [*LINES, *(f"more {number}" for number in range(more))]
     _leave_finished_part(path)
     os.replace(path, tmp_path / "out.part")
     fresh = len(list(chunks(grown, 3))) - 1
-    assert finish_work(path, lines=grown) == fresh, "the short chunk is done again, whole ones are not"
+    assert finish_work(path, lines=grown) == fresh, (
+        "the short chunk is done again, whole ones are not"
+    )
     assert path.read_bytes() == "".join(f"{line.upper()}\n" for line in grown).encode()
     assert os.listdir(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize(
     "lines",
-    [LINES[:4], [*LINES[:4], "line 4 and more"], [*LINES[:4], "other", "line 5"], ["other", *LINES[1:], "line 5"], []],
+    [
+        LINES[:4],
+        [*LINES[:4], "line 4 and more"],
+        [*LINES[:4], "other", "line 5"],
+        ["other", *LINES[1:], "line 5"],
+        [],
+    ],
 )
 def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "out"
     _leave_finished_part(path)
     os.replace(path, tmp_path / "out.part")
-    with pytest.raises(DataError, match="lines: lines 1 to 5 are translated already, and have changed since"):
+    with pytest.raises(
+        DataError, match="lines: lines 1 to 5 are translated already, and have changed since"
+    ):
         finish_work(path, lines=lines)
     assert (tmp_path / "out.part").read_bytes() == WHOLE, "nothing is taken back"
 

@@ -33,7 +33,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("suffix", ["", ".regard"])
 @pytest.mark.parametrize("line", LINES)
-def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: str, line: str) -> None:
+def test_a_typed_line_unlike_the_text_of_training_is_named(
+    model: Path, suffix: str, line: str
+) -> None:
     translator = regard.load(model.with_suffix(suffix))
     for typed in (False, True):
         translate = ChunkTranslator("standard input", OutputFormat(), {}, typed=typed)
@@ -45,13 +47,23 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: 
 @pytest.mark.parametrize(
     ("text", "known", "unknown"),
     [
-        ("ακύρωση τώρα", ["ΑΚΥΡΩΣΗ ΤΩΡΑ", "Ω", "Ώ", "ΑΚΎΡΩΣΗ", "ὧ", "PDF ακυρωση"], ["привет", "집에", "ג", "PDF"]),
-        ("отмена", ["ОТМЕНА", "О", "https://x.org/abc", "{name}", "{name} ОТМЕНА"], ["ΑΚΥΡΩΣΗ", "{name} ΑΒ"]),
+        (
+            "ακύρωση τώρα",
+            ["ΑΚΥΡΩΣΗ ΤΩΡΑ", "Ω", "Ώ", "ΑΚΎΡΩΣΗ", "ὧ", "PDF ακυρωση"],
+            ["привет", "집에", "ג", "PDF"],
+        ),
+        (
+            "отмена",
+            ["ОТМЕНА", "О", "https://x.org/abc", "{name}", "{name} ОТМЕНА"],
+            ["ΑΚΥΡΩΣΗ", "{name} ΑΒ"],
+        ),
         ("իր որդին", ["ԻՐ ՈՐԴԻՆ"], ["отмена"]),
         ("ԻՐ", ["իր"], ["отмена"]),
     ],
 )
-def test_letters_of_a_known_script_are_known_in_other_forms(text: str, known: list[str], unknown: list[str]) -> None:
+def test_letters_of_a_known_script_are_known_in_other_forms(
+    text: str, known: list[str], unknown: list[str]
+) -> None:
     vocabulary = Tokenizer.train([text] * 9, [text] * 9, TokenizerSettings()).source
     doubts = Doubts(vocabulary.encode, vocabulary.tokens, None)
     assert [line for line in known if doubts.is_of_unknown_script(line)] == []

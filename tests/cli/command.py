@@ -18,22 +18,57 @@ from regard.cli import main
 SMALL = [
     *("tokenizer.size=1200", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
     *("search.beam=3", "search.max_ratio=1.0", "search.max_extra=5"),
-    *("training.precision=float32", "training.ema_decay=0.9", "training.best_by=loss", "training.validate_with=3"),
+    *(
+        "training.precision=float32",
+        "training.ema_decay=0.9",
+        "training.best_by=loss",
+        "training.validate_with=3",
+    ),
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=24", "dropout=0")),
 ]
 TRANSFORMER = [
     *SMALL,
-    *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "heads=2", "feedforward=48")),
+    *(
+        f"model.{side}.{key}"
+        for side in ("encoder", "decoder")
+        for key in ("layers=1", "heads=2", "feedforward=48")
+    ),
 ]
 CAPTIONER = [
-    *("data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280", "search.beam=2"),
-    *("model.encoder.size=24", "model.encoder.heads=2", "model.encoder.depths=[1]", "model.encoder.width=16"),
-    *("model.encoder.stem=strided", "model.encoder.dropout=0", "model.decoder.size=24", "model.decoder.heads=2"),
+    *(
+        "data.images.height=8",
+        "data.images.width=8",
+        "data.images.cell=4",
+        "tokenizer.size=280",
+        "search.beam=2",
+    ),
+    *(
+        "model.encoder.size=24",
+        "model.encoder.heads=2",
+        "model.encoder.depths=[1]",
+        "model.encoder.width=16",
+    ),
+    *(
+        "model.encoder.stem=strided",
+        "model.encoder.dropout=0",
+        "model.decoder.size=24",
+        "model.decoder.heads=2",
+    ),
     *("model.decoder.layers=1", "model.decoder.feedforward=32", "model.decoder.dropout=0"),
-    *("batching.tokens=256", "batching.micro_batches=1", "schedule.warmup=10", "schedule.peak=0.02"),
+    *(
+        "batching.tokens=256",
+        "batching.micro_batches=1",
+        "schedule.warmup=10",
+        "schedule.peak=0.02",
+    ),
     *("training.precision=float32", "training.ema_decay=0.9", "training.best_by=cider"),
 ]
-RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention_size=24"]
+RECURRENT = [
+    *SMALL,
+    "model.encoder.embedding=24",
+    "model.decoder.embedding=24",
+    "model.decoder.attention_size=24",
+]
 
 
 def sets(settings: list[str]) -> list[str]:
@@ -56,11 +91,19 @@ class CommandResult:
 
     @property
     def causes(self) -> list[str]:
-        return [line.removeprefix("regard: ") for line in self.err.split("\n") if line.startswith("regard: ")]
+        return [
+            line.removeprefix("regard: ")
+            for line in self.err.split("\n")
+            if line.startswith("regard: ")
+        ]
 
     @property
     def warnings(self) -> list[str]:
-        return [line.removeprefix("warning: ") for line in self.err.split("\n") if line.startswith("warning: ")]
+        return [
+            line.removeprefix("warning: ")
+            for line in self.err.split("\n")
+            if line.startswith("warning: ")
+        ]
 
 
 class Command:
@@ -79,7 +122,9 @@ class Command:
     def fails(
         self, *arguments: object, status: int, because: str | list[str], stdin: bytes | None = None
     ) -> CommandResult:
-        """Run a command that must fail, with one sentence per cause, and check that it changes no file."""
+        """Run a command that must fail, with one sentence per cause, and check that it changes no
+        file.
+        """
         before = files()
         done = self.ended(*arguments, stdin=stdin)
         expected = [because] if isinstance(because, str) else because
@@ -128,4 +173,7 @@ def _standard_input(stdin: bytes | None) -> Iterator[None]:
 def files(folder: Path | None = None) -> dict[str, bytes | None]:
     """Return the contents of every file below a folder, by path."""
     folder = folder or Path.cwd()
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None
+        for p in sorted(folder.rglob("*"))
+    }

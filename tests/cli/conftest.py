@@ -13,7 +13,9 @@ from made import train, write_images, write_sentences
 
 
 @pytest.fixture
-def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def regard(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
     """Return the command, run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return Command(capfd)
@@ -69,7 +71,9 @@ def image_folder(cached: FolderCache) -> Path:
 def caption_options(image_folder: Path) -> list[str]:
     """Return the options that name the images and captions."""
     files = {"images": "images", "captions": "captions.tsv", "valid-captions": "valid.tsv"}
-    return [part for option, name in files.items() for part in (f"--{option}", str(image_folder / name))]
+    return [
+        part for option, name in files.items() for part in (f"--{option}", str(image_folder / name))
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -80,10 +84,14 @@ def captioner(caption_options: list[str], trained: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that trains a model once for all workers and returns a copy of its run folder."""
+    """Return a function that trains a model once for all workers and returns a copy of its run
+    folder.
+    """
 
     def trained(name: str, *options: str) -> Path:
-        length = sets(["training.updates=120", "training.validate_every=120", "search.score_threshold=-1000"])
+        length = sets(
+            ["training.updates=120", "training.validate_every=120", "search.score_threshold=-1000"]
+        )
         run = cached.in_process(name, train, *options, *length) / "run"
         return shutil.copytree(run, tmp_path_factory.mktemp(name) / "run")
 

@@ -27,9 +27,17 @@ VERB_FIRST = ("el", "lt")
 
 def labels(language: str) -> list[tuple[str, str]]:
     """Return each verb with each noun, in small letters and in capitals."""
-    verbs, nouns = ([word.split() for word in table[language].split("|")] for table in (VERBS, NOUNS))
-    pairs = [(verb, noun) if language in VERB_FIRST else (noun, verb) for verb, noun in product(verbs, nouns)]
-    return [(" ".join(small), " ".join(capitals)) for small, capitals in (zip(*pair, strict=True) for pair in pairs)]
+    verbs, nouns = (
+        [word.split() for word in table[language].split("|")] for table in (VERBS, NOUNS)
+    )
+    pairs = [
+        (verb, noun) if language in VERB_FIRST else (noun, verb)
+        for verb, noun in product(verbs, nouns)
+    ]
+    return [
+        (" ".join(small), " ".join(capitals))
+        for small, capitals in (zip(*pair, strict=True) for pair in pairs)
+    ]
 
 
 def write_labels(folder: Path) -> None:

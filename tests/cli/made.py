@@ -1,4 +1,6 @@
-"""What makes the folders of the command line's tests, each in a process of its own (`tests/cached.py`)."""
+"""What makes the folders of the command line's tests, each in a process of its own
+(`tests/cached.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Numbers on the command line have bounds: beyond them one sentence, from every option of every command."""
+"""Numbers on the command line have bounds: beyond them one sentence, from every option of every
+command.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ def numbers() -> Iterator[tuple[str, str]]:
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
         for param in (*command.params, *getattr(command, "search_params", ())):
-            if str(param.bare_type()).strip("<>'").split("'")[-1] in ("int", "float") and param.opts[0].startswith(
-                "--"
-            ):
+            if str(param.bare_type()).strip("<>'").split("'")[-1] in (
+                "int",
+                "float",
+            ) and param.opts[0].startswith("--"):
                 yield name, param.opts[0]
 
 
@@ -40,9 +43,12 @@ OPTIONS = sorted(numbers())
 
 
 def test_the_walk_meets_the_options() -> None:
-    assert {("translate", "--beam"), ("translate", "--chunk"), ("lab", "--threads"), ("caption", "--seed")} <= {
-        *OPTIONS
-    }
+    assert {
+        ("translate", "--beam"),
+        ("translate", "--chunk"),
+        ("lab", "--threads"),
+        ("caption", "--seed"),
+    } <= {*OPTIONS}
 
 
 @pytest.mark.parametrize("each", [1, pytest.param(len(NUMBERS), marks=pytest.mark.slow)])

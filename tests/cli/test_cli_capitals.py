@@ -20,13 +20,21 @@ SLOW = [pytest.param(pair, marks=pytest.mark.slow) for pair in ("tr-el", "nl-az"
 
 
 @pytest.fixture(params=["el-tr", *SLOW])
-def model(request: pytest.FixtureRequest, cached: FolderCache, trained: Callable[..., Path]) -> Path:
+def model(
+    request: pytest.FixtureRequest, cached: FolderCache, trained: Callable[..., Path]
+) -> Path:
     """Train a model of the labels of two languages, and return its run folder."""
     folder = cached.in_process("labels", write_labels)
     source, target = request.param.split("-")
-    files = [part for side, name in (("source", source), ("target", target)) for part in (f"--{side}", name)]
+    files = [
+        part
+        for side, name in (("source", source), ("target", target))
+        for part in (f"--{side}", name)
+    ]
     paths = [str(folder / f"labels.{part}") if part in (source, target) else part for part in files]
-    return trained(f"labels-{request.param}", *paths, "--languages", f"{source},{target}", *sets(SETTINGS))
+    return trained(
+        f"labels-{request.param}", *paths, "--languages", f"{source},{target}", *sets(SETTINGS)
+    )
 
 
 def test_labels_in_capitals_are_translated_as_those_in_small_letters(
@@ -38,7 +46,10 @@ def test_labels_in_capitals_are_translated_as_those_in_small_letters(
     plain = [one.text for one in translator.translate([small for (small, _), _ in rows])]
     known = [row for row, text in zip(rows, plain, strict=True) if text == row[1][0]]
     assert len(known) > 0.9 * len(rows), "the model has learnt them"
-    lines, expected = [capitals for (_, capitals), _ in known], [capitals for _, (_, capitals) in known]
+    lines, expected = (
+        [capitals for (_, capitals), _ in known],
+        [capitals for _, (_, capitals) in known],
+    )
     translations = translator.translate(lines)
     assert [one.text for one in translations] == expected
     assert ["".join(one.tokens).replace("▁", " ").strip() for one in translations] == expected

@@ -28,7 +28,9 @@ from regard.interchange.ctranslate2_model import CTranslate2
 
 
 def _has_vnni() -> bool:
-    """Return whether int8 products are exact: without VNNI, CTranslate2's int8 products saturate at 16 bits."""
+    """Return whether int8 products are exact: without VNNI, CTranslate2's int8 products saturate at
+    16 bits.
+    """
     path = Path("/proc/cpuinfo")
     return not path.exists() or "vnni" in path.read_text(encoding="utf-8")
 
@@ -48,7 +50,9 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
     folder = load_folder(transformer)
-    native = FolderTranslator(folder.model, folder.tokenizer, folder.settings).translate(LINES, beam=1)
+    native = FolderTranslator(folder.model, folder.tokenizer, folder.settings).translate(
+        LINES, beam=1
+    )
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
     result = CTranslate2(Path("there"), ctranslate2.POSITIONS, None).search(
         sources, folder.settings.search.with_values(beam=1)
@@ -59,42 +63,82 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     assert [hypotheses[0].score for hypotheses in result] == pytest.approx(
         [translation.score for translation in native], abs=1e-3
     )
-    assert (Path("there") / "joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
+    assert (Path("there") / "joint.model").read_bytes() == (
+        transformer / "joint.model"
+    ).read_bytes()
 
 
 def test_the_python_of_the_page_runs(regard: Command, transformer: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "interchange.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    regard("export", transformer, "first-int8", "--to", "ctranslate2", "--source", _write_lines("lines.ko"))
+    regard(
+        "export",
+        transformer,
+        "first-int8",
+        "--to",
+        "ctranslate2",
+        "--source",
+        _write_lines("lines.ko"),
+    )
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(page), "exec"), {})
-    expected = regard("translate", transformer, "--beam", "2", stdin="나는 집에 간다\n".encode()).out
+    expected = regard(
+        "translate", transformer, "--beam", "2", stdin="나는 집에 간다\n".encode()
+    ).out
     assert printed.getvalue().split()[:3] == expected.split()[:3]
 
 
 def test_the_default_folder_is_in_the_run(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = (Path("run") / WEIGHTS).read_bytes()
-    regard("export", "run", "--to", "ctranslate2", "--precision", INT8, "--source", _write_lines("lines.ko"))
+    regard(
+        "export",
+        "run",
+        "--to",
+        "ctranslate2",
+        "--precision",
+        INT8,
+        "--source",
+        _write_lines("lines.ko"),
+    )
     folder = Path("run/exports/ctranslate2-" + INT8)
     assert (Path("run") / WEIGHTS).read_bytes() == before
-    assert json.loads((folder / ctranslate2.NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
+    assert (
+        json.loads((folder / ctranslate2.NOTES).read_text(encoding="utf-8"))["parity"]["source"]
+        == "lines.ko"
+    )
     regard.fails(
-        "export", "run", "--to", "ctranslate2", "--precision", INT8, status=1, because="there is something already"
+        "export",
+        "run",
+        "--to",
+        "ctranslate2",
+        "--precision",
+        INT8,
+        status=1,
+        because="there is something already",
     )
 
 
-@pytest.mark.parametrize("more", broad([{"groups": 2, "beam": 4}, {"no_repeat_ngram": 4}, {"mbr": True}, {"seed": 7}]))
-def test_export_does_not_depend_on_search_settings(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "more", broad([{"groups": 2, "beam": 4}, {"no_repeat_ngram": 4}, {"mbr": True}, {"seed": 7}])
+)
+def test_export_does_not_depend_on_search_settings(
+    transformer: Path, tmp_path: Path, more: dict[str, object]
+) -> None:
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())
     config["search"] |= more
     (run / "config.json").write_text(json.dumps(sealed(config)))
-    assert (ctranslate2.export(run, tmp_path / "there"), (tmp_path / "there" / "model.bin").exists())[1]
+    assert (
+        ctranslate2.export(run, tmp_path / "there"),
+        (tmp_path / "there" / "model.bin").exists(),
+    )[1]
 
 
-def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
+def test_without_its_data_a_run_is_compared_on_the_sample(
+    regard: Command, transformer: Path
+) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
     assert (
@@ -135,14 +179,30 @@ def test_missing_and_empty_files_are_named(regard: Command, transformer: Path) -
     regard.fails("export", "nowhere", "there", status=1, because="nowhere: no such folder")
     regard.fails("export", transformer, "there", "--source", "no.ko", status=1, because="no.ko")
     Path("empty.ko").write_text("\n\n")
-    regard.fails("export", transformer, "there", "--source", "empty.ko", status=1, because="every line is empty")
+    regard.fails(
+        "export",
+        transformer,
+        "there",
+        "--source",
+        "empty.ko",
+        status=1,
+        because="every line is empty",
+    )
 
 
 def test_without_the_extra_the_install_command_is_printed(
     regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    regard.fails("export", transformer, "there", "--to", "ctranslate2", status=1, because="pip install 'regard[fast]'")
+    regard.fails(
+        "export",
+        transformer,
+        "there",
+        "--to",
+        "ctranslate2",
+        status=1,
+        because="pip install 'regard[fast]'",
+    )
 
 
 def _write_lines(name: str) -> str:

@@ -1,4 +1,6 @@
-"""Exports in the cache: from the second call on a model folder translates without PyTorch, with the same output."""
+"""Exports in the cache: from the second call on a model folder translates without PyTorch, with the
+same output.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,47 @@ LINES = [
     "나는 {name} 집에 <b>간다</b> %s",
     "OPEN FILE",
 ]
-LAYER = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, "symmetry": "union"}
+LAYER = {
+    "layer": "decoder.layers.0.cross_attention",
+    "head": 1,
+    "shifted": True,
+    "symmetry": "union",
+}
 EXPORTED = [
-    *([], ["-"], ["--format", "jsonl"], ["--nbest", "2", "--alignments"], ["--beam", "1", "--threads", "1"]),
-    *(["--prefix", "I go"], ["--prefix", "\x07"], ["--length-penalty", "0.2", "--format", "jsonl"], ["--seed", "3"]),
-    *(["--no-repeat-ngram", "2"], ["--max-length", "3"], ["--max-line", "9"], ["--max-whole", "4"], ["--nbest", "9"]),
-    *(["--split", "on"], ["--chunk", "2"], ["--output", "OUT"], ["--resume"], ["--quiet"], ["--device", "cpu"]),
+    *(
+        [],
+        ["-"],
+        ["--format", "jsonl"],
+        ["--nbest", "2", "--alignments"],
+        ["--beam", "1", "--threads", "1"],
+    ),
+    *(
+        ["--prefix", "I go"],
+        ["--prefix", "\x07"],
+        ["--length-penalty", "0.2", "--format", "jsonl"],
+        ["--seed", "3"],
+    ),
+    *(
+        ["--no-repeat-ngram", "2"],
+        ["--max-length", "3"],
+        ["--max-line", "9"],
+        ["--max-whole", "4"],
+        ["--nbest", "9"],
+    ),
+    *(
+        ["--split", "on"],
+        ["--chunk", "2"],
+        ["--output", "OUT"],
+        ["--resume"],
+        ["--quiet"],
+        ["--device", "cpu"],
+    ),
     *(["--input", "html"], ["--precision", "int8", "--format", "jsonl"]),
-    *(["--term", "home", "--forbid", "go"], ["--sample", "--top-p", "0.9", "--nbest", "2"], ["--input", "jsonl"]),
+    *(
+        ["--term", "home", "--forbid", "go"],
+        ["--sample", "--top-p", "0.9", "--nbest", "2"],
+        ["--input", "jsonl"],
+    ),
 ]
 """Options of calls that an export answers; - stands for the lines from standard input."""
 NOT_EXPORTED = [
@@ -82,7 +117,9 @@ def keep(path: Path, precision: Any = "float32") -> str:
 
 def without_times(done: CommandResult) -> CommandResult:
     """Remove what depends on the clock from a result."""
-    return CommandResult(done.status, done.out, re.sub(r"[^\n]*(sentences/s|s left)[^\n]*", "", done.err))
+    return CommandResult(
+        done.status, done.out, re.sub(r"[^\n]*(sentences/s|s left)[^\n]*", "", done.err)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +141,9 @@ def test_an_export_answers_as_its_folder_does(
     file = [] if options == ["-"] else ["lines.txt"]
 
     def run() -> tuple[CommandResult, str]:
-        done = regard.ended("translate", model, *file, *options, stdin=Path("lines.txt").read_bytes())
+        done = regard.ended(
+            "translate", model, *file, *options, stdin=Path("lines.txt").read_bytes()
+        )
         output = Path("OUT").read_text(encoding="utf-8") if Path("OUT").exists() else ""
         Path("OUT").unlink(missing_ok=True)
         return without_times(done), output
@@ -144,7 +183,11 @@ def damage(path: Path, kind: str) -> None:
         path.unlink()
         path.mkdir()
     else:
-        spoilt = {"cut": content[:-9], "empty": b"", "flipped": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]}
+        spoilt = {
+            "cut": content[:-9],
+            "empty": b"",
+            "flipped": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        }
         path.write_bytes(spoilt[kind])
 
 
@@ -187,7 +230,11 @@ def test_where_no_export_can_be_made_nothing_is_said(
     path = tmp_path / "run"
     shutil.copytree(model, path)
     name, loaded = export_name(path, "float32"), load_folder(path)
-    for problem in (ValueError("a tokenizer that the library does not know"), OSError("a full disk"), MemoryError()):
+    for problem in (
+        ValueError("a tokenizer that the library does not know"),
+        OSError("a full disk"),
+        MemoryError(),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr("regard.interchange.runtime.runtime_file", Mock(side_effect=problem))
             keep_export(path, name, loaded, "float32")
@@ -196,7 +243,9 @@ def test_where_no_export_can_be_made_nothing_is_said(
     assert not list(cache.glob("model-*"))
 
 
-def test_the_cache_is_limited(model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_limited(
+    model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, name in enumerate(("model-b.regard", "model-c.regard", "model-a.regard")):
         write_export(name, bytes(100))
         os.utime(cache / name, ns=(number, 0))
@@ -210,7 +259,9 @@ def test_the_cache_is_limited(model: Path, cache: Path, tmp_path: Path, monkeypa
     write_export("model-e.regard", bytes(200))
     write_export("model-f.regard", bytes(900))
     kept = ["model-d.regard", "model-d.regardunfinished", "model-e.regard", "model-f.regard"]
-    assert sorted(path.name for path in cache.iterdir()) == kept, "what was used within the hour stays"
+    assert sorted(path.name for path in cache.iterdir()) == kept, (
+        "what was used within the hour stays"
+    )
     monkeypatch.setattr(export_cache, "LARGEST", 1000)
     assert find_export(model) == ("", None)
     monkeypatch.undo()

@@ -1,4 +1,6 @@
-"""Bulk translation: however it is interrupted and resumed, the result is that of an uninterrupted run."""
+"""Bulk translation: however it is interrupted and resumed, the result is that of an uninterrupted
+run.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ from systems import posix
 import regard as package
 from regard.pipeline.bulk import OutputMark
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent)}
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(Path(package.__file__).parent.parent),
+}
 CHUNK = 5
 PAUSING = """
 import os, signal, sys
@@ -70,19 +76,38 @@ def whole(run: Path, long: Path, tmp_path_factory: pytest.TempPathFactory) -> by
 
 
 def _arguments(run: Path, file: object, output: object, *more: object) -> list[str]:
-    arguments = ["translate", run, file, "--output", output, "--beam", 1, "--chunk", CHUNK, "--format", "jsonl", *more]
+    arguments = [
+        "translate",
+        run,
+        file,
+        "--output",
+        output,
+        "--beam",
+        1,
+        "--chunk",
+        CHUNK,
+        "--format",
+        "jsonl",
+        *more,
+    ]
     return list(map(str, arguments))
 
 
 def _start_process(
-    *arguments: str, before: Callable[[], None] | None = None, start: tuple[str, ...] = ("-m", "regard")
+    *arguments: str,
+    before: Callable[[], None] | None = None,
+    start: tuple[str, ...] = ("-m", "regard"),
 ) -> subprocess.Popen[str]:
     line = [sys.executable, *start, *arguments]
-    return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=before)
+    return subprocess.Popen(
+        line, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=before
+    )
 
 
 def _run_to_end(*arguments: str) -> str:
-    """Return the stderr of a run that must succeed; a separate process is faster, since it checks no annotations."""
+    """Return the stderr of a run that must succeed; a separate process is faster, since it checks
+    no annotations.
+    """
     with _start_process(*arguments) as command:
         _, stderr = command.communicate()
     assert command.returncode == 0, stderr
@@ -92,13 +117,17 @@ def _run_to_end(*arguments: str) -> str:
 def _mark(output: Path) -> OutputMark:
     """Return the mark of an unfinished output."""
     with contextlib.suppress(FileNotFoundError):
-        return OutputMark(**json.loads(output.with_name(output.name + ".part.json").read_text())["mark"])
+        return OutputMark(
+            **json.loads(output.with_name(output.name + ".part.json").read_text())["mark"]
+        )
     return OutputMark()
 
 
 @contextlib.contextmanager
 def _paused(chunks: int, *arguments: str, stage: str = "after") -> Iterator[subprocess.Popen[str]]:
-    """Start the command and yield it once it stands still: before or after it notes that so many chunks are done."""
+    """Start the command and yield it once it stands still: before or after it notes that so many
+    chunks are done.
+    """
     with _start_process(*arguments, start=("-c", PAUSING, str(chunks), stage)) as command:
         _, status = os.waitpid(command.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), "the command ended before that"
@@ -138,14 +167,17 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
 
 
 def _resumed_chunk(chunks: int, stderr: str) -> int:
-    chunks_done = int(stderr.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
+    chunks_done = (
+        int(stderr.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
+    )
     assert chunks_done >= chunks
     return chunks_done
 
 
 @posix
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+    ("number", "status"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
 )
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int
@@ -158,10 +190,15 @@ def test_a_run_stopped_by_a_signal_prints_how_to_resume(
         stderr = command.stderr.read()
         assert command.wait() == status, stderr
     done = _mark(output).lines
-    assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in stderr
+    assert (
+        f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n"
+        in stderr
+    )
     assert "Traceback" not in stderr
     assert _file_names() == ["out.part", "out.part.json"]
-    assert f"continuing after line {done}\n" in regard(*_arguments(run, long, output, "--resume")).err
+    assert (
+        f"continuing after line {done}\n" in regard(*_arguments(run, long, output, "--resume")).err
+    )
     assert output.read_bytes() == whole
 
 
@@ -188,7 +225,9 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
     Path("bad.ko").write_bytes(bad)
     because = f"bad.ko: line {4 * CHUNK + 1} is not UTF-8"
-    regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)  # before any line is translated
+    regard.fails(
+        *_arguments(run, "bad.ko", "other"), status=1, because=because
+    )  # before any line is translated
     regard(*_arguments(run, long, stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
@@ -201,7 +240,9 @@ def test_a_resumed_file_may_be_longer_and_compressed(
     assert stopped.read_bytes() == whole
 
 
-def test_resume_without_an_earlier_run_starts_one(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_resume_without_an_earlier_run_starts_one(
+    regard: Command, run: Path, long: Path, whole: bytes
+) -> None:
     stderr = regard(*_arguments(run, long, "out", "--resume")).err
     assert stderr == "nothing to resume: starting at line 1\n"
     assert Path("out").read_bytes() == whole
@@ -218,7 +259,9 @@ def test_an_earlier_result_stays_until_the_next_is_complete(
 def test_interrupted_work_is_not_overwritten_without_resume(
     regard: Command, run: Path, whole: bytes, stopped: Path
 ) -> None:
-    because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
+    because = (
+        f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
+    )
     regard.fails(*_arguments(run, "long.ko", stopped), status=2, because=because)
     Path("out.part").unlink()
     assert regard(*_arguments(run, "long.ko", stopped)).err == ""
@@ -229,7 +272,18 @@ def test_interrupted_work_is_not_overwritten_without_resume(
 
 
 def test_changed_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
-    changed = ["--resume", "--beam", 2, "--nbest", 2, "--format", "text", "--alignments", "--chunk", CHUNK + 1]
+    changed = [
+        "--resume",
+        "--beam",
+        2,
+        "--nbest",
+        2,
+        "--format",
+        "text",
+        "--alignments",
+        "--chunk",
+        CHUNK + 1,
+    ]
     causes = [
         "--resume: option --nbest: was 1, is 2",
         "--resume: option --alignments: was False, is True",
@@ -241,7 +295,9 @@ def test_changed_options_are_refused_all_at_once(regard: Command, run: Path, sto
     regard.fails(*_arguments(run, "long.ko", stopped, *changed), status=2, because=causes)
 
 
-def test_another_model_is_refused(regard: Command, run: Path, stopped: Path, tmp_path: Path) -> None:
+def test_another_model_is_refused(
+    regard: Command, run: Path, stopped: Path, tmp_path: Path
+) -> None:
     other_model = folder(tmp_path / "other", decoder="recurrent")
     done = regard.ended(*_arguments(other_model, "long.ko", stopped, "--resume"))
     assert done.status == 2
@@ -262,14 +318,20 @@ CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_changed_lines_are_refused(regard: Command, run: Path, long: Path, stopped: Path, change: str) -> None:
-    Path("long.ko").write_bytes(b"".join(CHANGES[change](long.read_bytes().splitlines(keepends=True))))
+def test_changed_lines_are_refused(
+    regard: Command, run: Path, long: Path, stopped: Path, change: str
+) -> None:
+    Path("long.ko").write_bytes(
+        b"".join(CHANGES[change](long.read_bytes().splitlines(keepends=True)))
+    )
     because = f"long.ko: lines 1 to {3 * CHUNK} are translated already, and have changed since; give the file"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
 
 
 @pytest.mark.parametrize(
-    "harm", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: data[:0]], ids=["cut", "other", "empty"]
+    "harm",
+    [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: data[:0]],
+    ids=["cut", "other", "empty"],
 )
 def test_a_damaged_part_file_is_refused(
     regard: Command, run: Path, stopped: Path, harm: Callable[[bytes], bytes]
@@ -281,9 +343,17 @@ def test_a_damaged_part_file_is_refused(
 
 @pytest.mark.parametrize(
     "journal",
-    ["", "{", "[]", '{"mark": {"chunk": 1}, "conditions": {}}', '{"format": 2, "mark": {}, "conditions": {}}'],
+    [
+        "",
+        "{",
+        "[]",
+        '{"mark": {"chunk": 1}, "conditions": {}}',
+        '{"format": 2, "mark": {}, "conditions": {}}',
+    ],
 )
-def test_a_damaged_journal_is_refused(regard: Command, run: Path, stopped: Path, journal: str) -> None:
+def test_a_damaged_journal_is_refused(
+    regard: Command, run: Path, stopped: Path, journal: str
+) -> None:
     Path("out.part.json").write_text(journal)
     because = "out.part.json: damaged, not a journal; delete it and begin again without --resume"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
@@ -291,16 +361,22 @@ def test_a_damaged_journal_is_refused(regard: Command, run: Path, stopped: Path,
 
 
 def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
-    because = "--resume: only an --output that is a regular file can be continued; give it as before"
+    because = (
+        "--resume: only an --output that is a regular file can be continued; give it as before"
+    )
     regard.fails("translate", run, "--resume", stdin=b"I\n", status=2, because=because)
-    regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
+    regard.fails(
+        *_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because
+    )
 
 
 # The disk
 
 
 @posix
-def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_a_full_disk_keeps_finished_chunks(
+    regard: Command, run: Path, long: Path, whole: bytes
+) -> None:
     import resource  # not on Windows
 
     def limit_file_size() -> None:
@@ -313,7 +389,9 @@ def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Pat
         assert command.wait() == 1
     mark = _mark(output)
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
-    assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in stderr
+    assert (
+        "regard: out.part: cannot be written (File too large); make room on the disk, or" in stderr
+    )
     assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
     assert _file_names() == ["out.part", "out.part.json"]
     regard(*_arguments(run, long, output, "--resume"))
@@ -352,7 +430,9 @@ def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path)
     foreign = "我们今天去公园吧\n" * 4
     regard.ended(*_arguments(run, "-", "out", "--chunk", 2), stdin=foreign.encode() + b"\xff")
     assert (_mark(Path("out")).known, _mark(Path("out")).unknown) == (0, 4)
-    done = regard.ended(*_arguments(run, "-", "out", "--chunk", 2, "--resume"), stdin=foreign.encode())
+    done = regard.ended(
+        *_arguments(run, "-", "out", "--chunk", 2, "--resume"), stdin=foreign.encode()
+    )
     assert done.causes[0].startswith("standard input: no line is in a script")
     assert _file_names() == []
 
@@ -370,10 +450,14 @@ def named_pipe(tmp_path: Path) -> Path:
 
 @posix
 @pytest.mark.parametrize("source", ["named pipe", "standard input"])
-def test_a_pipe_is_answered_before_more_lines_come(regard: Command, run: Path, named_pipe: Path, source: str) -> None:
+def test_a_pipe_is_answered_before_more_lines_come(
+    regard: Command, run: Path, named_pipe: Path, source: str
+) -> None:
     file = str(named_pipe) if source == "named pipe" else "-"
     command = [sys.executable, "-m", "regard", "translate", str(run), file, "--chunk", "2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         with named_pipe.open("wb", buffering=0) if file != "-" else process.stdin as pipe:
@@ -406,7 +490,11 @@ def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -
     regard.fails(*arguments, status=1, because=because)
     constraints = ['"terms": ["", "go"]', '"forbid": ["go"], "prefix": "we go"', '"terms": ["go"]']
     Path("in.jsonl").write_text(
-        '{"text": "I go"}\n' * 7 + "".join(f'{{"text": "I", {constraint}}}\n' for constraint in constraints)
+        '{"text": "I go"}\n' * 7
+        + "".join(f'{{"text": "I", {constraint}}}\n' for constraint in constraints)
     )
-    causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also required"]
+    causes = [
+        "in.jsonl, line 8: term '': is empty; give a word",
+        "in.jsonl, line 9: forbid 'go': is also required",
+    ]
     regard.fails(*arguments, status=1, because=causes)

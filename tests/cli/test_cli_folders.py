@@ -64,11 +64,21 @@ def run(transformer: Path, regard: Command) -> Path:
     return Path("run")
 
 
-@pytest.mark.parametrize(("name", "spoil", "because"), DAMAGE, ids=lambda value: getattr(value, "__name__", None))
-def test_a_missing_or_damaged_file_is_named(regard: Command, run: Path, name: str, spoil: Spoil, because: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "spoil", "because"), DAMAGE, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_missing_or_damaged_file_is_named(
+    regard: Command, run: Path, name: str, spoil: Spoil, because: str
+) -> None:
     spoil(run / name)
     done = regard.fails(
-        "translate", run, "--output", "out.txt", stdin=b"a\n", status=1, because=f"run/{name}: {because}"
+        "translate",
+        run,
+        "--output",
+        "out.txt",
+        stdin=b"a\n",
+        status=1,
+        because=f"run/{name}: {because}",
     )
     assert "or train the model again" in done.causes[0]
 
@@ -79,7 +89,9 @@ def test_other_commands_report_the_same(regard: Command, run: Path, data: Path, 
     expected = regard.fails("translate", run, stdin=b"a\n", status=1, because=f"run/{name}: ")
     files = ["--source", data / "test.ko", "--reference", data / "test.en"]
     assert regard.fails("evaluate", run, *files, status=1, because="").causes == expected.causes
-    assert regard.fails("show", run, "나는 집에 간다", status=1, because="").causes == expected.causes
+    assert (
+        regard.fails("show", run, "나는 집에 간다", status=1, because="").causes == expected.causes
+    )
 
 
 @pytest.mark.parametrize("name", ["no", "folder", "file"])
@@ -94,21 +106,37 @@ def test_folders_without_a_model_are_refused(regard: Command, data: Path, name: 
     regard.fails("translate", name, stdin=b"a\n", status=1, because=because)
     regard.fails("show", name, "a", status=1, because=because)
     regard.fails(
-        "evaluate", name, "--source", data / "test.ko", "--reference", data / "test.en", status=1, because=because
+        "evaluate",
+        name,
+        "--source",
+        data / "test.ko",
+        "--reference",
+        data / "test.en",
+        status=1,
+        because=because,
     )
 
 
 @pytest.mark.parametrize(
     ("change", "because"),
     [
-        ({"model": {"encoder": {"layers": 2}}}, "run/model.safetensors: no weights called encoder.layers.1"),
-        ({"model": {"encoder": {"size": 48}, "decoder": {"size": 48}}}, "have another shape: wanted (48,), got (24,)"),
+        (
+            {"model": {"encoder": {"layers": 2}}},
+            "run/model.safetensors: no weights called encoder.layers.1",
+        ),
+        (
+            {"model": {"encoder": {"size": 48}, "decoder": {"size": 48}}},
+            "have another shape: wanted (48,), got (24,)",
+        ),
         ({"model": {"encoder": {"layerz": 2}}}, "run/config.json: unknown setting 'model.encoder"),
         (
             {"model": {"encoder": {"layers": "two"}}},
             "run/config.json: model.encoder.layers: input should be a valid integer, got 'two'",
         ),
-        ({"tokenizer": {"joint": False}, "model": {"share": "target"}}, "run/source.model: cannot be read"),
+        (
+            {"tokenizer": {"joint": False}, "model": {"share": "target"}},
+            "run/source.model: cannot be read",
+        ),
     ],
 )
 def test_a_configuration_of_another_model_is_refused(
@@ -127,7 +155,9 @@ def test_weights_of_another_model_are_refused(regard: Command, run: Path, recurr
     shutil.copy(recurrent / "model.safetensors", run)
     done = regard.ended("translate", run, stdin=b"a\n")
     assert (done.status, done.out) == (1, "")
-    assert done.causes[0].startswith("run/model.safetensors: the weights are of another model than config.json; copy")
+    assert done.causes[0].startswith(
+        "run/model.safetensors: the weights are of another model than config.json; copy"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +179,9 @@ def test_weights_of_another_model_are_refused(regard: Command, run: Path, recurr
         ),
     ],
 )
-def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path, content: str, because: str) -> None:
+def test_a_damaged_alignment_is_reported_and_not_used(
+    regard: Command, run: Path, content: str, because: str
+) -> None:
     line = "나는 빵을 먹고 있었다\n".encode()
     plain = regard("translate", run, "--alignments", stdin=line)
     content = content.replace("LAYER", "decoder.layers.0.cross_attention")
@@ -166,14 +198,18 @@ def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path
 def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> None:
     outputs, plain = set(), regard("translate", run, data / "test.ko")
     for head in (0, 1):
-        save_alignment(run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
+        save_alignment(
+            run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True}
+        )
         done = regard("translate", run, data / "test.ko", "--alignments")
         assert done.err == plain.err, "nothing on alignments"
         outputs.add(done.out)
     assert len(outputs) == 2
 
 
-def test_a_model_folder_translates_without_its_training_files(regard: Command, run: Path, data: Path) -> None:
+def test_a_model_folder_translates_without_its_training_files(
+    regard: Command, run: Path, data: Path
+) -> None:
     whole = regard("translate", run, data / "test.ko").out
     for name in ("checkpoints", "journal.jsonl", "train.toml", "README.md"):
         shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
@@ -184,16 +220,27 @@ def test_a_model_folder_translates_without_its_training_files(regard: Command, r
 def test_doctor_checks_a_folder_aloud_and_seals_it(regard: Command, run: Path, data: Path) -> None:
     pairs = ["--source", data / "test.ko", "--target", data / "test.en"]
     regard("align", run, *pairs, "--choose")
-    whole = ["config.json", "joint.model", "model.safetensors", "alignment.json", "languages.json", "train.toml"]
+    whole = [
+        "config.json",
+        "joint.model",
+        "model.safetensors",
+        "alignment.json",
+        "languages.json",
+        "train.toml",
+    ]
     assert regard("doctor", run).lines == [f"ok  run/{name}" for name in whole]
     (run / "other.model").write_bytes(b"of something else")
-    assert regard("doctor", run).lines[6:] == ["ok  run/other.model: not listed in config.json, so nothing reads it"]
+    assert regard("doctor", run).lines[6:] == [
+        "ok  run/other.model: not listed in config.json, so nothing reads it"
+    ]
     values = json.loads((run / "config.json").read_text())
     values["search"]["beam"] = 2
     (run / "config.json").write_text(json.dumps(values))
     because = "run/config.json: damaged or changed (its content does not match its SHA-256); copy the folder again"
     done = regard.fails("translate", run, stdin=b"a\n", status=1, because=because)
-    assert done.causes[0].endswith("if the change was on purpose, seal it with `regard doctor run --seal`")
+    assert done.causes[0].endswith(
+        "if the change was on purpose, seal it with `regard doctor run --seal`"
+    )
     done = regard.fails("doctor", run, status=1, because=[])
     assert done.lines[0].startswith(f"BAD {because}")
     assert done.lines[1:3] == ["ok  run/joint.model", "ok  run/model.safetensors"]
@@ -208,7 +255,9 @@ def test_doctor_does_not_seal_what_is_no_model(regard: Command, run: Path) -> No
     regard.fails("doctor", "--seal", status=2, because="--seal: which folder is to be sealed?")
 
 
-def test_a_flipped_bit_is_refused_when_training_begins_with_it(regard: Command, run: Path, corpus: list[str]) -> None:
+def test_a_flipped_bit_is_refused_when_training_begins_with_it(
+    regard: Command, run: Path, corpus: list[str]
+) -> None:
     for name in ("joint.model", "model.safetensors"):
         content = bytearray((run / name).read_bytes())
         content[-9] ^= 4

@@ -1,4 +1,6 @@
-"""regard export --to huggingface and regard import: a round trip, and fine-tuning of imported models."""
+"""regard export --to huggingface and regard import: a round trip, and fine-tuning of imported
+models.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def run(marian: Path) -> Path:
 def test_export_and_import_restore_the_model(regard: Command, run: Path, data: Path) -> None:
     done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
     assert "compared on 8 sentences of the sample: largest difference of logits" in done.err
-    assert "different: 0 by tokenisation, 0 by greedy search; within the limits for float32" in done.err
+    assert (
+        "different: 0 by tokenisation, 0 by greedy search; within the limits for float32"
+        in done.err
+    )
     assert {path.name for path in Path("there").iterdir()} == {
         *("config.json", "generation_config.json", "model.safetensors", "SHA256SUMS"),
         *("source.spm", "target.spm", "tokenizer_config.json", "vocab.json"),
@@ -49,10 +54,17 @@ def test_export_and_import_restore_the_model(regard: Command, run: Path, data: P
     translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
     translations = translator.translate(lines, length_penalty=0.0)
     assert [translation.text for translation in translations] == expected
-    # At the length limit an end is forced: Hugging Face counts it as certain, and may choose another hypothesis.
+    # At the length limit an end is forced: Hugging Face counts it as certain, and may choose
+    # another hypothesis.
     max_lengths = [len(folder.tokenizer.source.encode(line)) + 1 + 5 for line in lines]
-    finished = [i for i, translation in enumerate(translations) if len(translation.tokens) + 3 < max_lengths[i]]
-    assert _translate(Path("there"), [lines[i] for i in finished]) == [expected[i] for i in finished]
+    finished = [
+        i
+        for i, translation in enumerate(translations)
+        if len(translation.tokens) + 3 < max_lengths[i]
+    ]
+    assert _translate(Path("there"), [lines[i] for i in finished]) == [
+        expected[i] for i in finished
+    ]
     assert len(finished) > 2
 
 
@@ -62,12 +74,20 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
     regard("export", run, "there", "--to", "huggingface")
     _reorder_vocabulary(Path("there"))
     regard.fails(
-        "import", "huggingface", "there", "back", status=1, because=["checksum", "missing", "checksum", "checksum"]
+        "import",
+        "huggingface",
+        "there",
+        "back",
+        status=1,
+        because=["checksum", "missing", "checksum", "checksum"],
     )
     (Path("there") / "SHA256SUMS").unlink()
     done = regard("import", "huggingface", "there", "back")
     assert "no checksums came with these files" in done.err
-    assert f"\n  {hashlib.sha256(Path('there/source.spm').read_bytes()).hexdigest()}  source.spm\n" in done.err
+    assert (
+        f"\n  {hashlib.sha256(Path('there/source.spm').read_bytes()).hexdigest()}  source.spm\n"
+        in done.err
+    )
     settings = load_folder("back").settings
     assert settings.tokenizer.numbering == "marian"
     regard(
@@ -81,14 +101,19 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
         "1",
         *sets(["training.precision=float32", *UPDATES]),
     )
-    assert "나는" in regard("show", "on", "나는 집에 간다", "--out", "seen.svg").out or Path("seen.svg").is_file()
+    assert (
+        "나는" in regard("show", "on", "나는 집에 간다", "--out", "seen.svg").out
+        or Path("seen.svg").is_file()
+    )
     regard("export", "on", "again", "--to", "huggingface")
     for name in ("vocab.json", "source.spm", "target.spm"):
         assert (Path("again") / name).read_bytes() == (Path("there") / name).read_bytes()
     before, after = load_file("there/model.safetensors"), load_file("again/model.safetensors")
     assert before.keys() == after.keys()
     assert any(bool((tensor != after[name]).any()) for name, tensor in before.items())
-    assert after["final_logits_bias"].abs().max() < 100, "the bias that suppresses our padding token is not exported"
+    assert after["final_logits_bias"].abs().max() < 100, (
+        "the bias that suppresses our padding token is not exported"
+    )
 
 
 def test_other_models_than_marian_are_refused_with_all_reasons(
@@ -115,15 +140,44 @@ def test_an_export_that_computes_differently_is_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_existing_and_missing_files_are_refused(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_and_missing_files_are_refused(
+    regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("there").mkdir()
     Path("there/file").write_text("mine")
-    regard.fails("export", run, "there", "--to", "huggingface", status=1, because="there is something already")
-    regard.fails("import", "huggingface", "there", "back", status=1, because="there/config.json: cannot be read")
+    regard.fails(
+        "export",
+        run,
+        "there",
+        "--to",
+        "huggingface",
+        status=1,
+        because="there is something already",
+    )
+    regard.fails(
+        "import",
+        "huggingface",
+        "there",
+        "back",
+        status=1,
+        because="there/config.json: cannot be read",
+    )
     because = "a folder for Hugging Face has float32 weights"
-    regard.fails("export", run, "new", "--to", "huggingface", "--precision", "int8", status=2, because=because)
+    regard.fails(
+        "export",
+        run,
+        "new",
+        "--to",
+        "huggingface",
+        "--precision",
+        "int8",
+        status=2,
+        because=because,
+    )
     monkeypatch.setitem(sys.modules, "transformers", None)
-    regard.fails("export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'")
+    regard.fails(
+        "export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'"
+    )
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -141,8 +195,19 @@ def test_an_unusable_torchvision_is_explained(
     monkeypatch.setitem(sys.modules, "transformers", Unusable("transformers"))
     if not late:
         monkeypatch.setattr("importlib.import_module", lambda name: sys.modules[name].anything)
-    done = regard.fails("export", run, "new", "--to", "huggingface", status=1, because="cannot be imported (operator")
-    assert "install the torchvision that was built for this torch, or uninstall torchvision" in done.causes[0]
+    done = regard.fails(
+        "export",
+        run,
+        "new",
+        "--to",
+        "huggingface",
+        status=1,
+        because="cannot be imported (operator",
+    )
+    assert (
+        "install the torchvision that was built for this torch, or uninstall torchvision"
+        in done.causes[0]
+    )
 
 
 def _translate(folder: Path, lines: list[str]) -> list[str]:
@@ -160,12 +225,18 @@ def _translate(folder: Path, lines: list[str]) -> list[str]:
 
 
 def _reorder_vocabulary(folder: Path) -> None:
-    """Change the folder to the form of published models: reordered tokens, and targets that begin with padding."""
+    """Change the folder to the form of published models: reordered tokens, and targets that begin
+    with padding.
+    """
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     rest = [token for token, index in vocabulary.items() if index > 3]
-    order = [vocabulary[token] for token in ("</s>", "<unk>", *reversed(rest))] + [vocabulary["<s>"]]
+    order = [vocabulary[token] for token in ("</s>", "<unk>", *reversed(rest))] + [
+        vocabulary["<s>"]
+    ]
     names = ["</s>", "<unk>", *reversed(rest), "<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(names)}), encoding="utf-8")
+    (folder / "vocab.json").write_text(
+        json.dumps({token: i for i, token in enumerate(names)}), encoding="utf-8"
+    )
     tensors = load_file(folder / "model.safetensors")
     tensors["model.shared.weight"] = tensors["model.shared.weight"][order]
     tensors["final_logits_bias"] = tensors["final_logits_bias"][:, order]
@@ -173,7 +244,12 @@ def _reorder_vocabulary(folder: Path) -> None:
 
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"vocab_size": len(names), "decoder_vocab_size": len(names), "eos_token_id": 0, "forced_eos_token_id": 0}
+    config |= {
+        "vocab_size": len(names),
+        "decoder_vocab_size": len(names),
+        "eos_token_id": 0,
+        "forced_eos_token_id": 0,
+    }
     config |= {"pad_token_id": len(names) - 1, "decoder_start_token_id": len(names) - 1}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "generation_config.json").unlink()

@@ -27,14 +27,20 @@ SENTENCES = [
 
 @pytest.fixture
 def translator(transformer: Path) -> FolderTranslator:
-    """Load a translator with short outputs, for fast tests, as if trained on at most twelve tokens a line."""
+    """Load a translator with short outputs, for fast tests, as if trained on at most twelve tokens
+    a line.
+    """
     return load_brief(transformer)
 
 
 def load_brief(folder: Path) -> FolderTranslator:
     result = load(folder)
-    search = result.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
-    return FolderTranslator(result.model, result.tokenizer, result.settings.with_values(search=search.model_dump()))
+    search = result.settings.search.with_values(
+        max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST
+    )
+    return FolderTranslator(
+        result.model, result.tokenizer, result.settings.with_values(search=search.model_dump())
+    )
 
 
 def split_line(translator: FolderTranslator, line: str) -> tuple[list[str], list[str]]:
@@ -78,7 +84,13 @@ def test_splits_inside_sentences_cause_warnings(translator: FolderTranslator, na
     parts, messages = split_line(translator, LINES[name])
     long = [part for part in parts if len(translator.encode(part)) > LONGEST]
     assert sum("is translated whole" in message for message in messages) == len(long)
-    if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
+    if name in (
+        "sentences",
+        "sentences without spaces between",
+        "quotes",
+        "spaces",
+        "brackets and spaces",
+    ):
         assert [message for message in messages if "was split" in message] == []
     elif name != "short":
         (note,) = (message for message in messages if "was split" in message)
@@ -94,9 +106,9 @@ def test_words_are_split_only_if_necessary(translator: FolderTranslator) -> None
     parts, _ = split_line(translator, LINES["one sentence"])
     assert all(part.endswith(" ") for part in parts[:-1])
     assert all(len(translator.encode(part)) <= LONGEST for part in parts)
-    assert all(len(translator.encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)), (
-        "each part is as long as possible"
-    )
+    assert all(
+        len(translator.encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)
+    ), "each part is as long as possible"
     parts, _ = split_line(translator, LINES["a long word among others"])
     assert parts[0] == "나는 "
     assert parts[-1].endswith("집에 간다"), "the rest of the word is joined with the next words"
@@ -110,7 +122,8 @@ def test_a_sentence_up_to_twice_as_long_stays_whole(translator: FolderTranslator
         assert parts == [line]
         assert len(messages) == (length > LONGEST)
         assert all(
-            f"a sentence of {length} tokens is longer than any in training (12); it is translated whole" in message
+            f"a sentence of {length} tokens is longer than any in training (12); it is translated whole"
+            in message
             for message in messages
         )
         line += " 집에"
@@ -118,7 +131,8 @@ def test_a_sentence_up_to_twice_as_long_stays_whole(translator: FolderTranslator
 
 
 @pytest.mark.parametrize(
-    "name", ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"]
+    "name",
+    ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"],
 )
 def test_the_translation_of_a_split_line_joins_those_of_its_parts(model: Path, name: str) -> None:
     line, translator = clean(LINES[name]), load_brief(model)
@@ -176,7 +190,9 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_line_of_as_many_characters_as_allowed_is_translated(regard: Command, recurrent: Path, name: str) -> None:
+def test_a_line_of_as_many_characters_as_allowed_is_translated(
+    regard: Command, recurrent: Path, name: str
+) -> None:
     line = LONG[name]
     assert len(line) == MAX_LINE
     Path("long").write_text(f"나는 집에 간다\n{line}\n나는 집에 간다\n", encoding="utf-8")
@@ -190,29 +206,53 @@ def test_a_line_of_as_many_characters_as_allowed_is_translated(regard: Command, 
     assert len(rows[1]["tokens"]) > parts
 
 
-def test_a_line_beyond_the_limit_is_refused_by_file_and_line(regard: Command, transformer: Path) -> None:
+def test_a_line_beyond_the_limit_is_refused_by_file_and_line(
+    regard: Command, transformer: Path
+) -> None:
     Path("long").write_text("나는 집에 간다\n" + "가" * 101 + "\n", encoding="utf-8")
-    message = (
-        "long: line 2 has more than 100 characters; break it at the ends of sentences, or raise that limit (--max-line)"
+    message = "long: line 2 has more than 100 characters; break it at the ends of sentences, or raise that limit (--max-line)"
+    regard.fails(
+        "translate",
+        transformer,
+        "long",
+        "--max-line",
+        100,
+        "--output",
+        "out",
+        status=1,
+        because=message,
     )
-    regard.fails("translate", transformer, "long", "--max-line", 100, "--output", "out", status=1, because=message)
     assert len(regard("translate", transformer, "long", "--max-line", 101, "--beam", 1).lines) == 2
-    rows = [json.dumps({"text": "가" * 101}), json.dumps({"text": "나는 집에", "terms": ["I"] * 30})]
+    rows = [
+        json.dumps({"text": "가" * 101}),
+        json.dumps({"text": "나는 집에", "terms": ["I"] * 30}),
+    ]
     Path("rows").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    causes = ["rows, line 1: text has more than 100 characters", "rows, line 2: term: wanted at most 20 tokens in all"]
+    causes = [
+        "rows, line 1: text has more than 100 characters",
+        "rows, line 2: term: wanted at most 20 tokens in all",
+    ]
     options = ("--input", "jsonl", "--max-line", 100, "--max-required", 20)
     regard.fails("translate", transformer, "rows", *options, status=1, because=causes)
 
 
-def test_a_line_with_terms_that_is_too_long_to_stay_whole_is_refused(regard: Command, transformer: Path) -> None:
+def test_a_line_with_terms_that_is_too_long_to_stay_whole_is_refused(
+    regard: Command, transformer: Path
+) -> None:
     rows = [{"text": "나는 집에 간다"}, {"text": "나는 " * 600, "terms": ["I"]}]
     Path("rows").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     options = ("translate", transformer, "rows", "--input", "jsonl", "--chunk", 1)
-    message = "rows: line 2 has 601 tokens, and a line with terms is translated whole, up to 500 tokens"
+    message = (
+        "rows: line 2 has 601 tokens, and a line with terms is translated whole, up to 500 tokens"
+    )
     done = regard.ended(*options)
     assert (done.status, len(done.causes)) == (1, 1)
     assert done.causes[0].startswith(message)
     Path("source").write_text("나는 " * 600, encoding="utf-8")
     Path("target").write_text("I go", encoding="utf-8")
     pair = ("align", transformer, "--source", "source", "--target", "target")
-    regard.fails(*pair, status=1, because="source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens")
+    regard.fails(
+        *pair,
+        status=1,
+        because="source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens",
+    )

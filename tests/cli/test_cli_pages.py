@@ -1,4 +1,6 @@
-"""regard translate: pages of HTML and XML, files of other kinds, and inputs that an output would overwrite."""
+"""regard translate: pages of HTML and XML, files of other kinds, and inputs that an output would
+overwrite.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +55,13 @@ def test_a_page_without_a_sentence_stays_as_it_is(regard: Command, run: Path) ->
 def test_a_model_of_several_sentences_a_line_reads_blocks_whole(
     regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SearchSettings, "splits_sentences", property(lambda settings: settings.split == "on"))
+    monkeypatch.setattr(
+        SearchSettings, "splits_sentences", property(lambda settings: settings.split == "on")
+    )
     Path("page.html").write_text("<p>나는 집에 간다. 너는 책을 읽는다.</p>", encoding="utf-8")
-    whole, split = (regard("translate", run, "page.html", *options).out for options in ([], ["--split", "on"]))
+    whole, split = (
+        regard("translate", run, "page.html", *options).out for options in ([], ["--split", "on"])
+    )
     (line,) = package.load(run).translate(["나는 집에 간다. 너는 책을 읽는다."])
     assert whole == f"<p>{line.text}</p>" != split
 
@@ -89,10 +95,15 @@ def test_files_that_cannot_be_translated_are_refused(
     assert [*files()] == [name]
 
 
-def test_a_document_is_named_by_every_command_that_reads_sentences(regard: Command, run: Path) -> None:
+def test_a_document_is_named_by_every_command_that_reads_sentences(
+    regard: Command, run: Path
+) -> None:
     Path("a.docx").write_bytes(b"PK\x03\x04\0\n")
     Path("a.en").write_text("I go home\n", encoding="utf-8")
-    pair, because = ["--source", "a.docx", "--target", "a.en"], "a.docx: is a Word document; Regard reads text"
+    pair, because = (
+        ["--source", "a.docx", "--target", "a.en"],
+        "a.docx: is a Word document; Regard reads text",
+    )
     regard.fails("align", run, *pair, status=1, because=because)
     regard.fails("train", *pair, "--out", "new", status=1, because=because)
 
@@ -117,7 +128,16 @@ def test_an_output_never_replaces_an_input(regard: Command, run: Path) -> None:
     for source, output in (("a.ko", "link"), ("a.part", "a")):
         because = f"--output {output}: would overwrite {source}, which is read"
         regard.fails(
-            "align", run, "--source", source, "--target", "a.en", "--output", output, status=2, because=because
+            "align",
+            run,
+            "--source",
+            source,
+            "--target",
+            "a.en",
+            "--output",
+            output,
+            status=2,
+            because=because,
         )
     assert files() == before
 
@@ -127,4 +147,10 @@ def test_a_text_in_place_of_a_file_is_told_the_way(regard: Command, run: Path) -
         because = f"{text[:80]}: no such file; to translate a text, pipe it: echo '…' | regard translate {run}"
         regard.fails("translate", run, text, status=2, because=because)
     Path("test.ko").touch()
-    regard.fails("translate", run, "tset.ko", status=1, because="tset.ko: no such file; did you mean test.ko?")
+    regard.fails(
+        "translate",
+        run,
+        "tset.ko",
+        status=1,
+        because="tset.ko: no such file; did you mean test.ko?",
+    )

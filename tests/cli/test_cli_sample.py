@@ -30,7 +30,9 @@ def test_all_parts_are_written_and_described(regard: Command, few: Sample) -> No
     assert {path.name for path in Path("sample").iterdir()} == {*names, "SAMPLE.md"}
     page = Path("sample/SAMPLE.md").read_text(encoding="utf-8")
     for split, pairs in splits.items():
-        assert Path(f"sample/{split}.ko").read_text(encoding="utf-8").splitlines() == [p.source for p in pairs]
+        assert Path(f"sample/{split}.ko").read_text(encoding="utf-8").splitlines() == [
+            p.source for p in pairs
+        ]
         assert len(Path(f"sample/{split}.align").read_text().splitlines()) == len(pairs)
         assert f"| `{split}` | {len(pairs):,} |" in page
         assert f"{split}: {len(pairs):,} pairs\n" in done.err

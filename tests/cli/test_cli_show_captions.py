@@ -25,12 +25,18 @@ def captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def image_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("images") / "one.png"
-    Image.fromarray(np.random.default_rng(3).integers(0, 256, (24, 40, 3), dtype=np.uint8)).save(path)
+    Image.fromarray(np.random.default_rng(3).integers(0, 256, (24, 40, 3), dtype=np.uint8)).save(
+        path
+    )
     return path
 
 
-@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", pytest.param("a.gif", marks=pytest.mark.slow)])
-def test_the_suffix_determines_the_format(regard: Command, captioner: Path, image_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["a.html", "a.svg", "a.png", pytest.param("a.gif", marks=pytest.mark.slow)]
+)
+def test_the_suffix_determines_the_format(
+    regard: Command, captioner: Path, image_path: Path, name: str
+) -> None:
     done = regard("show", captioner, image_path, "--out", name)
     assert done.out == load_captioner(captioner).caption(image_path)[0].text + "\n"
     assert done.err == f"wrote {name}\n"
@@ -63,14 +69,18 @@ def test_the_player_is_animated_as_svg(regard: Command, captioner: Path, image_p
 def test_views_that_captions_lack_are_refused(
     regard: Command, captioner: Path, image_path: Path, arguments: list[str], because: str
 ) -> None:
-    regard.fails("show", captioner, image_path, "--out", "a.svg", *arguments, status=2, because=because)
+    regard.fails(
+        "show", captioner, image_path, "--out", "a.svg", *arguments, status=2, because=because
+    )
 
 
 def test_a_missing_image_is_named(regard: Command, captioner: Path) -> None:
     regard.fails("show", captioner, "none.png", status=1, because="none.png: no such file")
 
 
-def test_the_explanation_of_a_caption_has_every_layer_and_step(captioner: Path, image_path: Path) -> None:
+def test_the_explanation_of_a_caption_has_every_layer_and_step(
+    captioner: Path, image_path: Path
+) -> None:
     loaded = load_captioner(captioner)
     caption, data = explain_caption(loaded, image_path, beam=2)
     readings = caption.readings
@@ -87,6 +97,8 @@ def test_the_explanation_of_a_caption_has_every_layer_and_step(captioner: Path, 
 
 
 def test_a_sentence_for_a_captioner_is_refused(regard: Command, captioner: Path) -> None:
-    because = "나는 간다: not an image; this model captions images, and a translator translates text"
+    because = (
+        "나는 간다: not an image; this model captions images, and a translator translates text"
+    )
     regard.fails("show", captioner, "나는 간다", "--out", "a.html", status=2, because=because)
     assert os.listdir() == []

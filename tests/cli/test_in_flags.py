@@ -24,15 +24,21 @@ def test_arguments_are_rewritten_as_options_of_the_command(message: str) -> None
 
 
 def test_arguments_without_an_option_are_kept() -> None:
-    assert in_flags("`training.minutes=30` or `parent=`", flags_of(("doctor",))) == "training.minutes=30 or `parent=`"
+    assert (
+        in_flags("`training.minutes=30` or `parent=`", flags_of(("doctor",)))
+        == "training.minutes=30 or `parent=`"
+    )
 
 
 def test_search_settings_are_options_too() -> None:
-    assert in_flags("set `no_repeat_ngram=4`", flags_of(("translate",))) == "set --no-repeat-ngram 4"
+    assert (
+        in_flags("set `no_repeat_ngram=4`", flags_of(("translate",))) == "set --no-repeat-ngram 4"
+    )
 
 
 @pytest.mark.parametrize(
-    "problem", [MemoryError(), RuntimeError("can't allocate memory: 8 bytes"), RuntimeError("std::bad_alloc")]
+    "problem",
+    [MemoryError(), RuntimeError("can't allocate memory: 8 bytes"), RuntimeError("std::bad_alloc")],
 )
 def test_too_little_memory_is_a_sentence(problem: Exception) -> None:
     status, (cause,) = _status_and_causes(problem)
@@ -41,5 +47,8 @@ def test_too_little_memory_is_a_sentence(problem: Exception) -> None:
 
 def test_an_output_that_links_to_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(UsageError, match="leads to itself"), _open_output([tmp_path], tmp_path / "loop", False, {}):
+    with (
+        pytest.raises(UsageError, match="leads to itself"),
+        _open_output([tmp_path], tmp_path / "loop", False, {}),
+    ):
         pass

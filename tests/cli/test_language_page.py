@@ -1,4 +1,6 @@
-"""The page "Your language, from nothing": its script pairs strings, and its commands run, to a page that one can send."""
+"""The page "Your language, from nothing": its script pairs strings, and its commands run, to a page
+that one can send.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from pathlib import Path
 import pytest
 from command import Command
 
-CORPUS = Path(__file__).parents[3] / "shared" / "data" / "localisation" / "firefox.en-hsb.train.tsv.gz"
+CORPUS = (
+    Path(__file__).parents[3] / "shared" / "data" / "localisation" / "firefox.en-hsb.train.tsv.gz"
+)
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 FLUENT = """# a comment
@@ -43,7 +47,9 @@ def test_the_script_pairs_strings_by_file_and_key(
 ) -> None:
     english = _pack(tmp_path / "en.xpi", "en-GB", open="Open", save="Save", label="Label")
     sorbian = _pack(tmp_path / "hsb.xpi", "hsb", open="Wočinić", save="Składować", label="Popis")
-    monkeypatch.setattr(sys, "argv", ["pair_strings.py", str(english), str(sorbian), "en-GB", "hsb"])
+    monkeypatch.setattr(
+        sys, "argv", ["pair_strings.py", str(english), str(sorbian), "en-GB", "hsb"]
+    )
     exec(SCRIPT, {})
     pairs = ["Open\tWočinić", "Save\tSkładować", "Label\tPopis", "Open!\tWočinić!"]
     assert capsys.readouterr().out.splitlines() == pairs
@@ -55,10 +61,22 @@ def test_the_commands_of_the_page_run(regard: Command) -> None:
     if not CORPUS.is_file():
         pytest.skip(f"{CORPUS} is not there: it may not be shipped")
     Path("app.en-hsb.tsv").write_bytes(gzip.decompress(CORPUS.read_bytes()))
-    commands = [line.strip() for line in re.sub(r" \\\n *", " ", PAGE).splitlines() if line.startswith("    regard ")]
-    assert [command.split()[1] for command in commands] == ["train", "train", "evaluate", "export", "export"]
+    commands = [
+        line.strip()
+        for line in re.sub(r" \\\n *", " ", PAGE).splitlines()
+        if line.startswith("    regard ")
+    ]
+    assert [command.split()[1] for command in commands] == [
+        "train",
+        "train",
+        "evaluate",
+        "export",
+        "export",
+    ]
     for command in commands:
-        quick = command.replace("12m", "60s").replace("training.updates=5000", "training.updates=200")
+        quick = command.replace("12m", "60s").replace(
+            "training.updates=5000", "training.updates=200"
+        )
         regard(*shlex.split(quick, comments=True)[1:])
     assert "chrF" in Path("runs/hsb/report.html").read_text(encoding="utf-8")
     assert "MPL-2.0" in Path("runs/hsb/README.md").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Options that decide something by themselves, without a model that was trained: units of the command line."""
+"""Options that decide something by themselves, without a model that was trained: units of the
+command line.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_an_export_without_a_folder_stays_in_the_run(
 ) -> None:
     folders = []
     for toolkit in (ctranslate2, huggingface):
-        monkeypatch.setattr(toolkit, "export", lambda _, out, *__: folders.append(out) or "ten sentences")
+        monkeypatch.setattr(
+            toolkit, "export", lambda _, out, *__: folders.append(out) or "ten sentences"
+        )
     name = {"ctranslate2": "ctranslate2-float32"}.get(to, to)
     assert f"wrote run/exports/{name}" in regard("export", run, "--to", to).err
     regard("export", run, "elsewhere", "--to", to)

@@ -16,7 +16,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return time_now
 
 
-def test_plain_lines_are_printed_every_thirty_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_lines_are_printed_every_thirty_seconds(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     with LineReporter(10_000, 2_000, hidden=False) as report:
         for second in range(1, 81):
             clock[0] = 100.0 + second
@@ -50,10 +52,18 @@ def test_a_terminal_shows_a_live_line(
     assert capsys.readouterr().err == "", "results are on the same terminal"
 
 
-VALUES = {"update": 3, "updates": None, "seconds_left": 90.0, "epoch": 0, "tokens_per_second": 1200.0}
+VALUES = {
+    "update": 3,
+    "updates": None,
+    "seconds_left": 90.0,
+    "epoch": 0,
+    "tokens_per_second": 1200.0,
+}
 
 
-def test_training_shows_its_first_progress_and_then_each_event(capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_shows_its_first_progress_and_then_each_event(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with progress.TrainReporter() as report:
         report("progress", VALUES)
         report("progress", {**VALUES, "update": 4})

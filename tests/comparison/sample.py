@@ -1,4 +1,6 @@
-"""A made-up comparison of any size, always the same for the same arguments: for the report and its tests."""
+"""A made-up comparison of any size, always the same for the same arguments: for the report and its
+tests.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,9 @@ def make_comparison(
     has_file: bool = False,
     p: float = 0.001,
 ) -> Comparison:
-    """Make a comparison; `has_file`: with another system of which only a file of outputs is known."""
+    """Make a comparison; `has_file`: with another system of which only a file of outputs is
+    known.
+    """
     rng = random.Random(7)
     names = NAMES[:systems]
     test = _captions(rng, sentences) if task == "captions" else _sentences(rng, sentences)
@@ -153,7 +157,12 @@ def make_comparison(
         _examples(rng, task, test, runs),
         "3 minutes of training each",
         ("Warm-up and validations are fitted to the budget, and no run was stopped early.",),
-        {"regard": "0.9.0", "PyTorch": "2.13.0", "Machine": "2 cores, 8 GiB, Linux", "Beam": "5, length penalty 1"},
+        {
+            "regard": "0.9.0",
+            "PyTorch": "2.13.0",
+            "Machine": "2 cores, 8 GiB, Linux",
+            "Beam": "5, length penalty 1",
+        },
     )
 
 
@@ -164,17 +173,32 @@ def _sentences(rng: random.Random, count: int) -> TestSet:
         sources.append(" ".join(rng.choices(ENGLISH, k=size)) + f" {number}.")
         references.append((" ".join(rng.choices(KOREAN, k=max(2, size * 2 // 3))) + ".",))
     digest = hashlib.sha256(str(sources).encode()).hexdigest()
-    return TestSet("news.en–ko", tuple(sources), tuple(references), digest, "it was held out of the training data")
+    return TestSet(
+        "news.en–ko",
+        tuple(sources),
+        tuple(references),
+        digest,
+        "it was held out of the training data",
+    )
 
 
 def _captions(rng: random.Random, count: int) -> TestSet:
     names = tuple(f"{n:04}.png" for n in range(count))
     texts = [f"a {rng.choice(COLOURS)} {rng.choice(FORMS)} on a white ground" for _ in names]
-    return TestSet("shapes", names, tuple((text, text.replace("a white", "white")) for text in texts), "0" * 64)
+    return TestSet(
+        "shapes", names, tuple((text, text.replace("a white", "white")) for text in texts), "0" * 64
+    )
 
 
 def _run(
-    rng: random.Random, task: str, test: TestSet, name: str, number: int, seed: int, seeds: int, p: float
+    rng: random.Random,
+    task: str,
+    test: TestSet,
+    name: str,
+    number: int,
+    seed: int,
+    seeds: int,
+    p: float,
 ) -> RunResult:
     quality = 0.35 + 0.09 * number + 0.01 * seed
     outputs = tuple(_worsened(rng, references[0], quality) for references in test.references)
@@ -195,11 +219,22 @@ def _run(
     )  # fmt: skip
 
 
-def _file(rng: random.Random, task: str, test: TestSet, systems: int, seeds: int, p: float) -> RunResult:
+def _file(
+    rng: random.Random, task: str, test: TestSet, systems: int, seeds: int, p: float
+) -> RunResult:
     outputs = tuple(_worsened(rng, references[0], 0.6) for references in test.references)
     against = NAMES[0] if seeds == 1 else f"{NAMES[0]}/1"
     scores = _scores(task, 0.6, against if systems else "", p)
-    return RunResult("online.txt", "online.txt", None, "online.txt", "", scores, outputs, tuple(50.0 for _ in outputs))
+    return RunResult(
+        "online.txt",
+        "online.txt",
+        None,
+        "online.txt",
+        "",
+        scores,
+        outputs,
+        tuple(50.0 for _ in outputs),
+    )
 
 
 def _worsened(rng: random.Random, text: str, quality: float) -> str:
@@ -223,7 +258,15 @@ def _scores(task: str, quality: float, against: str, p: float) -> tuple[RunScore
     values = {"BLEU": 45 * quality, "chrF": 95 * quality, "TER": 110 * (1 - quality)}
     return tuple(
         RunScore(
-            name, value, value - 1.13, value + 1.17, SETTINGS[name], value + 0.02, 1.15, p if against else None, against
+            name,
+            value,
+            value - 1.13,
+            value + 1.17,
+            SETTINGS[name],
+            value + 0.02,
+            1.15,
+            p if against else None,
+            against,
         )
         for name, value in values.items()
     )
@@ -236,7 +279,10 @@ def _points(task: str, quality: float, number: int) -> list[Point]:
             update,
             update * 600,
             update * 0.045,
-            {"loss": 6 * math.exp(-update / 1500) + 2 - quality, name: 90 * quality * (1 - math.exp(-update / 1200))},
+            {
+                "loss": 6 * math.exp(-update / 1500) + 2 - quality,
+                name: 90 * quality * (1 - math.exp(-update / 1200)),
+            },
             None if number == 0 else 2.4 - 1.2 * quality * (1 - math.exp(-update / 900)),
         )
         for update in range(250, 4001, 250)
@@ -245,7 +291,9 @@ def _points(task: str, quality: float, number: int) -> list[Point]:
 
 def _calibration(quality: float) -> Calibration:
     bins = tuple(
-        CalibrationBin(n / 10, (n + 1) / 10, 100 + 37 * n, n / 10 + 0.05, (n / 10 + 0.05) ** (2 - quality))
+        CalibrationBin(
+            n / 10, (n + 1) / 10, 100 + 37 * n, n / 10 + 0.05, (n / 10 + 0.05) ** (2 - quality)
+        )
         for n in range(10)
     )
     return Calibration(bins, 0.12 - 0.1 * quality)
@@ -260,8 +308,12 @@ def _system(name: str, runs: list[RunResult]) -> System:
     return System(name, tuple(run.name for run in runs), tuple(means))
 
 
-def _breakdowns(rng: random.Random, task: str, test: TestSet, names: tuple[str, ...]) -> tuple[Breakdown, ...]:
-    def buckets(ranges: list[tuple[str, int, int | None]], start: float, slope: float) -> dict[str, tuple[Bucket, ...]]:
+def _breakdowns(
+    rng: random.Random, task: str, test: TestSet, names: tuple[str, ...]
+) -> tuple[Breakdown, ...]:
+    def buckets(
+        ranges: list[tuple[str, int, int | None]], start: float, slope: float
+    ) -> dict[str, tuple[Bucket, ...]]:
         plain = {
             name: tuple(
                 Bucket(label, first, last, 40 + 7 * n, value := start + 3 * k + slope * n * (1 - 0.3 * k) + rng.random(), value - 2.1, value + 2.3)
@@ -275,8 +327,12 @@ def _breakdowns(rng: random.Random, task: str, test: TestSet, names: tuple[str, 
         gap = own.value - base.value
         return own if own is base else replace(own, lead=(gap, gap - 1.4, gap + 1.5))
 
-    unit, score = ("source words", "chrF") if task == "translation" else ("reference words", "CIDEr-D")
-    lengths: list[tuple[str, int, int | None]] = [(f"{first}–{last}", first, last) for first, last in LENGTHS]
+    unit, score = (
+        ("source words", "chrF") if task == "translation" else ("reference words", "CIDEr-D")
+    )
+    lengths: list[tuple[str, int, int | None]] = [
+        (f"{first}–{last}", first, last) for first, last in LENGTHS
+    ]
     by_length = Breakdown("length", score, unit, buckets(lengths, 52, -5.0))
     if task == "captions":
         return (by_length,)
@@ -289,7 +345,9 @@ def _breakdowns(rng: random.Random, task: str, test: TestSet, names: tuple[str, 
     )  # fmt: skip
 
 
-def _examples(rng: random.Random, task: str, test: TestSet, runs: list[RunResult]) -> tuple[Example, ...]:
+def _examples(
+    rng: random.Random, task: str, test: TestSet, runs: list[RunResult]
+) -> tuple[Example, ...]:
     examples = []
     for index in range(min(12, len(test.sources))):
         attention = {
@@ -297,7 +355,9 @@ def _examples(rng: random.Random, task: str, test: TestSet, runs: list[RunResult
             for run in runs
             if run.calibration and run.system != NAMES[0]
         }
-        examples.append(Example(index, 61.5 - index, attention, _image(rng) if task == "captions" else ""))
+        examples.append(
+            Example(index, 61.5 - index, attention, _image(rng) if task == "captions" else "")
+        )
     return tuple(examples)
 
 

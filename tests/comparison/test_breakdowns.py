@@ -27,7 +27,10 @@ def _texts(seed: int, count: int = 60) -> list[str]:
 
 def _noisy(texts: list[str], seed: int) -> list[str]:
     rng = random.Random(seed)
-    return [" ".join(word if rng.random() < 0.7 else rng.choice(VOCABULARY) for word in text.split()) for text in texts]
+    return [
+        " ".join(word if rng.random() < 0.7 else rng.choice(VOCABULARY) for word in text.split())
+        for text in texts
+    ]
 
 
 SOURCES, REFERENCES = _texts(1), _texts(2)
@@ -48,20 +51,33 @@ def test_length_buckets_are_those_of_sacrebleu_on_their_sentences() -> None:
     buckets = _parts()["length"].systems["one"]
     assert sum(bucket.items for bucket in buckets) == len(SOURCES)
     for bucket in buckets:
-        rows = [i for i, text in enumerate(SOURCES) if bucket.first <= len(text.split()) <= (bucket.last or 0)]
+        rows = [
+            i
+            for i, text in enumerate(SOURCES)
+            if bucket.first <= len(text.split()) <= (bucket.last or 0)
+        ]
         assert bucket.items == len(rows)
-        outputs, references = ([texts[i] for i in rows] for texts in (OUTPUTS["one"][0], REFERENCES))
+        outputs, references = (
+            [texts[i] for i in rows] for texts in (OUTPUTS["one"][0], REFERENCES)
+        )
         assert bucket.value == pytest.approx(sacrebleu.corpus_chrf(outputs, [references]).score)
         assert 0 <= bucket.low <= bucket.value <= bucket.high <= 100
 
 
 def test_several_runs_are_scored_as_one_corpus_and_widen_the_interval() -> None:
     bucket = _parts()["length"].systems["two"][0]
-    rows = [i for i, text in enumerate(SOURCES) if bucket.first <= len(text.split()) <= (bucket.last or 0)]
+    rows = [
+        i
+        for i, text in enumerate(SOURCES)
+        if bucket.first <= len(text.split()) <= (bucket.last or 0)
+    ]
     outputs = [run[i] for run in OUTPUTS["two"] for i in rows]
     expected = sacrebleu.corpus_chrf(outputs, [[REFERENCES[i] for i in rows] * 2]).score
     assert bucket.value == pytest.approx(expected)
-    same, apart = np.full((2, 50, 1), 5.0), np.concatenate([np.full((1, 50, 1), 1.0), np.full((1, 50, 1), 9.0)])
+    same, apart = (
+        np.full((2, 50, 1), 5.0),
+        np.concatenate([np.full((1, 50, 1), 1.0), np.full((1, 50, 1), 9.0)]),
+    )
     for tables, width in ((same, 0.0), (apart, 8.0)):
         mean, low, high = interval(tables, lambda sums, count=2 * 50: float(sums[0]) / count)
         assert (mean, high - low) == pytest.approx((5.0, width))
@@ -76,7 +92,9 @@ def test_an_interval_covers_the_true_mean() -> None:
     assert 52 <= hits <= 60  # 95 % of 60 are 57
 
 
-def _leads(outputs: dict[str, list[list[str]]], baseline: str) -> dict[tuple[str, str], tuple[float, float, float]]:
+def _leads(
+    outputs: dict[str, list[list[str]]], baseline: str
+) -> dict[tuple[str, str], tuple[float, float, float]]:
     (other,) = outputs.keys() - {baseline}
     parts = breakdowns(TEST, outputs, {}, TRAINING, baseline)
     assert not any(bucket.lead for part in parts for bucket in part.systems[baseline])
@@ -87,7 +105,10 @@ def _leads(outputs: dict[str, list[list[str]]], baseline: str) -> dict[tuple[str
 def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() -> None:
     first, second = OUTPUTS["one"][0], OUTPUTS["two"][0]
     leads = _leads({"a": [first], "b": [second]}, "a")
-    parts = {part.key: part.systems for part in breakdowns(TEST, {"a": [first], "b": [second]}, {}, TRAINING)}
+    parts = {
+        part.key: part.systems
+        for part in breakdowns(TEST, {"a": [first], "b": [second]}, {}, TRAINING)
+    }
     for (key, label), (value, low, high) in leads.items():
         ours, theirs = (next(b for b in parts[key][name] if b.label == label) for name in "ba")
         assert value == pytest.approx(ours.value - theirs.value)
@@ -114,7 +135,8 @@ def test_word_f1_by_frequency_is_a_direct_count() -> None:
         both = made = right = 0
         for output, reference in zip(OUTPUTS["one"][0], REFERENCES, strict=True):
             inside = [
-                [w for w in text.split() if bucket.first <= known.get(w, 0) <= last] for text in (output, reference)
+                [w for w in text.split() if bucket.first <= known.get(w, 0) <= last]
+                for text in (output, reference)
             ]
             made, right = made + len(inside[0]), right + len(inside[1])
             for word in inside[0]:
@@ -154,7 +176,11 @@ def test_sentence_scores_of_captions_are_averaged_by_reference_length() -> None:
     parts = {part.key: part for part in breakdowns(TEST, {"one": OUTPUTS["one"]}, scores, TRAINING)}
     assert parts["length"].unit == "reference words"
     for bucket in parts["length"].systems["one"]:
-        rows = [i for i, text in enumerate(REFERENCES) if bucket.first <= len(text.split()) <= (bucket.last or 0)]
+        rows = [
+            i
+            for i, text in enumerate(REFERENCES)
+            if bucket.first <= len(text.split()) <= (bucket.last or 0)
+        ]
         assert bucket.value == pytest.approx(np.mean(rows))
 
 
@@ -167,5 +193,10 @@ def test_ranges_of_lengths_have_no_gap() -> None:
 
 
 def test_words_are_counted_without_case_and_punctuation() -> None:
-    assert count_words(["A dog, a Dog.", "빵을 먹었다."]) == {"a": 2, "dog": 2, "빵을": 1, "먹었다": 1}
+    assert count_words(["A dog, a Dog.", "빵을 먹었다."]) == {
+        "a": 2,
+        "dog": 2,
+        "빵을": 1,
+        "먹었다": 1,
+    }
     assert words("A dog.") == ["a", "dog"]

@@ -1,4 +1,6 @@
-"""`regard compare` as users call it: training under an equal budget, stops, other systems, captions, bad input."""
+"""`regard compare` as users call it: training under an equal budget, stops, other systems,
+captions, bad input.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ from regard.comparison.test_data import Files, read_test_data, split_off_test
 from regard.learn.samples.images import image_sample
 
 pytestmark = pytest.mark.system
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(regard.__file__).parent.parent)}
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(Path(regard.__file__).parent.parent),
+}
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 SMALL = {
     "model.encoder.size": 16,
@@ -84,13 +90,28 @@ def _make(folder: Path) -> None:
 
 
 def _files(data: Path) -> dict[str, Path]:
-    names = {"source": "train.xx", "target": "train.yy", "valid_source": "valid.xx", "valid_target": "valid.yy"}
+    names = {
+        "source": "train.xx",
+        "target": "train.yy",
+        "valid_source": "valid.xx",
+        "valid_target": "valid.yy",
+    }
     names |= {"test_source": "test.xx", "test_target": "test.yy", "test_alignments": "test.align"}
     return {name: data / file for name, file in names.items()}
 
 
 def _arguments(files: dict[str, Path], out: Path, *more: object) -> list[str]:
-    arguments: list[object] = ["compare", "--presets", "rnn,rnn-luong", "--updates", 40, "--seeds", 2, "--out", out]
+    arguments: list[object] = [
+        "compare",
+        "--presets",
+        "rnn,rnn-luong",
+        "--updates",
+        40,
+        "--seeds",
+        2,
+        "--out",
+        out,
+    ]
     for name, file in files.items():
         arguments += [f"--{name.replace('_', '-')}", file]
     for key, value in SMALL.items():
@@ -100,13 +121,19 @@ def _arguments(files: dict[str, Path], out: Path, *more: object) -> list[str]:
 
 def _start(arguments: list[str]) -> subprocess.Popen[str]:
     line = [sys.executable, "-m", "regard", *arguments]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
 
 
 def _without_times(value: Any) -> Any:
     """Return JSON values without what is measured in seconds, and without paths."""
     if isinstance(value, dict):
-        return {key: _without_times(item) for key, item in value.items() if key not in {*TIMES, "origin"}}
+        return {
+            key: _without_times(item)
+            for key, item in value.items()
+            if key not in {*TIMES, "origin"}
+        }
     return [_without_times(item) for item in value] if isinstance(value, list) else value
 
 
@@ -123,7 +150,12 @@ def test_all_is_in_the_json(undisturbed: Path) -> None:
         "rnn-luong seed 2",
     ]
     assert values["budget"] == "40 updates each"
-    assert [part["key"] for part in values["breakdowns"]] == ["length", "seen_sources", "frequency", "seen_words"]
+    assert [part["key"] for part in values["breakdowns"]] == [
+        "length",
+        "seen_sources",
+        "frequency",
+        "seen_words",
+    ]
     for run in values["runs"]:
         assert run["status"] == ""
         assert run["cost"]["updates"] == 40
@@ -148,7 +180,11 @@ def test_scores_are_those_of_the_command_line_of_sacrebleu(undisturbed: Path) ->
         line = [sys.executable, "-c", SACREBLEU, texts / "reference1.txt", "-i", *files]
         line += ["-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "json", "-w", "6"]
         environment = {**ENVIRONMENT, "SACREBLEU_SEED": "12345"}
-        rows = json.loads(subprocess.run(list(map(str, line)), capture_output=True, check=True, env=environment).stdout)
+        rows = json.loads(
+            subprocess.run(
+                list(map(str, line)), capture_output=True, check=True, env=environment
+            ).stdout
+        )
         for row, name in zip(rows, ("rnn", "rnn-luong"), strict=True):
             run = next(run for run in values["runs"] if run["name"] == f"{name} seed {seed}")
             for score in run["scores"]:
@@ -183,7 +219,9 @@ def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     arguments = _arguments(_files(data), out)
     second = out / "runs" / "rnn-luong-seed1" / "journal.jsonl"
     with _start(arguments) as command:
-        wait_until(lambda: command.poll() is not None or second.exists(), "the second training begins", 600)
+        wait_until(
+            lambda: command.poll() is not None or second.exists(), "the second training begins", 600
+        )
         command.send_signal(number)
         _, stderr = command.communicate()
     assert command.returncode == (-9 if number == signal.SIGKILL else 143), stderr
@@ -198,10 +236,16 @@ def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
 
 
 def test_python_returns_what_the_json_holds(data: Path, undisturbed: Path, tmp_path: Path) -> None:
-    runs = [undisturbed / "runs" / f"{name}-seed{seed}" for name in ("rnn", "rnn-luong") for seed in (1, 2)]
+    runs = [
+        undisturbed / "runs" / f"{name}-seed{seed}"
+        for name in ("rnn", "rnn-luong")
+        for seed in (1, 2)
+    ]
     comparison = regard.compare(runs, out=tmp_path / "again", speed=False, **_files(data))
     assert isinstance(comparison, Comparison)
-    assert [run.name for run in comparison.runs] == [run["name"] for run in _values(undisturbed)["runs"]]
+    assert [run.name for run in comparison.runs] == [
+        run["name"] for run in _values(undisturbed)["runs"]
+    ]
     returned, before = json.loads(json.dumps(comparison.as_json())), _values(undisturbed)
     for name in ("systems", "breakdowns", "examples", "baseline", "test"):
         assert returned[name] == before[name], name
@@ -232,7 +276,9 @@ def test_outputs_of_other_systems_take_part(data: Path, undisturbed: Path, tmp_p
     assert worse is not None
     assert worse.against == "perfect"
     references = [(data / "test.yy").read_text().splitlines()] * 2
-    assert worse.value == pytest.approx(sacrebleu.corpus_bleu(list(comparison.run("luong").outputs), references).score)
+    assert worse.value == pytest.approx(
+        sacrebleu.corpus_bleu(list(comparison.run("luong").outputs), references).score
+    )
     assert "nrefs:2" in worse.signature
     assert comparison.run("perfect").cost is None
 
@@ -244,7 +290,9 @@ def test_names_become_files_that_differ(tmp_path: Path) -> None:
     for text in texts.values():
         (tmp_path / text).write_text(f"{text}\n")
     hypotheses = {name: tmp_path / text for name, text in texts.items()}
-    regard.compare(hypotheses=hypotheses, out=tmp_path / "out", test_source=source, test_target=source)
+    regard.compare(
+        hypotheses=hypotheses, out=tmp_path / "out", test_source=source, test_target=source
+    )
     files = {path.name: path.read_text().strip() for path in (tmp_path / "out" / "texts").iterdir()}
     files.pop("reference1.txt")
     assert sorted(files.values()) == sorted(texts.values())
@@ -252,7 +300,13 @@ def test_names_become_files_that_differ(tmp_path: Path) -> None:
 
 
 def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"presets": ["rnn"], "tokens": 1500, "settings": SMALL, "speed": False, **_files(data)}
+    options: dict[str, Any] = {
+        "presets": ["rnn"],
+        "tokens": 1500,
+        "settings": SMALL,
+        "speed": False,
+        **_files(data),
+    }
     first = regard.compare(out=tmp_path / "out", seeds=1, **options)
     second = regard.compare(out=tmp_path / "out", seeds=2, **options)
     assert [(run.name, run.seed) for run in second.runs] == [("rnn seed 1", 1), ("rnn seed 2", 2)]
@@ -268,13 +322,20 @@ def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
 def test_a_comparison_does_not_go_on_with_changed_data(data: Path, tmp_path: Path) -> None:
     """Models that are trained are not compared with others that learn from something else."""
     own = Path(shutil.copytree(data, tmp_path / "data"))
-    options: dict[str, Any] = {"presets": ["rnn"], "updates": 2, "settings": SMALL, "speed": False, **_files(own)}
+    options: dict[str, Any] = {
+        "presets": ["rnn"],
+        "updates": 2,
+        "settings": SMALL,
+        "speed": False,
+        **_files(own),
+    }
     regard.compare(out=tmp_path / "out", seeds=1, **options)
     for name, role in (("train.yy", "train.target"), ("valid.xx", "valid.source")):
         content = (own / name).read_text()
         (own / name).write_text(content.swapcase())
         with pytest.raises(
-            DataError, match=rf"{role}: .*{name} has changed .*; put back .* compare anew in another `out="
+            DataError,
+            match=rf"{role}: .*{name} has changed .*; put back .* compare anew in another `out=",
         ):
             regard.compare(out=tmp_path / "out", seeds=2, **options)
         (own / name).write_text(content)
@@ -284,11 +345,20 @@ def test_a_comparison_does_not_go_on_with_changed_data(data: Path, tmp_path: Pat
 @pytest.mark.slow
 def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
     comparison = regard.compare(
-        out=tmp_path / "out", presets=["rnn"], minutes=0.05, seeds=2, settings=SMALL, speed=False, **_files(data)
+        out=tmp_path / "out",
+        presets=["rnn"],
+        minutes=0.05,
+        seeds=2,
+        settings=SMALL,
+        speed=False,
+        **_files(data),
     )
     updates = {run.cost.updates for run in comparison.runs if run.cost is not None}
     assert len(updates) == 1
-    recipes = [parse_toml((tmp_path / "out" / "runs" / f"rnn-seed{n}" / "train.toml").read_text()) for n in (1, 2)]
+    recipes = [
+        parse_toml((tmp_path / "out" / "runs" / f"rnn-seed{n}" / "train.toml").read_text())
+        for n in (1, 2)
+    ]
     assert [recipe["training"].pop("seed") for recipe in recipes] == [1, 2]
     assert recipes[0] == recipes[1]
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
@@ -309,11 +379,18 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     trained = (tmp_path / "out" / "data" / "train.source").read_text().splitlines()
     assert not {*comparison.test.sources} & {*trained}
     pairs = tmp_path / "mine.ko-en.tsv"
-    lines = zip(*((data / f"train.{end}").read_text().splitlines() for end in ("xx", "yy")), strict=True)
+    lines = zip(
+        *((data / f"train.{end}").read_text().splitlines() for end in ("xx", "yy")), strict=True
+    )
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in lines))
     split, _ = split_off_test(Files(pairs=str(pairs)), tmp_path / "split")
-    names = [Path(path or "").name for path in (split.source, split.target, split.test_source, *split.test_target)]
-    assert names == ["train.ko", "train.en", "test.ko", "test.en"], "languages are known by the names of files"
+    names = [
+        Path(path or "").name
+        for path in (split.source, split.target, split.test_source, *split.test_target)
+    ]
+    assert names == ["train.ko", "train.en", "test.ko", "test.en"], (
+        "languages are known by the names of files"
+    )
     files = {name: path for name, path in _files(data).items() if "test" not in name}
     comparison = regard.compare(
         out=tmp_path / "valid", presets=["rnn"], updates=2, settings=SMALL, speed=False, **files
@@ -335,7 +412,11 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path, speed: bool) -> No
         speed=speed,
     )
     assert comparison.task == "captions"
-    assert [score.name for score in comparison.systems[0].scores][-3:] == ["chrF", "CIDEr-D", "exact"]
+    assert [score.name for score in comparison.systems[0].scores][-3:] == [
+        "chrF",
+        "CIDEr-D",
+        "exact",
+    ]
     assert {part.key for part in comparison.breakdowns} >= {"length", "seen_words"}
     rows, columns = FRAME.height // 4, FRAME.width // 4
     for example in comparison.examples:
@@ -347,7 +428,11 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path, speed: bool) -> No
 
 
 def test_the_example_of_the_page_runs(
-    undisturbed: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    undisturbed: Path,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
@@ -367,7 +452,9 @@ def test_the_example_of_the_page_runs(
 # Bad input
 
 
-def test_held_out_pairs_do_not_stay_of_a_comparison_that_is_refused(data: Path, tmp_path: Path) -> None:
+def test_held_out_pairs_do_not_stay_of_a_comparison_that_is_refused(
+    data: Path, tmp_path: Path
+) -> None:
     files = {"source": data / "train.xx", "target": data / "train.yy"}
     with pytest.raises(UsageError, match="too small"):
         regard.compare(out=tmp_path / "out", presets=["rnn"], tokens=1, settings=SMALL, **files)
@@ -415,9 +502,13 @@ def test_all_that_is_wrong_is_said_before_anything_is_trained(data: Path, tmp_pa
         ({"updates": 3, "settings": {"model.encoder.sise": 3}}, "size"),
     ],
 )
-def test_budgets_and_names_are_checked(data: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_budgets_and_names_are_checked(
+    data: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises((UsageError, DataError), match=message):
-        regard.compare(out=tmp_path / "out", presets=["rnn"], **{"settings": SMALL, **options}, **_files(data))
+        regard.compare(
+            out=tmp_path / "out", presets=["rnn"], **{"settings": SMALL, **options}, **_files(data)
+        )
     assert not (tmp_path / "out" / "runs").exists()
     assert not (tmp_path / "out" / "plan.json").exists()
 
@@ -425,11 +516,20 @@ def test_budgets_and_names_are_checked(data: Path, tmp_path: Path, options: dict
 def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     run, captioner = folder(tmp_path / "run"), captioner_folder(tmp_path / "captioner")
     source, short = _lines(tmp_path / "a.ko", 4), _lines(tmp_path / "b.en", 3)
-    compare: Callable[..., Any] = lambda *runs, **options: regard.compare(list(runs), out=tmp_path / "out", **options)  # noqa: E731
+
+    def compare(*runs: Any, **options: Any) -> Any:
+        return regard.compare(list(runs), out=tmp_path / "out", **options)
+
     with pytest.raises(DataError, match="3"):
         compare(run, test_source=source, test_target=short)
     with pytest.raises(DataError) as error:
-        compare(run, captioner, test_source=source, test_target=source, hypotheses={"x": short, "y": tmp_path / "none"})
+        compare(
+            run,
+            captioner,
+            test_source=source,
+            test_target=source,
+            hypotheses={"x": short, "y": tmp_path / "none"},
+        )
     assert "captions images" in str(error.value)
     assert "b.en: has 3 lines, and the test set (a.ko) has 4" in str(error.value)
     assert "none" in str(error.value)
@@ -450,13 +550,17 @@ def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
     for name, line in (("s", "10\u00a0km \u200b road"), ("t", "a  b"), ("links", "0-0 2-1")):
         (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
     files = Files(
-        test_source=str(tmp_path / "s"), test_target=(str(tmp_path / "t"),), test_alignments=str(tmp_path / "links")
+        test_source=str(tmp_path / "s"),
+        test_target=(str(tmp_path / "t"),),
+        test_alignments=str(tmp_path / "links"),
     )
     data = read_test_data(files)
     assert data.gold[0].sure == {(0, 0), (2, 1)}
     assert data.linked == (("10\u00a0km \u200b road", "a  b"),)
     (tmp_path / "links").write_text("3-0\n", encoding="utf-8")
-    with pytest.raises(DataError, match="3-0 names source word 3, and the source has 3 words, 0 to 2"):
+    with pytest.raises(
+        DataError, match="3-0 names source word 3, and the source has 3 words, 0 to 2"
+    ):
         read_test_data(files)
 
 
@@ -473,4 +577,6 @@ def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) 
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "plan.json").write_text('{"budget": 3}')
     with pytest.raises(DataError, match=r"plan.json: damaged"):
-        regard.compare(out=tmp_path / "other", presets=["rnn"], updates=2, settings=SMALL, **_files(data))
+        regard.compare(
+            out=tmp_path / "other", presets=["rnn"], updates=2, settings=SMALL, **_files(data)
+        )

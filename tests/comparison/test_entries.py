@@ -1,4 +1,6 @@
-"""What takes part: names, systems of several seeds, languages, files of outputs, and runs that have not ended."""
+"""What takes part: names, systems of several seeds, languages, files of outputs, and runs that have
+not ended.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,23 @@ from small import captioner_folder, folder
 
 from regard.common.errors import DataError, UsageError
 from regard.common.settings import merge
-from regard.comparison.entries import conflicts, has_ended, named_path, open_hypotheses, open_runs, status_of
+from regard.comparison.entries import (
+    conflicts,
+    has_ended,
+    named_path,
+    open_hypotheses,
+    open_runs,
+    status_of,
+)
 from regard.data.corpus import CorpusSettings
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.training.run_lock import lock_run
 
 
-def _run(path: Path, seed: int, source: str = "train.ko", target: str = "train.en", rate: float = 1e-3) -> Path:
+def _run(
+    path: Path, seed: int, source: str = "train.ko", target: str = "train.en", rate: float = 1e-3
+) -> Path:
     """Write a model folder with a recipe, as if it had been trained."""
     folder(path, languages=CorpusSettings(source=source, target=target).languages.pair)
     changes = {
@@ -34,7 +45,9 @@ def _journal(path: Path, *events: dict[str, object]) -> None:
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_system(tmp_path: Path) -> None:
-    paths = [_run(tmp_path / f"rnn-seed{seed}", seed) for seed in (1, 2)] + [_run(tmp_path / "fast", 1, rate=5e-3)]
+    paths = [_run(tmp_path / f"rnn-seed{seed}", seed) for seed in (1, 2)] + [
+        _run(tmp_path / "fast", 1, rate=5e-3)
+    ]
     entries = open_runs([("", path) for path in paths])
     assert [(e.name, e.system, e.seed) for e in entries] == [
         ("rnn seed 1", "rnn", 1),
@@ -73,7 +86,10 @@ def test_all_that_is_wrong_with_runs_is_said_at_once(tmp_path: Path) -> None:
 
 def test_other_tasks_and_languages_are_refused(tmp_path: Path) -> None:
     runs = [_run(tmp_path / "ko-en", 1), _run(tmp_path / "en-ko", 1, "train.en", "train.ko.gz")]
-    runs += [_run(tmp_path / "unknown", 1, "a.src", "a.tgt"), captioner_folder(tmp_path / "captioner")]
+    runs += [
+        _run(tmp_path / "unknown", 1, "a.src", "a.tgt"),
+        captioner_folder(tmp_path / "captioner"),
+    ]
     causes = conflicts(open_runs([("", path) for path in runs]), captions=False)
     assert len(causes) == 2
     assert "captions images, and the test set has sentences" in causes[0]
@@ -89,7 +105,9 @@ def test_files_of_outputs_need_a_line_for_each_sentence(tmp_path: Path) -> None:
     (entry,) = open_hypotheses([("other", tmp_path / "good.txt")], 3, "the test set")
     assert (entry.name, entry.outputs, entry.is_run) == ("other", ("a", "", "b"), False)
     with pytest.raises(DataError) as error:
-        open_hypotheses([("", tmp_path / "short.txt"), ("", tmp_path / "none.txt")], 3, "the test set")
+        open_hypotheses(
+            [("", tmp_path / "short.txt"), ("", tmp_path / "none.txt")], 3, "the test set"
+        )
     assert "short.txt: has 1 line, and the test set has 3" in str(error.value)
     assert "none.txt" in str(error.value)
 

@@ -29,17 +29,27 @@ def test_operations_are_those_of_each_example_by_target_token(tmp_path: Path) ->
 def test_examples_show_the_attention_of_captioners_and_translators(tmp_path: Path) -> None:
     paths = (tmp_path / "a.png", tmp_path / "b.png")
     for seed, path in enumerate(paths):
-        Image.fromarray(np.random.default_rng(seed).integers(0, 256, (12, 20, 3), dtype=np.uint8)).save(path)
+        Image.fromarray(
+            np.random.default_rng(seed).integers(0, 256, (12, 20, 3), dtype=np.uint8)
+        ).save(path)
     captioner = load_captioner(captioner_folder(tmp_path / "captioner"))
-    data = test_data.TestData(result.TestSet("test", ("a.png", "b.png"), (("I go",), ("you read",)), ""), images=paths)
+    data = test_data.TestData(
+        result.TestSet("test", ("a.png", "b.png"), (("I go",), ("you read",)), ""), images=paths
+    )
     for example, path in zip(
-        make_examples([(1, 2.0), (0, 1.0)], data, [("one", captioner)], {}), paths[::-1], strict=True
+        make_examples([(1, 2.0), (0, 1.0)], data, [("one", captioner)], {}),
+        paths[::-1],
+        strict=True,
     ):
         shown = example.attention["one"]
         assert shown.grid == (3, 5)
         assert shown.target == captioner.caption([path], readings=True)[0].readings.target_text
         assert all(abs(sum(row) - 100) <= 8 for row in shown.percent)
     translator = load_translator(folder(tmp_path / "translator"))
-    data = test_data.TestData(result.TestSet("test", tuple(SENTENCES[:2]), (("I go",), ("you read",)), ""))
+    data = test_data.TestData(
+        result.TestSet("test", tuple(SENTENCES[:2]), (("I go",), ("you read",)), "")
+    )
     (example,) = make_examples([(1, 2.0)], data, [("two", translator)], {})
-    assert "".join(example.attention["two"].source).replace(" ", "") == SENTENCES[1].replace(" ", "")
+    assert "".join(example.attention["two"].source).replace(" ", "") == SENTENCES[1].replace(
+        " ", ""
+    )

@@ -1,4 +1,6 @@
-"""The report of a comparison: every number, nothing claimed that the data do not hold, safe, small, whatever is missing."""
+"""The report of a comparison: every number, nothing claimed that the data do not hold, safe, small,
+whatever is missing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def data_of(document: str) -> dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """Parser that collects the elements, attributes and text of a page, and the tags that are not closed in order."""
+    """Parser that collects the elements, attributes and text of a page, and the tags that are not
+    closed in order.
+    """
 
     VOID = ("meta", "img", "input", "br", "wbr")
 
@@ -70,15 +74,22 @@ class Page(HTMLParser):
 def english(comparison: Comparison) -> str:
     """Return the sentences of the summary, as the page shows them before its script runs."""
     (summary,) = re.findall(
-        r'<p id="summary"><strong[^>]*>Summary.</strong>(.*?)</p>', render_report(comparison), re.DOTALL
+        r'<p id="summary"><strong[^>]*>Summary.</strong>(.*?)</p>',
+        render_report(comparison),
+        re.DOTALL,
     )
     text = unescape(re.sub("<[^>]*>", "", summary)).replace("\u00a0", " ")
     return re.sub("[ \n]+", " ", text).strip()
 
 
 def without_parts(comparison: Comparison) -> Comparison:
-    runs = (replace(run, curve=(), cost=None, calibration=None, alignment=None) for run in comparison.runs)
-    return replace(comparison, runs=tuple(runs), breakdowns=(), examples=(), notes=(), facts={}, budget="")
+    runs = (
+        replace(run, curve=(), cost=None, calibration=None, alignment=None)
+        for run in comparison.runs
+    )
+    return replace(
+        comparison, runs=tuple(runs), breakdowns=(), examples=(), notes=(), facts={}, budget=""
+    )
 
 
 def with_p(comparison: Comparison, p: dict[str, float | None]) -> Comparison:
@@ -87,7 +98,10 @@ def with_p(comparison: Comparison, p: dict[str, float | None]) -> Comparison:
     def scores(name: str, old: tuple[RunScore, ...]) -> tuple[RunScore, ...]:
         return tuple(replace(score, p=p[name]) for score in old) if name in p else old
 
-    return replace(comparison, runs=tuple(replace(run, scores=scores(run.name, run.scores)) for run in comparison.runs))
+    return replace(
+        comparison,
+        runs=tuple(replace(run, scores=scores(run.name, run.scores)) for run in comparison.runs),
+    )
 
 
 @pytest.mark.parametrize("task", ["translation", "captions"])
@@ -99,7 +113,9 @@ def test_every_number_is_in_the_page(task: str) -> None:
         for score in run.scores:
             wanted += [number(score.value), score.signature.replace("|", "|")]
             wanted += [] if score.p is None else [probability(score.p)]
-            wanted += [] if score.low == score.high else [f"{number(score.low)}–{number(score.high)}"]
+            wanted += (
+                [] if score.low == score.high else [f"{number(score.low)}–{number(score.high)}"]
+            )
         if run.cost:
             assert run.cost.latency
             wanted += [
@@ -111,7 +127,11 @@ def test_every_number_is_in_the_page(task: str) -> None:
             wanted += [number(value, 3) for value in (*point.scores.values(), point.entropy)]
         if run.calibration:
             wanted.append(number(run.calibration.error, 4))
-            wanted += [number(value, 3) for part in run.calibration.bins for value in (part.probability, part.right)]
+            wanted += [
+                number(value, 3)
+                for part in run.calibration.bins
+                for value in (part.probability, part.right)
+            ]
         if run.alignment:
             wanted += [number(run.alignment.aer, 3), run.alignment.choice]
         wanted += [run.name, run.origin, run.status]
@@ -122,8 +142,16 @@ def test_every_number_is_in_the_page(task: str) -> None:
                 wanted += [f"{number(bucket.low)}–{number(bucket.high)}"]
     for example in comparison.examples:
         wanted += [run.outputs[example.index] for run in comparison.runs]
-        wanted += [comparison.test.sources[example.index], *comparison.test.references[example.index]]
-    wanted += [*comparison.facts.values(), comparison.test.digest, comparison.test.note, *comparison.notes]
+        wanted += [
+            comparison.test.sources[example.index],
+            *comparison.test.references[example.index],
+        ]
+    wanted += [
+        *comparison.facts.values(),
+        comparison.test.digest,
+        comparison.test.note,
+        *comparison.notes,
+    ]
     assert [item for item in wanted if item not in text] == []
 
 
@@ -146,12 +174,22 @@ def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(task:
     document = render_report(make_comparison(task=task))
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
     page = Page(document)
-    assert {value for name, value in page.attributes if name in ("href", "src") and value and value[0] != "#"} == {
-        value for name, value in page.attributes if name == "src"
-    }
-    assert all(str(value).startswith("data:image/png;base64,") for name, value in page.attributes if name == "src")
-    assert {name for name, _ in page.attributes} & {"style", "onclick", "onload"} == set(), "the policy forbids them"
-    policy = next(str(value) for _, value in page.attributes if str(value).startswith("default-src"))
+    assert {
+        value
+        for name, value in page.attributes
+        if name in ("href", "src") and value and value[0] != "#"
+    } == {value for name, value in page.attributes if name == "src"}
+    assert all(
+        str(value).startswith("data:image/png;base64,")
+        for name, value in page.attributes
+        if name == "src"
+    )
+    assert {name for name, _ in page.attributes} & {"style", "onclick", "onload"} == set(), (
+        "the policy forbids them"
+    )
+    policy = next(
+        str(value) for _, value in page.attributes if str(value).startswith("default-src")
+    )
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
     for tag in ("script", "style"):
@@ -164,17 +202,37 @@ def test_texts_from_outside_are_escaped() -> None:
     plain = make_comparison(sentences=5, systems=2, seeds=1)
     names = {"rnn-no-attention": EVIL, "rnn-attention": EVIL + "2"}
     runs = tuple(
-        replace(run, name=names[run.name], system=names[run.system], origin=EVIL, status=EVIL, outputs=(EVIL,) * 5)
+        replace(
+            run,
+            name=names[run.name],
+            system=names[run.system],
+            origin=EVIL,
+            status=EVIL,
+            outputs=(EVIL,) * 5,
+        )
         for run in plain.runs
     )
-    systems = tuple(replace(system, name=names[system.name], runs=(names[system.name],)) for system in plain.systems)
-    breakdowns = tuple(
-        replace(part, systems={names[name]: found for name, found in part.systems.items()}) for part in plain.breakdowns
+    systems = tuple(
+        replace(system, name=names[system.name], runs=(names[system.name],))
+        for system in plain.systems
     )
-    examples = tuple(replace(item, attention={}, image=f'data:image/png;base64,"><b>{EVIL}') for item in plain.examples)
+    breakdowns = tuple(
+        replace(part, systems={names[name]: found for name, found in part.systems.items()})
+        for part in plain.breakdowns
+    )
+    examples = tuple(
+        replace(item, attention={}, image=f'data:image/png;base64,"><b>{EVIL}')
+        for item in plain.examples
+    )
     test = replace(plain.test, name=EVIL, note=EVIL, sources=(EVIL,) * 5, references=((EVIL,),) * 5)
     evil = replace(
-        plain, test=test, baseline=EVIL, systems=systems, runs=runs, breakdowns=breakdowns, examples=examples
+        plain,
+        test=test,
+        baseline=EVIL,
+        systems=systems,
+        runs=runs,
+        breakdowns=breakdowns,
+        examples=examples,
     )
     evil = replace(evil, budget=EVIL, notes=(EVIL,), facts={EVIL: EVIL})
     document = render_report(evil)
@@ -217,7 +275,9 @@ def _patternless(sentences: int) -> Comparison:
 
     return replace(
         comparison,
-        runs=tuple(replace(run, outputs=tuple(line() for _ in run.outputs)) for run in comparison.runs),
+        runs=tuple(
+            replace(run, outputs=tuple(line() for _ in run.outputs)) for run in comparison.runs
+        ),
     )
 
 
@@ -235,7 +295,9 @@ def test_sentences_add_so_little_that_three_thousand_and_six_runs_stay_small(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [_patternless, _plain])
-def test_three_thousand_sentences_and_six_runs_stay_small(make: Callable[[int], Comparison]) -> None:
+def test_three_thousand_sentences_and_six_runs_stay_small(
+    make: Callable[[int], Comparison],
+) -> None:
     assert len(render_report(make(3000)).encode()) < MAX_BYTES
 
 
@@ -252,7 +314,17 @@ def test_three_thousand_sentences_and_six_runs_stay_small(make: Callable[[int], 
         without_parts(make_comparison()),
         replace(without_parts(make_comparison(systems=1)), systems=(), runs=()),
     ],
-    ids=["translation", "captions", "one", "one, three seeds", "a file", "eight", "one sentence", "parts", "nothing"],
+    ids=[
+        "translation",
+        "captions",
+        "one",
+        "one, three seeds",
+        "a file",
+        "eight",
+        "one sentence",
+        "parts",
+        "nothing",
+    ],
 )
 def test_reports_of_all_kinds_are_well_formed(comparison: Comparison) -> None:
     document = render_report(comparison)
@@ -278,7 +350,10 @@ def test_what_is_not_known_has_no_section() -> None:
 
 def test_figures_show_as_many_systems_as_there_are_colours_and_say_so() -> None:
     document = render_report(make_comparison(systems=SERIES + 2, seeds=1))
-    assert f"The figure shows the first {SERIES} systems; the tables also have ninth, tenth." in document
+    assert (
+        f"The figure shows the first {SERIES} systems; the tables also have ninth, tenth."
+        in document
+    )
     assert f"s{SERIES - 1}-line" in document
     assert f"s{SERIES}-line" not in document
     assert "The figure shows" not in render_report(make_comparison(systems=SERIES, seeds=1))
@@ -297,7 +372,9 @@ def test_runs_without_attention_say_so() -> None:
 
 def test_a_difference_in_every_run_is_called_better() -> None:
     summary = english(make_comparison(systems=2))
-    assert summary.startswith("Of 2 systems, rnn-attention has the highest BLEU: 20.47 (mean of 2 runs, 95 % interval")
+    assert summary.startswith(
+        "Of 2 systems, rnn-attention has the highest BLEU: 20.47 (mean of 2 runs, 95 % interval"
+    )
     assert (
         "rnn-attention is better than rnn-no-attention (the baseline) by 4.05 BLEU (p = 0.001 in each of 2 runs)"
         in summary
@@ -307,7 +384,12 @@ def test_a_difference_in_every_run_is_called_better() -> None:
 
 
 @pytest.mark.parametrize(
-    "p", [{"rnn-attention/1": 0.2}, {"rnn-attention/1": 0.2, "rnn-attention/2": 0.05}, {"rnn-attention/2": None}]
+    "p",
+    [
+        {"rnn-attention/1": 0.2},
+        {"rnn-attention/1": 0.2, "rnn-attention/2": 0.05},
+        {"rnn-attention/2": None},
+    ],
 )
 def test_a_difference_that_may_be_chance_is_not_called_better(p: dict[str, float | None]) -> None:
     summary = english(with_p(make_comparison(systems=2), p))
@@ -315,19 +397,27 @@ def test_a_difference_that_may_be_chance_is_not_called_better(p: dict[str, float
     assert "may be chance" in summary
 
 
-@pytest.mark.parametrize(("difference", "is_better"), [(0.0049, False), (-0.0049, False), (0.006, True)])
-def test_a_difference_that_rounds_to_nothing_is_not_called_better(difference: float, is_better: bool) -> None:
+@pytest.mark.parametrize(
+    ("difference", "is_better"), [(0.0049, False), (-0.0049, False), (0.006, True)]
+)
+def test_a_difference_that_rounds_to_nothing_is_not_called_better(
+    difference: float, is_better: bool
+) -> None:
     comparison = make_comparison(systems=2)
     base, other = comparison.systems
     names = dict(zip(other.runs, base.runs, strict=True))
-    values = {run.name: {score.name: score.value for score in run.scores} for run in comparison.runs}
+    values = {
+        run.name: {score.name: score.value for score in run.scores} for run in comparison.runs
+    }
 
     def moved(score: RunScore, run: str) -> RunScore:
         value = values[names[run]][score.name] + difference
         return replace(score, value=value, p=0.0005, against=names[run])
 
     runs = tuple(
-        replace(run, scores=tuple(moved(score, run.name) for score in run.scores)) if run.name in names else run
+        replace(run, scores=tuple(moved(score, run.name) for score in run.scores))
+        if run.name in names
+        else run
         for run in comparison.runs
     )
     means = {score.name: score.mean for score in base.scores}
@@ -338,7 +428,9 @@ def test_a_difference_that_rounds_to_nothing_is_not_called_better(difference: fl
 
 
 def test_without_p_values_nothing_is_called_better() -> None:
-    summary = english(with_p(make_comparison(systems=2), {"rnn-attention/1": None, "rnn-attention/2": None}))
+    summary = english(
+        with_p(make_comparison(systems=2), {"rnn-attention/1": None, "rnn-attention/2": None})
+    )
     assert "better" not in summary
     assert "no p-value says whether that is more than chance" in summary
 
@@ -356,10 +448,18 @@ def test_the_baseline_may_be_the_best() -> None:
     comparison = make_comparison(systems=2, seeds=1)
     comparison = replace(comparison, baseline="rnn-attention")
     base, other = comparison.runs[1], comparison.runs[0]
-    other = replace(other, scores=tuple(replace(s, p=0.01, against=base.name) for s in other.scores))
-    comparison = replace(comparison, runs=(other, replace(base, scores=tuple(replace(s, p=None) for s in base.scores))))
+    other = replace(
+        other, scores=tuple(replace(s, p=0.01, against=base.name) for s in other.scores)
+    )
+    comparison = replace(
+        comparison,
+        runs=(other, replace(base, scores=tuple(replace(s, p=None) for s in base.scores))),
+    )
     summary = english(comparison)
-    assert "rnn-attention (the baseline) is better than rnn-no-attention by 4.05 BLEU (p = 0.010)" in summary
+    assert (
+        "rnn-attention (the baseline) is better than rnn-no-attention by 4.05 BLEU (p = 0.010)"
+        in summary
+    )
     assert "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights" in summary
 
 
@@ -371,7 +471,9 @@ def test_one_system_is_compared_with_nothing() -> None:
 
 def test_of_a_lower_error_rate_less_is_better() -> None:
     comparison = make_comparison(systems=2, seeds=1)
-    systems = tuple(replace(s, scores=tuple(m for m in s.scores if m.name == "TER")) for s in comparison.systems)
+    systems = tuple(
+        replace(s, scores=tuple(m for m in s.scores if m.name == "TER")) for s in comparison.systems
+    )
     summary = english(replace(comparison, systems=systems))
     assert "rnn-attention has the lowest TER" in summary
     assert "rnn-attention is better than rnn-no-attention (the baseline) by 9.90 TER" in summary
@@ -393,19 +495,29 @@ def test_systems_with_the_same_score_differ_by_chance() -> None:
     runs = (
         comparison.runs[0],
         replace(
-            comparison.runs[1], scores=tuple(replace(s, p=1.0, against=first.name) for s in comparison.runs[0].scores)
+            comparison.runs[1],
+            scores=tuple(replace(s, p=1.0, against=first.name) for s in comparison.runs[0].scores),
         ),
     )
-    summary = english(replace(comparison, systems=(first, replace(second, scores=first.scores)), runs=runs))
+    summary = english(
+        replace(comparison, systems=(first, replace(second, scores=first.scores)), runs=runs)
+    )
     assert "better" not in summary
     assert "The difference from rnn-attention, 0.00 BLEU, may be chance (p = 1.000)." in summary
 
 
 def test_only_what_is_certain_of_other_systems_is_called_better() -> None:
     comparison = with_p(
-        make_comparison(systems=4, seeds=1), {"convolutional": 0.3, "transformer": 0.001, "rnn-attention": 0.9}
+        make_comparison(systems=4, seeds=1),
+        {"convolutional": 0.3, "transformer": 0.001, "rnn-attention": 0.9},
     )
     summary = english(comparison)
-    assert "The difference from rnn-no-attention (the baseline), 12.15 BLEU, may be chance (p = 0.300)." in summary
+    assert (
+        "The difference from rnn-no-attention (the baseline), 12.15 BLEU, may be chance (p = 0.300)."
+        in summary
+    )
     assert "Better than the baseline: transformer (+8.10, p = 0.001)." in summary
-    assert "No difference from the baseline that could not be chance: rnn-attention (+4.05, p = 0.900)." in summary
+    assert (
+        "No difference from the baseline that could not be chance: rnn-attention (+4.05, p = 0.900)."
+        in summary
+    )

@@ -1,4 +1,6 @@
-"""The report in a real browser: search, order, pages, attention. Needs playwright and a system Chromium."""
+"""The report in a real browser: search, order, pages, attention. Needs playwright and a system
+Chromium.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,12 @@ def open_report(browser: Any, tmp_path: Path) -> Iterator[Any]:
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text))
-        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "data:")) or problems.append(request.url)
+            ),
+        )
         page.goto(path.as_uri())
         if ready:
             page.wait_for_selector("html[data-ready]")
@@ -81,7 +88,9 @@ def test_sentences_are_ordered_by_length_spread_and_score(open_report: Any) -> N
     assert page.locator("#list th[aria-sort=ascending]").inner_text() == "Words"
     scores = [[round(score, 1) for score in run.sentence_scores] for run in comparison.runs]
     check("run2", scores[2])
-    check("spread", [round(max(several) - min(several), 6) for several in zip(*scores, strict=True)])
+    check(
+        "spread", [round(max(several) - min(several), 6) for several in zip(*scores, strict=True)]
+    )
 
 
 def test_attention_is_drawn_on_demand(open_report: Any) -> None:
@@ -94,7 +103,10 @@ def test_attention_is_drawn_on_demand(open_report: Any) -> None:
     assert page.locator(".map thead th").all_inner_texts() == list(found.source)
     cell = page.locator(".map tbody td").first
     assert cell.inner_text() == str(found.percent[0][0])
-    assert cell.get_attribute("title") == f"{found.target[0]} → {found.source[0]}: {found.percent[0][0]} %"
+    assert (
+        cell.get_attribute("title")
+        == f"{found.target[0]} → {found.source[0]}: {found.percent[0][0]} %"
+    )
 
 
 def test_attention_of_a_caption_lies_on_its_image(open_report: Any) -> None:
@@ -122,7 +134,9 @@ def test_the_language_changes_and_follows_the_browser(open_report: Any) -> None:
 
 @pytest.mark.parametrize("task", ["translation", pytest.param("captions", marks=pytest.mark.slow)])
 def test_a_narrow_page_does_not_scroll_sideways(open_report: Any, task: str) -> None:
-    page = open_report(make_comparison(task=task, has_file=True), viewport={"width": 400, "height": 800})
+    page = open_report(
+        make_comparison(task=task, has_file=True), viewport={"width": 400, "height": 800}
+    )
     page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
     page.wait_for_selector(".attention[open] div *")
     assert page.evaluate("document.documentElement.scrollWidth") == 400

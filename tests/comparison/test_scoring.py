@@ -17,7 +17,9 @@ from regard.evaluation.caption_metrics import words
 REFERENCES = [f"the number {n} is {'even' if n % 2 == 0 else 'odd'} and small" for n in range(40)]
 TEST = result.TestSet("test", tuple(map(str, range(40))), tuple((text,) for text in REFERENCES), "")
 GOOD = [text if n % 5 else text.replace("small", "large") for n, text in enumerate(REFERENCES)]
-BAD = [text.replace("number", "figure") if n % 2 else "nothing" for n, text in enumerate(REFERENCES)]
+BAD = [
+    text.replace("number", "figure") if n % 2 else "nothing" for n, text in enumerate(REFERENCES)
+]
 
 
 def test_quantiles_are_those_of_student() -> None:
@@ -34,10 +36,14 @@ def _score(value: float, name: str = "BLEU") -> RunScore:
 def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
     three = over_seeds([_score(30.0), _score(32.0), _score(34.0)])
     half = student_quantile(2) * 2 / math.sqrt(3)
-    assert (three.mean, three.low, three.high, three.seeds) == pytest.approx((32, 32 - half, 32 + half, 3))
+    assert (three.mean, three.low, three.high, three.seeds) == pytest.approx(
+        (32, 32 - half, 32 + half, 3)
+    )
     two = over_seeds([_score(1.0), _score(99.0)])
     assert (two.low, two.high) == (0.0, 100.0)
-    assert over_seeds([_score(90.0, "TER"), _score(190.0, "TER")]).high > 190  # above 100 on purpose
+    assert (
+        over_seeds([_score(90.0, "TER"), _score(190.0, "TER")]).high > 190
+    )  # above 100 on purpose
     one = over_seeds([_score(30.0)])
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
     with pytest.raises(UsageError, match="at least one run"):
@@ -45,7 +51,9 @@ def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
 
 
 def test_sentence_scores_are_those_of_sacrebleu() -> None:
-    for value, output, reference in zip(sentence_scores(TEST, BAD, None), BAD, REFERENCES, strict=True):
+    for value, output, reference in zip(
+        sentence_scores(TEST, BAD, None), BAD, REFERENCES, strict=True
+    ):
         assert value == pytest.approx(sacrebleu.sentence_chrf(output, [reference]).score)
 
 

@@ -14,7 +14,9 @@ from regard.comparison import Comparison
 
 
 def _with(comparison: Comparison, system: str, gains: list[tuple[float, float]]) -> Comparison:
-    """Give each run of a system a gain in BLEU over the baseline's run of the same seed, and its p-value."""
+    """Give each run of a system a gain in BLEU over the baseline's run of the same seed, and its
+    p-value.
+    """
     runs = {run.name: run for run in comparison.runs}
     of_system = {other.name: other for other in comparison.systems}
     means = {}
@@ -24,7 +26,9 @@ def _with(comparison: Comparison, system: str, gains: list[tuple[float, float]])
         base_bleu = base.score("BLEU")
         assert base_bleu is not None
         means[name] = base_bleu.value + gain
-        runs[name] = replace(runs[name], scores=(replace(bleu, value=means[name], p=p, against=base.name), *others))
+        runs[name] = replace(
+            runs[name], scores=(replace(bleu, value=means[name], p=p, against=base.name), *others)
+        )
     first, *rest = of_system[system].scores
     mean = sum(means.values()) / len(means)
     changed = replace(of_system[system], scores=(replace(first, mean=mean), *rest))
@@ -49,13 +53,27 @@ def test_p_belongs_to_the_mean_beside_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Not to the first seed, in which a system may be worse, with p = 0.001, that is better on average."""
+    """Not to the first seed, in which a system may be worse, with p = 0.001, that is better on
+    average.
+    """
     comparison = make_comparison(sentences=4, systems=2, seeds=len(gains))
     baseline, other = (system.name for system in comparison.systems)
     comparison = _with(comparison, other, gains)
     monkeypatch.setattr(regard.comparison, "compare_request", lambda *_: comparison)
     with pytest.raises(SystemExit) as ended:
-        main(["compare", "a", "b", "--test-source", "x", "--test-target", "y", "--out", str(tmp_path / "out")])
+        main(
+            [
+                "compare",
+                "a",
+                "b",
+                "--test-source",
+                "x",
+                "--test-target",
+                "y",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
     assert not ended.value.code
     printed = capsys.readouterr()
     heading, first, second = printed.out.splitlines()

@@ -22,14 +22,18 @@ def sentences(count: int, seed: int = 0, longest: int = 12) -> tuple[list[str], 
 
 
 def noisy_sentences(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Return sentences with lines that filters drop: empty, too long, or of very unequal lengths."""
+    """Return sentences with lines that filters drop: empty, too long, or of very unequal
+    lengths.
+    """
     sources, targets = sentences(count, seed)
     for index, text in ((3, ""), (11, "w " * 300), (12, "x" * 90), (count - 1, " \u00a0 ")):
         sources[index % count] = text
     return sources, targets
 
 
-def write_corpus(folder: Path, count: int, seed: int = 0, suffix: str = "", name: str = "a") -> dict[str, str]:
+def write_corpus(
+    folder: Path, count: int, seed: int = 0, suffix: str = "", name: str = "a"
+) -> dict[str, str]:
     """Write a training corpus of two files and return its settings."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {side: str(folder / f"{name}.{side}{suffix}") for side in ("source", "target")}

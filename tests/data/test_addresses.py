@@ -1,4 +1,6 @@
-"""Training files by address, such as s3://bucket/train.ko: read by fsspec, here from its file system in memory."""
+"""Training files by address, such as s3://bucket/train.ko: read by fsspec, here from its file
+system in memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from regard.cli import main
 from regard.common.errors import DataError
 from regard.data.text import data_path, read_lines
 
-pytest.importorskip("upath", reason="universal-pathlib is not installed: pip install 'regard[scale]'")
+pytest.importorskip(
+    "upath", reason="universal-pathlib is not installed: pip install 'regard[scale]'"
+)
 pytestmark = pytest.mark.system  # what opens addresses is no pathlib.Path, as annotations say
 SMALL = {"layers": 1, "size": 16, "heads": 2, "feedforward": 32}
 
@@ -44,7 +48,10 @@ def _train(folder: str, out: Path, ending: str, **settings: Any) -> None:
         valid_source=f"{folder}/valid.ko",
         valid_target=f"{folder}/valid.en",
         settings={
-            "model": {"encoder": {"kind": "transformer", **SMALL}, "decoder": {"kind": "transformer", **SMALL}},
+            "model": {
+                "encoder": {"kind": "transformer", **SMALL},
+                "decoder": {"kind": "transformer", **SMALL},
+            },
             "tokenizer.size": 560,
             "batching.tokens": 256,
             "batching.micro_batches": 2,
@@ -60,7 +67,9 @@ def test_lines_come_from_an_address(bucket: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [True, False])
-def test_training_from_addresses_is_training_from_files(bucket: str, tmp_path: Path, shards: bool) -> None:
+def test_training_from_addresses_is_training_from_files(
+    bucket: str, tmp_path: Path, shards: bool
+) -> None:
     _train(bucket, tmp_path / "remote", ".gz", **{"data.shards": shards})
     _train(str(tmp_path), tmp_path / "local", "", **{"data.shards": shards})
     remote, local = (load_file(tmp_path / run / "model.safetensors") for run in ("remote", "local"))
@@ -96,19 +105,32 @@ def test_addresses_that_cannot_be_asked_for_are_named_together(tmp_path: Path) -
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["translate", "http://host/model.regard", "here"], ["translate", "here", "here", "--output", "s3://b/out"]),
-        *(["train", "--out", "hf://b/out", "--pairs", "here"], ["sample", "ftp://b/out"], ["serve", "file:///here"]),
+        *(
+            ["translate", "http://host/model.regard", "here"],
+            ["translate", "here", "here", "--output", "s3://b/out"],
+        ),
+        *(
+            ["train", "--out", "hf://b/out", "--pairs", "here"],
+            ["sample", "ftp://b/out"],
+            ["serve", "file:///here"],
+        ),
         *(["export", "here", "gs://b/out"], ["caption", "here", "http://host/a.png"]),
     ],
 )
 def test_addresses_are_no_paths(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     address = next(argument for argument in arguments if "://" in argument)
-    assert f"regard: {address.replace('///', '//')}: an address, where a path" in capsys.readouterr().err
+    assert (
+        f"regard: {address.replace('///', '//')}: an address, where a path"
+        in capsys.readouterr().err
+    )
     assert not list(tmp_path.iterdir())
 
 

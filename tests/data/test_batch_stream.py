@@ -1,4 +1,6 @@
-"""Batch stream: every example once, within the budget, with little padding, and the same from any position."""
+"""Batch stream: every example once, within the budget, with little padding, and the same from any
+position.
+"""
 
 import itertools
 import json
@@ -35,7 +37,12 @@ def equal_batches(a: TrainingBatch, b: TrainingBatch) -> bool:
     same_masks = (a.source_keep is None) == (b.source_keep is None)
     if a.source_keep is not None and b.source_keep is not None:
         tensors.append((a.source_keep, b.source_keep))
-    return same_masks and a.indices == b.indices and a.tokens == b.tokens and all(torch.equal(x, y) for x, y in tensors)
+    return (
+        same_masks
+        and a.indices == b.indices
+        and a.tokens == b.tokens
+        and all(torch.equal(x, y) for x, y in tensors)
+    )
 
 
 # --- tensors
@@ -71,7 +78,11 @@ def test_collate_shifts_and_pads_the_targets() -> None:
 def test_a_single_sentence_is_not_padded() -> None:
     batch = collate([Example([EOS], [EOS])], indices=[7])
     assert batch.source_keep is None
-    assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
+    assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == (
+        [[EOS]],
+        [[BOS]],
+        [[EOS]],
+    )
     assert batch.indices == [7]
 
 
@@ -82,24 +93,34 @@ def test_a_single_sentence_is_not_padded() -> None:
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
 def test_every_example_occurs_once_within_the_budget(buffer: int, tokens: int) -> None:
     data = examples(400)
-    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=buffer), seed=3)
+    batches = BatchStream(
+        data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=buffer), seed=3
+    )
     epoch = batches.epoch(2)
     assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     for plan in epoch:
         batch = plan.batch()
-        assert max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(plan.indices) == 1
+        assert (
+            max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(plan.indices) == 1
+        )
         assert (batch.indices, batch.tokens) == (list(plan.indices), plan.tokens)
-        assert batch.source.tolist() == collate([data[line] for line in plan.indices]).source.tolist()
+        assert (
+            batch.source.tolist() == collate([data[line] for line in plan.indices]).source.tolist()
+        )
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2, 3, 7])
 def test_micro_batches_share_the_budget_of_an_update(micro_batches: int) -> None:
-    batches = BatchStream(examples(400), BatchingSettings(tokens=400, micro_batches=micro_batches), seed=3)
+    batches = BatchStream(
+        examples(400), BatchingSettings(tokens=400, micro_batches=micro_batches), seed=3
+    )
     update = next(batches.updates())
     assert len(update.plans) == micro_batches
     assert update.tokens == sum(plan.batch().tokens for plan in update.plans)
     for plan in update.plans:
-        assert max(plan.batch().source.numel(), plan.batch().target_out.numel()) <= -(-400 // micro_batches)
+        assert max(plan.batch().source.numel(), plan.batch().target_out.numel()) <= -(
+            -400 // micro_batches
+        )
 
 
 def test_auto_is_one_micro_batch_per_worker() -> None:
@@ -116,7 +137,9 @@ def test_seed_and_epoch_determine_the_batches() -> None:
 
 def test_batches_are_not_sorted_by_length() -> None:
     data = examples(400)
-    sizes = [len(plan.indices) for plan in BatchStream(data, BatchingSettings(tokens=200), 1).epoch(0)]
+    sizes = [
+        len(plan.indices) for plan in BatchStream(data, BatchingSettings(tokens=200), 1).epoch(0)
+    ]
     assert sizes not in (sorted(sizes), sorted(sizes, reverse=True))
 
 
@@ -139,7 +162,9 @@ def test_the_stream_is_one_epoch_after_another() -> None:
     batches = BatchStream(examples(60), SMALL, 4)
     first = batches.epoch(0)
     stream = list(itertools.islice(batches.updates(), len(first) + 1))
-    assert [update.plans for update in stream] == [(plan,) for plan in [*first, batches.epoch(1)[0]]]
+    assert [update.plans for update in stream] == [
+        (plan,) for plan in [*first, batches.epoch(1)[0]]
+    ]
     assert stream[len(first) - 1].after == Position(1)
     assert next(batches.updates(Position(0, 0, len(first)))).plans == (batches.epoch(1)[0],)
 
@@ -167,7 +192,9 @@ def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     calls.clear()
     stats = BatchStream(pairs, SMALL, 3, resample).epoch_stats
     assert sum(calls) == 150, "statistics need one buffer, not all"
-    assert stats.batches == pytest.approx(len(BatchStream(pairs, SMALL, 3, resample).epoch(0)), rel=0.2)
+    assert stats.batches == pytest.approx(
+        len(BatchStream(pairs, SMALL, 3, resample).epoch(0)), rel=0.2
+    )
     monkeypatch.setattr(batch_stream, "CHUNK", 1000)
     whole = list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
     monkeypatch.setattr(batch_stream, "CHUNK", 7)
@@ -201,7 +228,9 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("buffer", [1, 7, 50, 150, 1000])
 def test_blocks_and_the_sentences_of_a_buffer_are_shuffled(buffer: int) -> None:
-    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, buffer_size=buffer), 3)
+    batches = BatchStream(
+        examples(400), BatchingSettings(tokens=200, micro_batches=1, buffer_size=buffer), 3
+    )
     epochs = [batches.epoch(n) for n in (0, 1)]
     for epoch in epochs:
         assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
@@ -223,13 +252,19 @@ def test_long_corpora_can_be_resumed_anywhere() -> None:
     position = Position()
     for start, update in enumerate(stream):
         ahead = stream[start : start + 3]
-        assert list(itertools.islice(BatchStream(data, settings, 4).updates(position), len(ahead))) == ahead
+        assert (
+            list(itertools.islice(BatchStream(data, settings, 4).updates(position), len(ahead)))
+            == ahead
+        )
         position = update.after
     assert stream[-1].after.epoch == 1
 
 
 def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
+    data, settings = (
+        examples(20_000),
+        BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000),
+    )
     exact = BatchStream(data, settings, 1).epoch_stats
     monkeypatch.setattr(batch_stream, "BLOCKS", 5000)
     estimated = BatchStream(data, settings, 1).epoch_stats
@@ -243,11 +278,17 @@ def test_epoch_stats_equal_those_of_the_epoch() -> None:
     epoch = batches.epoch(0)
     assert batches.epoch_stats.batches == len(epoch)
     assert batches.epoch_stats.tokens[1] == sum(plan.tokens for plan in epoch)
-    assert batches.epoch_stats.positions[1] == sum(plan.batch().target_out.numel() for plan in epoch)
+    assert batches.epoch_stats.positions[1] == sum(
+        plan.batch().target_out.numel() for plan in epoch
+    )
 
 
 def test_a_position_survives_json() -> None:
-    for position in (Position(), Position(3, 2, 1), Position(0, 0, 7, (Position(1, 2, 3), Position()))):
+    for position in (
+        Position(),
+        Position(3, 2, 1),
+        Position(0, 0, 7, (Position(1, 2, 3), Position())),
+    ):
         assert Position.from_json(json.loads(json.dumps(asdict(position)))) == position
 
 

@@ -1,4 +1,6 @@
-"""Every caption format gives the same captions; all problems are reported at once with their lines."""
+"""Every caption format gives the same captions; all problems are reported at once with their
+lines.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,20 @@ import pytest
 from albums import noise
 
 from regard.common.errors import DataError
-from regard.data.caption_files import CaptionSet, Problems, hold_out_images, mentions_side, read_captions
+from regard.data.caption_files import (
+    CaptionSet,
+    Problems,
+    hold_out_images,
+    mentions_side,
+    read_captions,
+)
 
 ROWS = [("b.png", "A red  ball ."), ("a.png", "빨간 공"), ("b.png", "one ball"), ("in/c.png", "c")]
-CAPTIONS_BY_IMAGE = [("b.png", ("A red ball .", "one ball")), ("a.png", ("빨간 공",)), ("in/c.png", ("c",))]
+CAPTIONS_BY_IMAGE = [
+    ("b.png", ("A red ball .", "one ball")),
+    ("a.png", ("빨간 공",)),
+    ("in/c.png", ("c",)),
+]
 
 
 @pytest.fixture
@@ -31,14 +43,19 @@ def _coco() -> str:
     names = list(dict.fromkeys(name for name, _ in ROWS))
     images = [{"id": 10 + i, "file_name": name, "width": 3} for i, name in enumerate(names)]
     annotations = [
-        {"id": i, "image_id": 10 + names.index(name), "caption": text} for i, (name, text) in enumerate(ROWS)
+        {"id": i, "image_id": 10 + names.index(name), "caption": text}
+        for i, (name, text) in enumerate(ROWS)
     ]
     return json.dumps({"info": {}, "images": images, "annotations": annotations}, indent=1)
 
 
 def _karpathy(**more: str) -> str:
     images = [
-        {"filename": name.rpartition("/")[2], "sentences": [{"raw": text, "tokens": []} for text in texts], **more}
+        {
+            "filename": name.rpartition("/")[2],
+            "sentences": [{"raw": text, "tokens": []} for text in texts],
+            **more,
+        }
         | ({"filepath": "in"} if "/" in name else {})
         for name, texts in CAPTIONS_BY_IMAGE
     ]
@@ -50,8 +67,12 @@ KINDS = {
     "with a header": "image\tcaption\n" + "".join(f"{name}\t{text}\r\n" for name, text in ROWS),
     "Flickr tokens": "".join(f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)),
     "COCO JSON": _coco(),
-    "JSON lines": "\n".join(json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS),
-    "other JSON lines": "\n".join(json.dumps({"file_name": name, "text": text}) for name, text in ROWS),
+    "JSON lines": "\n".join(
+        json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS
+    ),
+    "other JSON lines": "\n".join(
+        json.dumps({"file_name": name, "text": text}) for name, text in ROWS
+    ),
     "Karpathy's JSON, split train and restval": _karpathy(split="restval"),
     "Karpathy's JSON, split train and restval, where none are named": _karpathy(),
     "CSV": 'image,caption\nb.png,A red ball .\na.png,빨간 공\nb.png,one ball\nin/c.png,"c"',
@@ -78,32 +99,48 @@ def test_every_format_gives_the_same_captions(tmp_path: Path, images: Path, kind
     assert "4 captions, 1 to 2 each" in caption_set.lines()[0]
 
 
-def _read_text(path: Path, images: Path, text: str, skip: bool = False) -> tuple[CaptionSet, Problems]:
+def _read_text(
+    path: Path, images: Path, text: str, skip: bool = False
+) -> tuple[CaptionSet, Problems]:
     path.write_text(text, encoding="utf-8")
     problems = Problems(skip)
     return read_captions(path, images, problems), problems
 
 
 def test_each_role_takes_its_split(tmp_path: Path, images: Path) -> None:
-    parts = [json.loads(_karpathy(split=split))["images"][:1] for split in ("restval", "val", "test", "train")]
+    parts = [
+        json.loads(_karpathy(split=split))["images"][:1]
+        for split in ("restval", "val", "test", "train")
+    ]
     for number, (image,) in enumerate(parts):
         image["sentences"] = [{"raw": f"caption {number}"}]
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({"images": [image for part in parts for image in part]}))
-    for name, expected in {"train": ["caption 0", "caption 3"], "valid": ["caption 1"], "test": ["caption 2"]}.items():
+    for name, expected in {
+        "train": ["caption 0", "caption 3"],
+        "valid": ["caption 1"],
+        "test": ["caption 2"],
+    }.items():
         caption_set = read_captions(path, images, Problems(), name)
         assert caption_set.captions == expected
-        assert f"(Karpathy's JSON, split {'val' if name == 'valid' else name}" in caption_set.lines()[0]
+        assert (
+            f"(Karpathy's JSON, split {'val' if name == 'valid' else name}"
+            in caption_set.lines()[0]
+        )
 
 
 def test_captions_with_commas_need_no_quotes(tmp_path: Path, images: Path) -> None:
-    text = 'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
+    text = (
+        'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
+    )
     caption_set, _ = _read_text(tmp_path / "c.csv", images, text)
     assert caption_set.captions == ["A dog , running", 'A "dog", running', 'a 5" ball, red']
 
 
 def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
-    text = "a.png\tfine\nB.png\tno\n\nb.png\t  \n../images/a.png\tno\n/etc/a.png\tno\nin/d.png\tno\n"
+    text = (
+        "a.png\tfine\nB.png\tno\n\nb.png\t  \n../images/a.png\tno\n/etc/a.png\tno\nin/d.png\tno\n"
+    )
     path = tmp_path / "c.tsv"
     _, problems = _read_text(path, images, text)
     with pytest.raises(DataError) as refused:
@@ -140,7 +177,9 @@ def test_the_same_name_with_another_ending_or_case_is_suggested_first(
     _, problems = _read_text(tmp_path / "c.tsv", folder, f"{wanted}\ta caption\n")
     with pytest.raises(DataError) as refused:
         problems.check()
-    assert refused.value.causes[0].endswith(f"there is no image {wanted} in {folder}; did you mean {suggested}?")
+    assert refused.value.causes[0].endswith(
+        f"there is no image {wanted} in {folder}; did you mean {suggested}?"
+    )
 
 
 def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -> None:
@@ -155,7 +194,9 @@ def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -
 
 
 def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> None:
-    _, problems = _read_text(tmp_path / "c.tsv", images, "".join(f"no{i}.png\tno\n" for i in range(30)))
+    _, problems = _read_text(
+        tmp_path / "c.tsv", images, "".join(f"no{i}.png\tno\n" for i in range(30))
+    )
     with pytest.raises(DataError) as refused:
         problems.check()
     assert len(refused.value.causes) == 22
@@ -165,13 +206,28 @@ def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> 
 @pytest.mark.parametrize(
     ("text", "causes"),
     [
-        ("a.png\tx\na.png x\na.png\tx\ty\n", ["line 2 does not hold exactly one tab", "line 3 does not hold exactly"]),
-        ('image,caption\na.png,x\na.png,"x" y\na.png\n', ["line 3 does not hold a file and a cap", "line 4 does not"]),
-        ('{"images": [{"filename": "a.png"}, 3]}', ["image 1 is not as wanted", "image 2 is not as wanted"]),
-        ('{"images": [{"filename": "a.png", "split": "val"}]}', ["holds no image of the split train or restval"]),
+        (
+            "a.png\tx\na.png x\na.png\tx\ty\n",
+            ["line 2 does not hold exactly one tab", "line 3 does not hold exactly"],
+        ),
+        (
+            'image,caption\na.png,x\na.png,"x" y\na.png\n',
+            ["line 3 does not hold a file and a cap", "line 4 does not"],
+        ),
+        (
+            '{"images": [{"filename": "a.png"}, 3]}',
+            ["image 1 is not as wanted", "image 2 is not as wanted"],
+        ),
+        (
+            '{"images": [{"filename": "a.png", "split": "val"}]}',
+            ["holds no image of the split train or restval"],
+        ),
         ("a.png,x\n", ["line 1 holds no tab ('a.png,x')"]),
         ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
-        ('{"image": "a.png"}\n{"image": 3, "caption": "x"}\n', ["line 1 is not as wanted", "line 2 is not as wanted"]),
+        (
+            '{"image": "a.png"}\n{"image": 3, "caption": "x"}\n',
+            ["line 1 is not as wanted", "line 2 is not as wanted"],
+        ),
         ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
         ('{"images": [], "annotations": 3}', ["annotations is not a list"]),
         (
@@ -182,7 +238,9 @@ def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> 
         ("", ["the file is empty"]),
     ],
 )
-def test_malformed_files_are_refused(tmp_path: Path, images: Path, text: str, causes: list[str]) -> None:
+def test_malformed_files_are_refused(
+    tmp_path: Path, images: Path, text: str, causes: list[str]
+) -> None:
     with pytest.raises(DataError) as refused:
         _read_text(tmp_path / "c.tsv", images, text)
     assert len(refused.value.causes) == len(causes)
@@ -192,7 +250,9 @@ def test_malformed_files_are_refused(tmp_path: Path, images: Path, text: str, ca
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
-def test_names_are_compared_after_normalisation(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
+def test_names_are_compared_after_normalisation(
+    tmp_path: Path, name: str, form: Literal["NFC", "NFD"]
+) -> None:
     stored_name, listed_name = (
         unicodedata.normalize(form, name),
         unicodedata.normalize("NFD" if form == "NFC" else "NFC", name),
@@ -200,7 +260,9 @@ def test_names_are_compared_after_normalisation(tmp_path: Path, name: str, form:
     image = tmp_path / "images" / stored_name
     image.parent.mkdir(parents=True)
     image.touch()
-    caption_set, problems = _read_text(tmp_path / "c.tsv", tmp_path / "images", f"{listed_name}\tx\n{stored_name}\ty\n")
+    caption_set, problems = _read_text(
+        tmp_path / "c.tsv", tmp_path / "images", f"{listed_name}\tx\n{stored_name}\ty\n"
+    )
     assert problems.by_kind == {}
     assert caption_set.paths == [image]
     assert caption_set.references == [["x", "y"]]
@@ -211,7 +273,9 @@ def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).touch()
     for order in (names, names[::-1]):
-        caption_set, _ = _read_text(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
+        caption_set, _ = _read_text(
+            tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order)
+        )
         assert [image.file for image in caption_set.images] == order
         assert caption_set.kind == "file, tab, caption"
 
@@ -223,11 +287,19 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -> None:
     path = tmp_path / "c.tsv"
-    path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
+    path.write_text(
+        "a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8"
+    )
     caption_set = read_captions(path, images, Problems(), max_words=2)
-    assert [(image.file, image.captions) for image in caption_set.images] == [("a.png", ("one two",))]
-    assert caption_set.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
-    with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
+    assert [(image.file, image.captions) for image in caption_set.images] == [
+        ("a.png", ("one two",))
+    ]
+    assert caption_set.notes == (
+        "left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",
+    )
+    with pytest.raises(
+        DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"
+    ):
         read_captions(path, images, Problems(), max_words=1)
 
 
@@ -237,7 +309,10 @@ def test_spellings_of_a_path_are_one_image(tmp_path: Path, images: Path) -> None
     caption_set, _ = _read_text(
         tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n"
     )
-    assert [(image.file, len(image.captions)) for image in caption_set.images] == [("a.png", 2), ("s/a.png", 3)]
+    assert [(image.file, len(image.captions)) for image in caption_set.images] == [
+        ("a.png", 2),
+        ("s/a.png", 3),
+    ]
 
 
 @pytest.mark.parametrize(

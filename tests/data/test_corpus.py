@@ -1,4 +1,6 @@
-"""Every format of sentence pairs gives the same pairs; every broken file is reported in one sentence with its line."""
+"""Every format of sentence pairs gives the same pairs; every broken file is reported in one
+sentence with its line.
+"""
 
 import gzip
 import json
@@ -110,17 +112,27 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
         ("empty", b"", ["the file is empty"]),
         ("empty.gz", gzip.compress(b"", mtime=0), ["the file is empty"]),
         ("mark", b"\xef\xbb\xbf", ["the file is empty"]),
-        ("latin", b"ok\nsch\xf6n\n", ["line 2 is not UTF-8", "0xF6", "byte number 4", "save the file as UTF-8"]),
+        (
+            "latin",
+            b"ok\nsch\xf6n\n",
+            ["line 2 is not UTF-8", "0xF6", "byte number 4", "save the file as UTF-8"],
+        ),
         ("cut", b"a\nb\xc3", ["line 2 is not UTF-8"]),
         ("utf16", "ab\n".encode("utf-16-le").replace(b"\0", b"\xd8"), ["line 1 is not UTF-8"]),
         ("mark16", b"\xff\xfea\xd8", ["looks like UTF-16"]),
         ("nul", b"ok\nok\na\0b\n", ["line 3 holds a NUL character", "remove it"]),
         ("text.gz", b"not gzip\n", ["damaged, or not gzip"]),
         ("cut.gz", gzip.compress(b"abc" * 100, mtime=0)[:-9], ["damaged, or not gzip"]),
-        ("bad.gz", gzip.compress(b"abcdefgh", mtime=0)[:12] + b"\xff" * 20, ["damaged, or not gzip"]),
+        (
+            "bad.gz",
+            gzip.compress(b"abcdefgh", mtime=0)[:12] + b"\xff" * 20,
+            ["damaged, or not gzip"],
+        ),
     ],
 )
-def test_a_broken_file_is_explained(tmp_path: Path, name: str, data: bytes, expected: list[str]) -> None:
+def test_a_broken_file_is_explained(
+    tmp_path: Path, name: str, data: bytes, expected: list[str]
+) -> None:
     (tmp_path / name).write_bytes(data)
     message = cause(lambda: read_lines(tmp_path / name))
     assert message.startswith(str(tmp_path / name))
@@ -135,7 +147,9 @@ def test_gzip_without_the_suffix_is_recognised(tmp_path: Path) -> None:
 
 def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "train.de").write_text("a\n")
-    assert f"did you mean {tmp_path / 'train.de'}?" in cause(lambda: read_lines(tmp_path / "trian.de"))
+    assert f"did you mean {tmp_path / 'train.de'}?" in cause(
+        lambda: read_lines(tmp_path / "trian.de")
+    )
     assert "no file of a similar name" in cause(lambda: read_lines(tmp_path / "x"))
     assert "nor a folder" in cause(lambda: read_lines(tmp_path / "none" / "train.de"))
     assert "is a folder" in cause(lambda: read_lines(tmp_path))
@@ -175,14 +189,18 @@ def jsonl_lines(sources: list[str], targets: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize(("name", "form"), [("a.tsv", tsv_lines), ("a.txt", tsv_lines), ("a.jsonl", jsonl_lines)])
+@pytest.mark.parametrize(
+    ("name", "form"), [("a.tsv", tsv_lines), ("a.txt", tsv_lines), ("a.jsonl", jsonl_lines)]
+)
 def test_one_file_gives_the_same_pairs_as_two(
     tmp_path: Path, suffix: str, name: str, form: Callable[[list[str], list[str]], list[str]]
 ) -> None:
     two = read_pairs(*write_two_files(tmp_path, GERMAN, KOREAN))
     write_lines(tmp_path / (name + suffix), form(GERMAN, KOREAN))
     assert read_pairs(pairs=tmp_path / (name + suffix)).pairs == two.pairs
-    assert two.pairs == tuple(Pair(*sides, n + 1) for n, sides in enumerate(zip(GERMAN, KOREAN, strict=True)))
+    assert two.pairs == tuple(
+        Pair(*sides, n + 1) for n, sides in enumerate(zip(GERMAN, KOREAN, strict=True))
+    )
     assert (two.sources, two.targets) == (GERMAN, KOREAN)
 
 
@@ -196,7 +214,11 @@ def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -
         "the byte-order mark ",
         "3 lines end in CR LF",
     ]
-    assert texts_sha256(actual.targets) == texts_sha256(expected.targets) != texts_sha256(expected.sources)
+    assert (
+        texts_sha256(actual.targets)
+        == texts_sha256(expected.targets)
+        != texts_sha256(expected.sources)
+    )
 
 
 def test_unequal_line_counts_are_refused(tmp_path: Path) -> None:
@@ -216,7 +238,11 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "lines", "expected"),
     [
-        ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab between source and target"),
+        (
+            "a.tsv",
+            ["a\tb", "a b", "a\tb\tc"],
+            "2 lines do not hold exactly one tab between source and target",
+        ),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 line is not JSON"),
         ("a.jsonl", ["[" * 100_000], "1 line is not JSON"),
@@ -225,10 +251,16 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
             ['{"source": "a"}', "3", '{"source": "a", "target": 3}'],
             "lack a text under the key source or target",
         ),
-        ("a.jsonl", ['{"source": "a", "target": "\\u0000"}'], "1 line holds a NUL character; remove it (line 1)"),
+        (
+            "a.jsonl",
+            ['{"source": "a", "target": "\\u0000"}'],
+            "1 line holds a NUL character; remove it (line 1)",
+        ),
     ],
 )
-def test_a_broken_pair_is_explained(tmp_path: Path, name: str, lines: list[str], expected: str) -> None:
+def test_a_broken_pair_is_explained(
+    tmp_path: Path, name: str, lines: list[str], expected: str
+) -> None:
     write_lines(tmp_path / name, lines)
     assert expected in cause(lambda: read_pairs(pairs=tmp_path / name))
 
@@ -248,7 +280,9 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     }
     assert report.dropped["empty"].examples == ((2, "(empty) ↔ b"), (8, "(empty) ↔ (empty)"))
     assert [line for line, _ in report.dropped["too long"].examples] == [4, 5]
-    assert all(len(text) <= 60 for dropped in report.dropped.values() for _, text in dropped.examples)
+    assert all(
+        len(text) <= 60 for dropped in report.dropped.values() for _, text in dropped.examples
+    )
     printed = report.lines()
     assert printed[0].startswith("train: 8 pairs read")
     assert "  dropped, too long: 2 (lines 4, 5)" in printed
@@ -311,11 +345,15 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
     corpora = read_all(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
-    assert "valid: 1 of 1 pairs is also in train (line 1)" in overlap(corpora["train"], corpora["valid"], "valid")
+    assert "valid: 1 of 1 pairs is also in train (line 1)" in overlap(
+        corpora["train"], corpora["valid"], "valid"
+    )
 
 
 def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
-    settings = CorpusSettings(pairs=str(tmp_path / "a.tsv"), test_source="b", test_target="c", valid_pairs="d")
+    settings = CorpusSettings(
+        pairs=str(tmp_path / "a.tsv"), test_source="b", test_target="c", valid_pairs="d"
+    )
     with pytest.raises(DataError) as caught:
         read_all(settings)
     assert len(caught.value.causes) == 4
@@ -328,7 +366,10 @@ def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         ({"source": "a"}, "source is given without target; give source and target"),
         ({"source": "a", "target": "b", "pairs": "c"}, "source and target exclude pairs"),
         ({"pairs": "c", "valid_target": "a"}, "valid_target is given without valid_source"),
-        ({"pairs": "c", "valid_pairs": "b", "valid_target": "a"}, "valid_source and valid_target exclude valid_pairs"),
+        (
+            {"pairs": "c", "valid_pairs": "b", "valid_target": "a"},
+            "valid_source and valid_target exclude valid_pairs",
+        ),
         ({"pairs": "c", "max_length": 0}, "max_length"),
         (
             {"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]},
@@ -339,7 +380,10 @@ def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         ({"source": "d", "mix": [{"pairs": "d"}]}, "source is given without target"),
         ({"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]}, "two corpora are called train"),
         ({"mix": [{"pairs": "d", "name": "valid"}]}, "no training corpus can be called valid"),
-        ({"mix": [{"pairs": "d", "name": "../d"}]}, "mix 1 (../d): name '../d' cannot name a folder"),
+        (
+            {"mix": [{"pairs": "d", "name": "../d"}]},
+            "mix 1 (../d): name '../d' cannot name a folder",
+        ),
         ({"pairs": "c", "shards": "yes"}, "shards"),
         ({"pairs": "c", "max_lenght": 3}, "did you mean 'max_length'?"),
     ],
@@ -351,7 +395,10 @@ def test_contradicting_settings_are_refused(values: dict[str, object], expected:
 
 
 def test_all_problems_of_a_mix_are_reported() -> None:
-    parts: list[dict[str, object]] = [{"weight": -1.0, "name": "a"}, {"pairs": "x", "weight": float("nan")}]
+    parts: list[dict[str, object]] = [
+        {"weight": -1.0, "name": "a"},
+        {"pairs": "x", "weight": float("nan")},
+    ]
     with pytest.raises(ConfigurationError) as caught:
         CorpusSettings.parse({"mix": parts, "valid_source": "v"}, "train.toml")
     message = str(caught.value)
@@ -381,7 +428,18 @@ def test_corpora_of_a_mix_are_read_like_the_main_corpus(tmp_path: Path) -> None:
     source, target = write_two_files(tmp_path, GERMAN, KOREAN)
     write_lines(tmp_path / "b.tsv", tsv_lines(GERMAN[:2], KOREAN[:2]))
     write_lines(tmp_path / "t.tsv", tsv_lines(GERMAN[1:], KOREAN[1:]))
-    mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
-    corpora = read_all(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
-    assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}
-    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in overlap(corpora["train"], corpora["test"], "test")
+    mix = {
+        "mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}],
+        "test_pairs": str(tmp_path / "t.tsv"),
+    }
+    corpora = read_all(
+        CorpusSettings.parse({"source": source, "target": target, **mix}, "the test")
+    )
+    assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {
+        "train": 3,
+        "news": 2,
+        "test": 2,
+    }
+    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in overlap(
+        corpora["train"], corpora["test"], "test"
+    )

@@ -25,14 +25,21 @@ def _read(path: Path, lines: list[str]) -> tuple[Rows, str]:
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     corpus, streamed = read_corpus(PairFiles(pairs=path)), scan(PairFiles(pairs=path))
     assert (tuple(streamed), streamed.report) == (corpus.pairs, corpus.report)
-    return [(pair.line, pair.source, pair.target) for pair in corpus.pairs], "\n".join(corpus.report.lines())
+    return [(pair.line, pair.source, pair.target) for pair in corpus.pairs], "\n".join(
+        corpus.report.lines()
+    )
 
 
 TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
     "quotes are doubled": (
         "a.tsv",
         ['"He said ""hi"""\t"Er sagte ""hi"""', '"a ""b"""\tc d', "e, f\tg", '""""\tx'],
-        [(1, 'He said "hi"', 'Er sagte "hi"'), (2, 'a "b"', "c d"), (3, "e, f", "g"), (4, '"', "x")],
+        [
+            (1, 'He said "hi"', 'Er sagte "hi"'),
+            (2, 'a "b"', "c d"),
+            (3, "e, f", "g"),
+            (4, '"', "x"),
+        ],
         [QUOTES],
     ),
     "all fields are quoted": (
@@ -61,7 +68,14 @@ TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
     ),
     "quotes of an author": (
         "a.tsv",
-        ['"Stop!" he said.\t„Halt!“', 'A 5" nail\tx', '"unclosed\ty', '"Stop!"\t"Halt!"', '"a ""b"""\tz', 'u\tv"'],
+        [
+            '"Stop!" he said.\t„Halt!“',
+            'A 5" nail\tx',
+            '"unclosed\ty',
+            '"Stop!"\t"Halt!"',
+            '"a ""b"""\tz',
+            'u\tv"',
+        ],
         [
             (1, '"Stop!" he said.', "„Halt!“"),
             (2, 'A 5" nail', "x"),
@@ -75,7 +89,12 @@ TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
     "a quotation over two lines": (
         "a.tsv",
         ['"I came.\t„Ich kam.', 'I saw."\tIch sah.“', '"Ah!"\tx', "y\tz"],
-        [(1, '"I came.', "„Ich kam."), (2, 'I saw."', "Ich sah.“"), (3, '"Ah!"', "x"), (4, "y", "z")],
+        [
+            (1, '"I came.', "„Ich kam."),
+            (2, 'I saw."', "Ich sah.“"),
+            (3, '"Ah!"', "x"),
+            (4, "y", "z"),
+        ],
         [],
     ),
     "quotes of an author come late": (
@@ -84,7 +103,12 @@ TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
         [(HEAD + 10, '"Stop!"', '"Halt!"'), (HEAD + 11, '"a ""b"""', "c")],
         [],
     ),
-    "codes": ("a.tsv", ["EN\tsentence_de", "a b\tc"], [(2, "a b", "c")], [f"{NAMES} (EN, sentence_de)"]),
+    "codes": (
+        "a.tsv",
+        ["EN\tsentence_de", "a b\tc"],
+        [(2, "a b", "c")],
+        [f"{NAMES} (EN, sentence_de)"],
+    ),
     "languages": ("a.tsv", ["English sentence\tGerman", "it\tes"], [(2, "it", "es")], [NAMES]),
     "codes that are words": (
         "a.tsv",
@@ -98,7 +122,12 @@ TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
         [(1, "text", "Text"), (2, "source", "Quelle")],
         [],
     ),
-    "names later on": ("a.tsv", ["a\tb", "source\ttarget"], [(1, "a", "b"), (2, "source", "target")], []),
+    "names later on": (
+        "a.tsv",
+        ["a\tb", "source\ttarget"],
+        [(1, "a", "b"), (2, "source", "target")],
+        [],
+    ),
     "more columns": (
         "deu.txt",
         ["Go.\tGeh.\tCC-BY 2.0, a\tx", "Hi.\tHallo.\tCC-BY 2.0, b\ty"],
@@ -139,7 +168,11 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, kind: str) -> None:
     assert rows[-len(expected) :] == expected
     assert len(rows) == len(expected) + (len(SOME) if lines[:9] == SOME[:9] else 0)
     assert [note for note in notes if note not in report] == []
-    assert [note for note in (QUOTES, NAMES, "were read") if note in report and note not in " ".join(notes)] == []
+    assert [
+        note
+        for note in (QUOTES, NAMES, "were read")
+        if note in report and note not in " ".join(notes)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -163,7 +196,9 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, kind: str) -> None:
         ),
     ],
 )
-def test_lines_that_do_not_fit_are_named(tmp_path: Path, name: str, lines: list[str], expected: str) -> None:
+def test_lines_that_do_not_fit_are_named(
+    tmp_path: Path, name: str, lines: list[str], expected: str
+) -> None:
     with pytest.raises(DataError, match="a\\.") as caught:
         _read(tmp_path / name, lines)
     assert expected in str(caught.value)
@@ -172,9 +207,7 @@ def test_lines_that_do_not_fit_are_named(tmp_path: Path, name: str, lines: list[
 def test_equal_sides_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.en"
     path.write_text("".join(f"A dog {i}.\n" for i in range(300)))
-    warning = (
-        "  warning: source and target are the same in 300 of 300 pairs; a model that learns from these copies its input"
-    )
+    warning = "  warning: source and target are the same in 300 of 300 pairs; a model that learns from these copies its input"
     assert warning in read_corpus(PairFiles(path, path), Filters()).report.lines()
     _, report = _read(tmp_path / "a.tsv", ["OK\tOK", "a\tb"])
     assert "warning" not in report

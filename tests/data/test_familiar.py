@@ -1,4 +1,6 @@
-"""Pairs of tokens that training has seen: none of them is missed, nearly all others are told apart, much text has no filter."""
+"""Pairs of tokens that training has seen: none of them is missed, nearly all others are told apart,
+much text has no filter.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,14 @@ def test_nearly_all_unseen_pairs_are_told_apart() -> None:
 
 @pytest.mark.parametrize(("share", "most"), [(0.0, 3), (0.03, 2), (0.5, 1)])
 def test_as_many_unseen_pairs_are_allowed_as_validation_has(share: float, most: int) -> None:
-    validation = [[*LINES[0][:2], *range(1000, 1000 + n)] for n in [0] * 10 + [1] * 60 + [2] * 28 + [3] * 2]
+    validation = [
+        [*LINES[0][:2], *range(1000, 1000 + n)] for n in [0] * 10 + [1] * 60 + [2] * 28 + [3] * 2
+    ]
     familiar = learnt(LINES, validation, share)
     assert familiar.most == most
-    assert sum(familiar.unseen(line) > familiar.most for line in validation) <= share * len(validation)
+    assert sum(familiar.unseen(line) > familiar.most for line in validation) <= share * len(
+        validation
+    )
 
 
 def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:

@@ -1,4 +1,6 @@
-"""Kinds of files: plain text passes whatever it begins with, and other files are refused by name or first bytes."""
+"""Kinds of files: plain text passes whatever it begins with, and other files are refused by name or
+first bytes.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,18 @@ BEGUN = [
         b"WEBVTT - a film\r\n\r\n",
         b"1\r\n00:00:01,000 --> 00:00:02,000\r\nHi",
     ),
-    *(b'# x\n\nmsgid ""\nmsgstr ""\n', b'msgid "a"\r\nmsgstr "b"', b"\\id GEN\n\\c 1", b"{\\rtf1\\ansi", b"%PDF-1.4\n"),
-    *(b"\\documentclass{article}", b"<?xml version='1.0'?>\n<xliff version='1.2'>", b"<tmx version='1.4'>"),
+    *(
+        b'# x\n\nmsgid ""\nmsgstr ""\n',
+        b'msgid "a"\r\nmsgstr "b"',
+        b"\\id GEN\n\\c 1",
+        b"{\\rtf1\\ansi",
+        b"%PDF-1.4\n",
+    ),
+    *(
+        b"\\documentclass{article}",
+        b"<?xml version='1.0'?>\n<xliff version='1.2'>",
+        b"<tmx version='1.4'>",
+    ),
     *(b"<?xml version='1.0'?>\n<!DOCTYPE TS>\n<TS version='2.1'>", b"[Script Info]\nTitle: x"),
 ]
 MARKDOWN = [
@@ -66,7 +78,9 @@ MARKDOWN = [
 
 
 def kind(folder: Path, name: str, content: bytes) -> str:
-    """Return the kind of a file, with and without a byte-order mark, plain and compressed; `refused` if it is."""
+    """Return the kind of a file, with and without a byte-order mark, plain and compressed;
+    `refused` if it is.
+    """
     kinds = set[str]()
     for data in (content, b"\xef\xbb\xbf" + content):
         for path, written in ((folder / name, data), (folder / f"{name}.gz", gzip.compress(data))):
@@ -86,7 +100,9 @@ def test_plain_text_is_never_refused(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
-    assert [name for name in NAMED.split() if kind(tmp_path, f"a.{name}", b"A b.") != "refused"] == []
+    assert [
+        name for name in NAMED.split() if kind(tmp_path, f"a.{name}", b"A b.") != "refused"
+    ] == []
     assert kind(tmp_path, "MESSAGES.PO", b"A b.") == "refused"
     assert [text for text in MARKDOWN if kind(tmp_path, "a.md", text) != "refused"] == []
 
@@ -98,17 +114,23 @@ def test_other_files_are_refused_by_what_they_begin_with(tmp_path: Path) -> None
 
 
 def test_pages_and_json_lines_are_told(tmp_path: Path) -> None:
-    assert {kind(tmp_path, f"a.{name}", b"<p>x") for name in ("html", "htm", "xhtml", "HTML")} == {"html"}
+    assert {kind(tmp_path, f"a.{name}", b"<p>x") for name in ("html", "htm", "xhtml", "HTML")} == {
+        "html"
+    }
     assert {kind(tmp_path, name, HTML) for name in ("a.txt", "a", "a.xml")} == {"html"}
     assert kind(tmp_path, "a.xhtml", XML.replace(b"<a>", HTML)) == "html"
     assert {kind(tmp_path, name, XML) for name in ("a.txt", "a", "a.xml")} == {"xml"}
     assert kind(tmp_path, "a.jsonl", b"") == "jsonl"
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.xlsx", "a.pptx", "a.epub", "a.pdf", "a.png", "a.MP3", "a.jpeg"])
+@pytest.mark.parametrize(
+    "name", ["a.docx", "a.odt", "a.xlsx", "a.pptx", "a.epub", "a.pdf", "a.png", "a.MP3", "a.jpeg"]
+)
 def test_a_file_that_is_not_text_is_named_in_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04\0\0\n\xff\xb0\n\0")
-    with pytest.raises(DataError, match=rf"{name}: is an? .*; Regard reads text: save it as plain text") as caught:
+    with pytest.raises(
+        DataError, match=rf"{name}: is an? .*; Regard reads text: save it as plain text"
+    ) as caught:
         read_lines(tmp_path / name)
     assert len(caught.value.causes) == 1
     assert str(caught.value).endswith("a table as CSV UTF-8"), "what to do with a spreadsheet"

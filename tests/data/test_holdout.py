@@ -25,7 +25,9 @@ def test_pairs_that_share_no_side_are_held_out_first() -> None:
     assert len(valid.pairs) == 25
     assert all(pair.source.startswith("s") for pair in valid.pairs)
     assert len(train.pairs) == 475
-    assert train.report.lines()[-1].endswith("no validation data was given: 25 pairs were held out for it")
+    assert train.report.lines()[-1].endswith(
+        "no validation data was given: 25 pairs were held out for it"
+    )
 
 
 def test_if_all_pairs_share_a_side_few_others_are_left_out() -> None:
@@ -39,7 +41,10 @@ def test_if_all_pairs_share_a_side_few_others_are_left_out() -> None:
     assert not set(train.targets) & set(valid.targets)
     left_out = 380 - len(train.pairs)
     assert 0 < left_out < 40
-    assert f"20 pairs were held out for it, and {left_out} more that share a side" in train.report.lines()[-1]
+    assert (
+        f"20 pairs were held out for it, and {left_out} more that share a side"
+        in train.report.lines()[-1]
+    )
 
 
 def test_pairs_are_held_out_to_test_on_too() -> None:
@@ -49,7 +54,9 @@ def test_pairs_are_held_out_to_test_on_too() -> None:
     assert train["train"].report.lines()[-1].endswith("30 pairs were held out to test on")
     rest, valid = hold_out(train, 1)
     assert not {*valid.sources} & ({*test.sources} | {*rest["train"].sources})
-    with pytest.raises(DataError, match=r"data\.test_count = 51: at most half of the 100 training pairs .* take 50"):
+    with pytest.raises(
+        DataError, match=r"data\.test_count = 51: at most half of the 100 training pairs .* take 50"
+    ):
         hold_out({"train": corpus}, 1, 51, "test")
 
 

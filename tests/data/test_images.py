@@ -24,15 +24,24 @@ def test_lossless_formats_give_the_same_pixels(tmp_path: Path) -> None:
     image = noise()
     for name, options in (("a.png", {}), ("a.webp", {"lossless": True}), ("a.bmp", {})):
         image.save(tmp_path / name, **options)
-        np.testing.assert_array_equal(load_pixels(tmp_path / name, ORIGINAL_SIZE), np.asarray(image))
+        np.testing.assert_array_equal(
+            load_pixels(tmp_path / name, ORIGINAL_SIZE), np.asarray(image)
+        )
     image.save(tmp_path / "named.jpg", format="PNG")
-    np.testing.assert_array_equal(load_pixels(tmp_path / "named.jpg", ORIGINAL_SIZE), np.asarray(image))
+    np.testing.assert_array_equal(
+        load_pixels(tmp_path / "named.jpg", ORIGINAL_SIZE), np.asarray(image)
+    )
 
 
 def test_a_jpeg_is_nearly_the_same_image(tmp_path: Path) -> None:
     smooth = Image.fromarray(np.linspace(0, 255, 20 * 30 * 3).reshape(20, 30, 3).astype(np.uint8))
     smooth.save(tmp_path / "a.jpg", quality=95)
-    assert np.abs(load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE).astype(int) - np.asarray(smooth)).mean() < 3
+    assert (
+        np.abs(
+            load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE).astype(int) - np.asarray(smooth)
+        ).mean()
+        < 3
+    )
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -50,12 +59,18 @@ def test_pillow_images_are_loaded(tmp_path: Path) -> None:
     exif[0x0112] = 6
     noise().save(tmp_path / "a.png", exif=exif)
     with Image.open(tmp_path / "a.png") as image:
-        np.testing.assert_array_equal(load_pixels(image, ORIGINAL_SIZE), load_pixels(tmp_path / "a.png", ORIGINAL_SIZE))
+        np.testing.assert_array_equal(
+            load_pixels(image, ORIGINAL_SIZE), load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)
+        )
     np.testing.assert_array_equal(
-        load_pixels((tmp_path / "a.png").read_bytes(), ORIGINAL_SIZE), load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)
+        load_pixels((tmp_path / "a.png").read_bytes(), ORIGINAL_SIZE),
+        load_pixels(tmp_path / "a.png", ORIGINAL_SIZE),
     )
     _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
-    with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the image: a damaged JPEG image"):
+    with (
+        Image.open(tmp_path / "b.jpg") as image,
+        pytest.raises(DataError, match="the image: a damaged JPEG image"),
+    ):
         load_pixels(image, ORIGINAL_SIZE)
     with pytest.raises(DataError, match="has no pixels"):
         load_pixels(Image.new("RGB", (0, 3)), ORIGINAL_SIZE)
@@ -65,13 +80,19 @@ def test_grey_palette_and_black_and_white_become_rgb(tmp_path: Path) -> None:
     for mode in ("L", "P", "1"):
         image = noise().convert(mode)
         image.save(tmp_path / "a.png")
-        np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE), np.asarray(image.convert("RGB")))
+        np.testing.assert_array_equal(
+            load_pixels(tmp_path / "a.png", ORIGINAL_SIZE), np.asarray(image.convert("RGB"))
+        )
 
 
 def test_transparency_is_blended_with_white(tmp_path: Path) -> None:
     for mode in ("RGBA", "LA"):
         image = noise().convert(mode)
-        image.putalpha(Image.fromarray(np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)))
+        image.putalpha(
+            Image.fromarray(
+                np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)
+            )
+        )
         image.save(tmp_path / "a.png")
         pixels = load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)
         assert (pixels[:6] == 255).all()
@@ -84,13 +105,19 @@ def test_transparency_is_blended_with_white(tmp_path: Path) -> None:
 def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
-    np.testing.assert_allclose(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)[..., 0], values / 257, atol=1)
+    np.testing.assert_allclose(
+        load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)[..., 0], values / 257, atol=1
+    )
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16", "I", "F"])
-def test_converting_strip_by_strip_is_converting_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_converting_strip_by_strip_is_converting_at_once(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if mode in ("I;16", "I", "F"):
-        image = Image.fromarray((np.arange(240).reshape(12, 20) * 7).astype({"F": "f4", "I": "i4"}.get(mode, "u2")))
+        image = Image.fromarray(
+            (np.arange(240).reshape(12, 20) * 7).astype({"F": "f4", "I": "i4"}.get(mode, "u2"))
+        )
     else:
         image = noise().convert(mode)
         if mode == "P":
@@ -108,14 +135,18 @@ def test_converting_strip_by_strip_is_converting_at_once(mode: str, monkeypatch:
 def test_cmyk_becomes_rgb(tmp_path: Path) -> None:
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
-    np.testing.assert_allclose(load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE)[8, 8], [250, 10, 10], atol=8)
+    np.testing.assert_allclose(
+        load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE)[8, 8], [250, 10, 10], atol=8
+    )
 
 
 def _png_header(width: int, height: int) -> bytes:
     """Return a PNG with a header that states this size, and hardly any data."""
     size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", size), (b"IDAT", zlib.compress(b"\0" * 99))]
-    parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
+    parts = [
+        struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
@@ -137,13 +168,31 @@ BAD = {
     "truncated JPEG": (lambda p: _truncate(p, "JPEG", 0.7), "a damaged JPEG image"),
     "truncated PNG": (lambda p: _truncate(p, "PNG", 0.7), "a damaged PNG image"),
     "truncated WebP": (lambda p: _truncate(p, "WEBP", 0.7), "a damaged WebP image"),
-    "a JPEG's first bytes": (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
-    "bomb": (lambda p: p.write_bytes(_png_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
-    "stripe": (lambda p: p.write_bytes(_png_header(1, 65_536)), "1 × 65,536, a side longer than the 65,535 pixels"),
-    "gigabytes": (lambda p: _write_sparse(p, 900_000_000), "900,000,000 bytes, more than an image of 50,000,000"),
-    "text": (lambda p: p.write_text("Not an image\nat all"), "text ('Not an image'), not a JPEG, PNG or WebP"),
+    "a JPEG's first bytes": (
+        lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"),
+        "its header is broken",
+    ),
+    "bomb": (
+        lambda p: p.write_bytes(_png_header(30_000, 30_000)),
+        "30,000 × 30,000 are 900,000,000 pixels",
+    ),
+    "stripe": (
+        lambda p: p.write_bytes(_png_header(1, 65_536)),
+        "1 × 65,536, a side longer than the 65,535 pixels",
+    ),
+    "gigabytes": (
+        lambda p: _write_sparse(p, 900_000_000),
+        "900,000,000 bytes, more than an image of 50,000,000",
+    ),
+    "text": (
+        lambda p: p.write_text("Not an image\nat all"),
+        "text ('Not an image'), not a JPEG, PNG or WebP",
+    ),
     "nothing": (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
-    "noise": (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),
+    "noise": (
+        lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9),
+        "begins with the bytes 01 02 03 04",
+    ),
     "PDF": (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
     "HEIC": (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
     "animated GIF": (lambda p: _write_animation(p, "GIF"), "an animated GIF of 2 frames"),
@@ -167,12 +216,20 @@ def test_unusable_files_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
     noise((20, 30)).save(tmp_path / "a.png")
-    assert load_pixels(tmp_path / "a.png", ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (20, 30, 3)
-    with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
+    assert load_pixels(tmp_path / "a.png", ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (
+        20,
+        30,
+        3,
+    )
+    with pytest.raises(
+        DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"
+    ):
         load_pixels(tmp_path / "a.png", ORIGINAL_SIZE.with_values(max_pixels=599))
     noise((1, 9000)).save(tmp_path / "thin.png")
     size_settings = ORIGINAL_SIZE.with_values(height=160, width=160, fit="crop")
-    with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"):
+    with pytest.raises(
+        DataError, match="9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"
+    ):
         load_pixels(tmp_path / "thin.png", size_settings)
 
 
@@ -211,7 +268,8 @@ def test_crop_takes_the_centre() -> None:
     size_settings = ImageSizeSettings(height=20, width=20, fit="crop")
     image = noise((20, 40))
     np.testing.assert_allclose(
-        source_pixels(load_pixels(image, size_settings), size_settings).tensor().permute(1, 2, 0) * 255,
+        source_pixels(load_pixels(image, size_settings), size_settings).tensor().permute(1, 2, 0)
+        * 255,
         np.asarray(image)[:, 10:30],
         atol=1e-4,
     )
@@ -220,7 +278,10 @@ def test_crop_takes_the_centre() -> None:
 def test_blank_images_are_grey_and_keep_their_size(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.fromarray(np.arange(40 * 30 * 3, dtype=np.uint8).reshape(40, 30, 3)).save(path)
-    pixels, blank = (load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blank)) for blank in (False, True))
+    pixels, blank = (
+        load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blank))
+        for blank in (False, True)
+    )
     assert pixels.shape == blank.shape == (20, 15, 3)
     assert len(np.unique(pixels)) > 1
     assert np.unique(blank).tolist() == [128]
@@ -320,7 +381,16 @@ def test_content_of_files_of_any_type_of_bytes_is_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("images", "count"),
-    [(RGB, 1), (torch.from_numpy(RGB), 1), (RGB[None], 1), ("a.png", 1), (b"x", 1), (None, 1), ({}, 1), ([], 0)]
+    [
+        (RGB, 1),
+        (torch.from_numpy(RGB), 1),
+        (RGB[None], 1),
+        ("a.png", 1),
+        (b"x", 1),
+        (None, 1),
+        ({}, 1),
+        ([], 0),
+    ]
     + [([RGB, "a.png"], 2), ((RGB,), 1), (iter(["a", "b"]), 2), (io.BytesIO(), 1)],
 )
 def test_one_image_is_told_from_several(images: Any, count: int) -> None:

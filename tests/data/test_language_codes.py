@@ -1,4 +1,6 @@
-"""Codes of languages: what clients write, what models are called, and which of them mean the same."""
+"""Codes of languages: what clients write, what models are called, and which of them mean the
+same.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,101 @@ import pytest
 from regard.data.language_codes import CodeIndex, canonical_code, code_exists, parse_tag, script_of
 
 NEWER = {
-    *("bji", "bsq", "drh", "gon", "grc", "hif", "kxc", "lzh", "man-GN", "pra", "rif", "rna", "sga", "sr-RU", "udi"),
+    *(
+        "bji",
+        "bsq",
+        "drh",
+        "gon",
+        "grc",
+        "hif",
+        "kxc",
+        "lzh",
+        "man-GN",
+        "pra",
+        "rif",
+        "rna",
+        "sga",
+        "sr-RU",
+        "udi",
+    ),
     *("wsg", "zhx"),
 }
-"""Codes whose likely script is another in CLDR 49 than in the older version of langcodes, or is not told."""
+"""Codes whose likely script is another in CLDR 49 than in the older version of langcodes, or is not
+told.
+"""
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        *(("iw", "he"), ("in", "id"), ("ji", "yi"), ("jw", "jv"), ("tl", "fil"), ("mo", "ro"), ("sh", "sr-Latn")),
-        *(("cmn", "zh"), ("eng", "en"), ("ger", "de"), ("nob", "nb"), ("no", "no"), ("nno", "nn"), ("prs", "fa-AF")),
-        *(("zh_CN", "zh-CN"), ("ZH-HANS", "zh-Hans"), ("zh-hant-hk", "zh-Hant-HK"), ("zh-rTW", "zh-TW")),
-        *(("zh-CHS", "zh-Hans"), ("zh-cmn-Hant", "zh-Hant"), ("zh-yue", "yue"), ("zh-min-nan", "nan")),
-        *(("PT-BR", "pt-BR"), ("pb", "pt-BR"), ("zt", "zh-Hant"), ("en_UK", "en-GB"), ("ES-419", "es-419")),
-        *(("sr@latin", "sr-Latn"), ("sr_RS@latin", "sr-Latn-RS"), ("be@latin", "be-Latn"), ("be@tarask", "be-tarask")),
-        *(("uz@cyrillic", "uz-Cyrl"), ("ca@valencia", "ca-valencia"), ("de_DE.UTF-8", "de-DE"), ("de@euro", "de")),
-        *(("eng_Latn", "en"), ("kor_Hang", "ko"), ("jpn_Jpan", "ja"), ("zho_Hans", "zh-Hans"), ("arb_Arab", "ar")),
-        *(("srp_Cyrl", "sr-Cyrl"), ("kas_Deva", "ks-Deva"), ("pan_Guru", "pa-Guru"), ("ary_Arab", "ary")),
-        *(("i-klingon", "tlh"), ("x-Elvish", "x-elvish"), ("qaa", "qaa"), ("de-CH-1996", "de-CH-1996")),
+        *(
+            ("iw", "he"),
+            ("in", "id"),
+            ("ji", "yi"),
+            ("jw", "jv"),
+            ("tl", "fil"),
+            ("mo", "ro"),
+            ("sh", "sr-Latn"),
+        ),
+        *(
+            ("cmn", "zh"),
+            ("eng", "en"),
+            ("ger", "de"),
+            ("nob", "nb"),
+            ("no", "no"),
+            ("nno", "nn"),
+            ("prs", "fa-AF"),
+        ),
+        *(
+            ("zh_CN", "zh-CN"),
+            ("ZH-HANS", "zh-Hans"),
+            ("zh-hant-hk", "zh-Hant-HK"),
+            ("zh-rTW", "zh-TW"),
+        ),
+        *(
+            ("zh-CHS", "zh-Hans"),
+            ("zh-cmn-Hant", "zh-Hant"),
+            ("zh-yue", "yue"),
+            ("zh-min-nan", "nan"),
+        ),
+        *(
+            ("PT-BR", "pt-BR"),
+            ("pb", "pt-BR"),
+            ("zt", "zh-Hant"),
+            ("en_UK", "en-GB"),
+            ("ES-419", "es-419"),
+        ),
+        *(
+            ("sr@latin", "sr-Latn"),
+            ("sr_RS@latin", "sr-Latn-RS"),
+            ("be@latin", "be-Latn"),
+            ("be@tarask", "be-tarask"),
+        ),
+        *(
+            ("uz@cyrillic", "uz-Cyrl"),
+            ("ca@valencia", "ca-valencia"),
+            ("de_DE.UTF-8", "de-DE"),
+            ("de@euro", "de"),
+        ),
+        *(
+            ("eng_Latn", "en"),
+            ("kor_Hang", "ko"),
+            ("jpn_Jpan", "ja"),
+            ("zho_Hans", "zh-Hans"),
+            ("arb_Arab", "ar"),
+        ),
+        *(
+            ("srp_Cyrl", "sr-Cyrl"),
+            ("kas_Deva", "ks-Deva"),
+            ("pan_Guru", "pa-Guru"),
+            ("ary_Arab", "ary"),
+        ),
+        *(
+            ("i-klingon", "tlh"),
+            ("x-Elvish", "x-elvish"),
+            ("qaa", "qaa"),
+            ("de-CH-1996", "de-CH-1996"),
+        ),
     ],
 )
 def test_what_clients_write(text: str, code: str) -> None:
@@ -74,44 +152,92 @@ def test_which_model_a_code_means(text: str, models: list[str], expected: str | 
 def test_names_that_stand_for_no_language_are_no_codes() -> None:
     """`src` is also a code of Logudorese Sardinian, whose shortest form is sc."""
     index = CodeIndex(["src", "tgt"], ("src", "tgt"))
-    assert (index.match("src"), index.match("SRC"), index.match("sc"), index.match("srd")) == ("src", "src", None, None)
+    assert (index.match("src"), index.match("SRC"), index.match("sc"), index.match("srd")) == (
+        "src",
+        "src",
+        None,
+        None,
+    )
 
 
 def test_no_language_that_exists_is_refused() -> None:
     """All codes that are valid in langcodes, and those of ISO 639-3 that are newer."""
-    langcodes = pytest.importorskip("langcodes", reason="langcodes is not installed: pip install langcodes")
+    langcodes = pytest.importorskip(
+        "langcodes", reason="langcodes is not installed: pip install langcodes"
+    )
     letters = string.ascii_lowercase
     codes = ["".join(code) for size in (2, 3) for code in product(letters, repeat=size)]
     valid = {code for code in codes if langcodes.Language.get(code, normalize=False).is_valid()}
     assert len(valid) > 8_500
     assert [code for code in valid if not code_exists(code)] == []
     assert {code for code in codes[:676] if code_exists(code)} - valid == {"pb", "zt"}
-    assert all(map(code_exists, ("ajs", "dsz", "lgs", "vsn", "zcd", "und", "mul", "zxx", "qaa", "qtz", "x-a")))
-    assert not any(map(code_exists, ("jp", "cn", "gr", "cz", "dk", "ua", "zz", "xx", "qua-", "x-", "english", "e")))
+    assert all(
+        map(
+            code_exists,
+            ("ajs", "dsz", "lgs", "vsn", "zcd", "und", "mul", "zxx", "qaa", "qtz", "x-a"),
+        )
+    )
+    assert not any(
+        map(
+            code_exists,
+            ("jp", "cn", "gr", "cz", "dk", "ua", "zz", "xx", "qua-", "x-", "english", "e"),
+        )
+    )
 
 
 def test_aliases_and_likely_scripts_are_those_of_langcodes() -> None:
     pytest.importorskip("langcodes", reason="langcodes is not installed: pip install langcodes")
     from langcodes.data_dicts import LANGUAGE_REPLACEMENTS, LIKELY_SUBTAGS
 
-    likely = {tag: text.split("-")[1] for tag, text in LIKELY_SUBTAGS.items() if _is_language_or_region(tag)}
+    likely = {
+        tag: text.split("-")[1]
+        for tag, text in LIKELY_SUBTAGS.items()
+        if _is_language_or_region(tag)
+    }
     assert len(likely) > 1_300
     assert {tag for tag, script in likely.items() if script_of(tag) != script} <= NEWER
-    replaced = {tag: text for tag, text in LANGUAGE_REPLACEMENTS.items() if re.fullmatch("[a-z]{2,3}", tag)}
-    differing = {tag for tag, text in replaced.items() if canonical_code(tag) != canonical_code(text)}
+    replaced = {
+        tag: text for tag, text in LANGUAGE_REPLACEMENTS.items() if re.fullmatch("[a-z]{2,3}", tag)
+    }
+    differing = {
+        tag for tag, text in replaced.items() if canonical_code(tag) != canonical_code(text)
+    }
     assert len(replaced) > 350
     assert differing <= {"nbx"}, "a code that was divided, and is assigned otherwise since"
 
 
 def test_tags_are_standardised_as_by_langcodes() -> None:
-    langcodes = pytest.importorskip("langcodes", reason="langcodes is not installed: pip install langcodes")
-    languages = ("en", "eng", "zh", "zho", "sr", "srp", "pt", "iw", "uz", "pa", "az", "aze", "ko", "kor", "no", "nb")
-    for language, script, region in product(languages, ("", "Latn", "Cyrl", "Hans", "Arab"), ("", "US", "cn", "419")):
+    langcodes = pytest.importorskip(
+        "langcodes", reason="langcodes is not installed: pip install langcodes"
+    )
+    languages = (
+        "en",
+        "eng",
+        "zh",
+        "zho",
+        "sr",
+        "srp",
+        "pt",
+        "iw",
+        "uz",
+        "pa",
+        "az",
+        "aze",
+        "ko",
+        "kor",
+        "no",
+        "nb",
+    )
+    for language, script, region in product(
+        languages, ("", "Latn", "Cyrl", "Hans", "Arab"), ("", "US", "cn", "419")
+    ):
         text = "_".join(filter(None, (language.upper(), script.lower(), region)))
         tag, expected = parse_tag(text), langcodes.Language.get(langcodes.standardize_tag(text))
         assert tag is not None
         assert (tag.language, tag.region) == (expected.language, expected.territory or ""), text
-        assert script_of(canonical_code(text)) == script_of(text) == (script or script_of(text)), text
+        assert script_of(canonical_code(text)) == script_of(text) == (script or script_of(text)), (
+            text
+        )
 
 
 def _is_language_or_region(tag: str) -> bool:

@@ -1,4 +1,6 @@
-"""Language identification: what is learnt, merged, written and read back, and how sure it says that it is."""
+"""Language identification: what is learnt, merged, written and read back, and how sure it says that
+it is.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def _lines(code: str, count: int, seed: int = 0) -> list[str]:
     drawn = random.Random(f"{code} {seed}")
     letters = ALPHABETS[code]
     syllables = [a + b for a in letters[:6] for b in letters[6:]]
-    return [" ".join("".join(drawn.choices(syllables, k=drawn.randint(1, 3))) for _ in range(8)) for _ in range(count)]
+    return [
+        " ".join("".join(drawn.choices(syllables, k=drawn.randint(1, 3))) for _ in range(8))
+        for _ in range(count)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +45,16 @@ def test_languages_are_told_apart(learnt: LanguageId) -> None:
             assert probability + sum(share for _, share in others) <= 1
 
 
-@pytest.mark.parametrize("text", ["", " ", "12 345,67 € — !?", "\0\n\t", "😀😀", "\u0301" * 3 + "7", "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "12 345,67 € — !?", "\0\n\t", "😀😀", "\u0301" * 3 + "7", "\ud800"]
+)
 def test_a_text_without_a_word_is_in_no_language(learnt: LanguageId, text: str) -> None:
     assert sum(probability for _, probability in learnt.detect(text)) < 0.05
 
 
-@pytest.mark.parametrize("text", ["これは日本語の文章です", "Ωραία μέρα σήμερα", "cckk ddnn ttss llrr mmkk ddtt"])
+@pytest.mark.parametrize(
+    "text", ["これは日本語の文章です", "Ωραία μέρα σήμερα", "cckk ddnn ttss llrr mmkk ddtt"]
+)
 def test_a_text_in_another_language_is_unknown(learnt: LanguageId, text: str) -> None:
     assert sum(probability for _, probability in learnt.detect(text)) < 0.1
 
@@ -62,11 +71,22 @@ def test_case_digits_and_spaces_do_not_matter(learnt: LanguageId) -> None:
     assert learnt.detect("é" + line) == learnt.detect("e\u0301" + line), "by NFC"
 
 
-def test_only_the_beginning_of_a_long_text_is_read(learnt: LanguageId, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_beginning_of_a_long_text_is_read(
+    learnt: LanguageId, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "".join(f"{line} " for line in _lines("aa", READ // 20))
-    normalised, scored = _lengths_given(monkeypatch, "_letters"), _lengths_given(monkeypatch, "_hashes")
+    normalised, scored = (
+        _lengths_given(monkeypatch, "_letters"),
+        _lengths_given(monkeypatch, "_hashes"),
+    )
     assert learnt.detect(text + "я" * 1_000_000) == learnt.detect(text)
-    for hostile in ("\u0301" * 1_000_000, "a\u0300\u0316" * 300_000, "ﷺ" * 300_000, "İ" * 500_000, "a" * 1_000_000):
+    for hostile in (
+        "\u0301" * 1_000_000,
+        "a\u0300\u0316" * 300_000,
+        "ﷺ" * 300_000,
+        "İ" * 500_000,
+        "a" * 1_000_000,
+    ):
         learnt.detect(hostile)
     assert len(normalised) == 7
     assert max(normalised) <= 4 * READ
@@ -89,7 +109,9 @@ def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
     text = learnt.to_json("a model")
     assert LanguageId.parse(text.encode(), "a model") == learnt
     assert LanguageId.parse(text.encode()).to_json("a model") == text
-    assert LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS}).to_json("a model") == text
+    assert (
+        LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS}).to_json("a model") == text
+    )
 
 
 def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
@@ -117,7 +139,9 @@ def test_codes_are_changed_or_left_out(learnt: LanguageId) -> None:
 
 
 def test_languages_without_a_letter_are_left_out() -> None:
-    assert LanguageId.learn({"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}).profiles.keys() == {"fr"}
+    assert LanguageId.learn({"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}).profiles.keys() == {
+        "fr"
+    }
     few = LanguageId.learn({"en": ["hello there"] * 3})
     assert few.detect("hello there")[0][1] > few.detect("xyzzy")[0][1]
 
@@ -146,13 +170,19 @@ def _changed(change: Callable[[dict[str, object]], object]) -> Callable[[bytes],
         (lambda _: b"", "Expecting value"),
         (lambda content: content[:-9], "delimiter|Unterminated|Expecting"),
         (lambda _: b"[]", "not language identification of format 1"),
-        (lambda content: content.replace(b'"format": 1', b'"format": 2'), "not language identification of format 1"),
+        (
+            lambda content: content.replace(b'"format": 1', b'"format": 2'),
+            "not language identification of format 1",
+        ),
         (lambda content: content.replace(b'"nats": ', b'"nats": 1'), "does not match its SHA-256"),
         (lambda content: content.replace(b'"seal"', b'"sael"'), "it has no seal"),
         (lambda content: content + b" " * MAX_SIZE, "at most 8,000,000 are read"),
         (_changed(lambda values: values.update(languages=[1])), "no attribute"),
         (_changed(lambda values: values["languages"].update(aa={})), "characters"),  # type: ignore[attr-defined]
-        (_changed(lambda values: values["languages"].update({"A A": {}})), "wanted a language code"),  # type: ignore[attr-defined]
+        (
+            _changed(lambda values: values["languages"].update({"A A": {}})),
+            "wanted a language code",
+        ),  # type: ignore[attr-defined]
         *(
             (_changed(lambda values, entry=entry: values["languages"]["aa"].update(entry)), message)  # type: ignore[misc,index]
             for entry, message in (
@@ -170,7 +200,9 @@ def _changed(change: Callable[[dict[str, object]], object]) -> Callable[[bytes],
         ),
     ],
 )
-def test_damage_is_refused_in_a_sentence(learnt: LanguageId, damage: Callable[[bytes], bytes], message: str) -> None:
+def test_damage_is_refused_in_a_sentence(
+    learnt: LanguageId, damage: Callable[[bytes], bytes], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         LanguageId.parse(damage(learnt.to_json().encode()))
 
@@ -210,13 +242,17 @@ def test_real_languages_are_told_apart(european: LanguageId, korean: LanguageId)
     merged = LanguageId.merge([european, korean])
     files = {"en": "koen/val.en", "de": "multi30k/val.de", "ko": "koen/val.ko"}
     for words, least in ((1, 0.85), (3, 0.96), (10, 0.99)):
-        lines = [(code, line) for code, name in files.items() for line in _cut(_read(name, 200), words)]
+        lines = [
+            (code, line) for code, name in files.items() for line in _cut(_read(name, 200), words)
+        ]
         right = [merged.detect(line)[0][0] == code for code, line in lines]
         assert sum(right) >= least * len(right)
 
 
 def test_confidence_is_honest(european: LanguageId, korean: LanguageId) -> None:
-    """Check that what is called likely is right at least as often as it says, in text of other domains too."""
+    """Check that what is called likely is right at least as often as it says, in text of other
+    domains too.
+    """
     merged = LanguageId.merge([european, korean])
     names = {"en": ("multi30k/val.en", "ted_enfr/val.en", "koen/val_news.en"), "de": ("multi30k/val.de",), "ko": ("koen/val.ko", "koen/val_news.ko")}  # fmt: skip
     results = [
@@ -234,19 +270,29 @@ def test_confidence_is_honest(european: LanguageId, korean: LanguageId) -> None:
 
 def test_other_languages_are_unknown(european: LanguageId, korean: LanguageId) -> None:
     for known, name in ((european, "multi30k/val.cs"), (european, "koen/val.ko"), (korean, "multi30k/val.de"), (korean, "multi30k/val.fr")):  # fmt: skip
-        shares = [sum(share for _, share in known.detect(line)) for line in _cut(_read(name, 200), 10)]
+        shares = [
+            sum(share for _, share in known.detect(line)) for line in _cut(_read(name, 200), 10)
+        ]
         assert sum(share < 0.5 for share in shares) >= 0.8 * len(shares)
 
 
-def test_it_is_small_and_quick(european: LanguageId, korean: LanguageId, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_small_and_quick(
+    european: LanguageId, korean: LanguageId, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The n-grams of the languages are hashed once, those of a text once each."""
     for known in (european, korean):
         content = known.to_json().encode()
         assert len(content) < 300_000
         assert all(len(profile.counts) <= NGRAMS for profile in known.profiles.values())
-    merged, line = LanguageId.merge([european, korean]), "Two young, White males are outside near many bushes."
+    merged, line = (
+        LanguageId.merge([european, korean]),
+        "Two young, White males are outside near many bushes.",
+    )
     merged.detect(line)
-    of_languages, of_texts = _lengths_given(monkeypatch, "_hashed"), _lengths_given(monkeypatch, "_hashes")
+    of_languages, of_texts = (
+        _lengths_given(monkeypatch, "_hashed"),
+        _lengths_given(monkeypatch, "_hashes"),
+    )
     for _ in range(100):
         merged.detect(line)
     assert of_languages == []

@@ -20,7 +20,15 @@ from regard.data.languages import (
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [("", ""), ("ko", "ko"), ("deu", "de"), ("ger", "de"), ("cmn-Hant", "zh-Hant"), ("nds", "nds"), ("pt-BR", "pt-BR")],
+    [
+        ("", ""),
+        ("ko", "ko"),
+        ("deu", "de"),
+        ("ger", "de"),
+        ("cmn-Hant", "zh-Hant"),
+        ("nds", "nds"),
+        ("pt-BR", "pt-BR"),
+    ],
 )
 def test_codes_are_shortened(code: str, expected: str) -> None:
     assert canonical_code(code) == expected
@@ -28,7 +36,19 @@ def test_codes_are_shortened(code: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["e", "english", "en-", "en-x", " en", "en\n", "en@", "en us", "en-US-", "ko-" + "a1b2-" * 8 + "aa"]
+    "code",
+    [
+        "e",
+        "english",
+        "en-",
+        "en-x",
+        " en",
+        "en\n",
+        "en@",
+        "en us",
+        "en-US-",
+        "ko-" + "a1b2-" * 8 + "aa",
+    ],
 )
 def test_other_texts_are_refused(code: str) -> None:
     with pytest.raises(ValueError, match="wanted a language code such as ko, en or zh-Hans"):
@@ -85,9 +105,18 @@ def test_a_language_may_be_named() -> None:
     """In English, in Korean, or in itself."""
     assert parse_languages("Upper Sorbian, german", "--languages").pair == ("hsb", "de")
     assert parse_languages("한국어,hornjoserbšćina", "--languages").pair == ("ko", "hsb")
-    assert parse_languages("ga,Ga", "--languages").pair == ("ga", "gaa"), "a code goes before a name"
-    assert {code for code in language_names() if code != canonical_code(code)} == {"sh", "tl", "tw"}, "older ones"
-    assert all(parse_languages(f"{code},en", "--languages").source == canonical_code(code) for code in language_names())
+    assert parse_languages("ga,Ga", "--languages").pair == ("ga", "gaa"), (
+        "a code goes before a name"
+    )
+    assert {code for code in language_names() if code != canonical_code(code)} == {
+        "sh",
+        "tl",
+        "tw",
+    }, "older ones"
+    assert all(
+        parse_languages(f"{code},en", "--languages").source == canonical_code(code)
+        for code in language_names()
+    )
     assert parse_languages("Tagalog,Serbo-Croatian", "--languages").pair == ("fil", "sr-Latn")
     with pytest.raises(UsageError, match="Elvish"):
         parse_languages("Elvish,en", "--languages")
@@ -133,7 +162,9 @@ def test_codes_of_an_option() -> None:
     ],
 )
 def test_a_code_that_is_none_is_refused_with_the_nearest(code: str, near: str) -> None:
-    hint = rf".*did you mean {near} \(" if near else ".*ISO 639; for a language without one write x-"
+    hint = (
+        rf".*did you mean {near} \(" if near else ".*ISO 639; for a language without one write x-"
+    )
     with pytest.raises(UsageError, match=f"--languages: {hint}"):
         parse_languages(f"{code},en", "--languages")
     with pytest.raises(ConfigurationError, match=rf"target_language: {hint}"):
@@ -145,7 +176,10 @@ def test_a_code_that_is_kept_in_another_form_is_said() -> None:
         ("ko,en", []),
         ("Korean,Upper Sorbian", []),
         ("qaa,x-elvish", []),
-        ("iw,zh_CN", ["language iw: kept as he (Hebrew)", "language zh_CN: kept as zh-CN (Chinese (CN))"]),
+        (
+            "iw,zh_CN",
+            ["language iw: kept as he (Hebrew)", "language zh_CN: kept as zh-CN (Chinese (CN))"],
+        ),
         ("pb", ["language pb: kept as pt-BR (Portuguese (Brazilian))"]),
         ("kr,en", ["language kr: is Kanuri; if Korean is meant, write ko"]),
         ("se", ["language se: is Northern Sami; if Swedish is meant, write sv"]),
@@ -159,7 +193,10 @@ def test_auto_languages_of_a_corpus_are_those_of_its_files() -> None:
     named = CorpusSettings(source="train.ko", target="train.txt")
     assert named.languages.pair == ("ko", "")
     assert named.with_languages(Languages(source="fr", target="en")).languages.pair == ("ko", "en")
-    assert named.with_values(source_language="de", target_language="en").languages.pair == ("de", "en")
+    assert named.with_values(source_language="de", target_language="en").languages.pair == (
+        "de",
+        "en",
+    )
     unknown = named.with_values(source_language="")
     assert unknown.with_languages(Languages(source="fr", target="en")).languages.pair == ("", "en")
     settled = named.with_languages(Languages())
@@ -170,10 +207,14 @@ def test_auto_languages_of_a_corpus_are_those_of_its_files() -> None:
 
 def test_corpora_of_a_mix_have_to_agree() -> None:
     both = CorpusSettings(
-        source="a.ko", target="a.en", mix=(MixSettings(pairs="b.ko-en.tsv"), MixSettings(pairs="c.tsv"))
+        source="a.ko",
+        target="a.en",
+        mix=(MixSettings(pairs="b.ko-en.tsv"), MixSettings(pairs="c.tsv")),
     )
     assert both.languages.pair == ("ko", "en")
-    other = CorpusSettings(source="a.ko", target="a.en", mix=(MixSettings(source="b.de", target="b.en"),))
+    other = CorpusSettings(
+        source="a.ko", target="a.en", mix=(MixSettings(source="b.de", target="b.en"),)
+    )
     assert other.languages.pair == ("", "en")
 
 

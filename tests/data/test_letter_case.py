@@ -22,7 +22,26 @@ LETTERS = {
     "de": "abcdefghijklmnopqrstuvwxyzäöüß",
 }
 PARTS = {
-    "el": ["αι", "ει", "οι", "υι", "ου", "αυ", "ευ", "ηυ", "άι", "έι", "όι", "άυ", "έυ", "αΐ", "αϊ", "ή", "ή ή", "ὧ"],
+    "el": [
+        "αι",
+        "ει",
+        "οι",
+        "υι",
+        "ου",
+        "αυ",
+        "ευ",
+        "ηυ",
+        "άι",
+        "έι",
+        "όι",
+        "άυ",
+        "έυ",
+        "αΐ",
+        "αϊ",
+        "ή",
+        "ή ή",
+        "ὧ",
+    ],
     "nl": ["ij", "IJ", "íj́", "oei", "'s ij"],
     "lt": ["i̇́", "i̇̀", "i̇̃", "į̇́", "į̇̃", "j̇̃", "ie", "J̃", "Į́", "Ì", "Í", "Ĩ"],
     "tr": ["İ", "I", "ıI", "iİ"],
@@ -72,16 +91,25 @@ def generated(language: str) -> list[str]:
     words = ["".join(draw.choices(parts, k=draw.randint(1, 7))) for _ in range(1500)]
     # ICU writes a second dot beside the one that Python's upper() leaves under an accent.
     upper = [word.upper() for word in words[:300] if "\u0307" not in word]
-    return [unicodedata.normalize("NFC", word) for word in [*parts, *words, *upper, *WORDS.get(language, ())]]
+    return [
+        unicodedata.normalize("NFC", word)
+        for word in [*parts, *words, *upper, *WORDS.get(language, ())]
+    ]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node, whose ICU is the oracle, is not installed")
+@pytest.mark.skipif(
+    shutil.which("node") is None, reason="node, whose ICU is the oracle, is not installed"
+)
 @pytest.mark.parametrize("language", LETTERS)
 def test_letters_change_as_icu_changes_them(language: str) -> None:
     words = generated(language)
     question = json.dumps({"language": language, "words": words})
-    answer = subprocess.run(["node", "-e", NODE], input=question, capture_output=True, encoding="utf-8", check=True)
-    expected = [[unicodedata.normalize("NFC", text) for text in pair] for pair in json.loads(answer.stdout)]
+    answer = subprocess.run(
+        ["node", "-e", NODE], input=question, capture_output=True, encoding="utf-8", check=True
+    )
+    expected = [
+        [unicodedata.normalize("NFC", text) for text in pair] for pair in json.loads(answer.stdout)
+    ]
     case = letter_case(language)
     results = [[case.upper(word), case.lower(word)] for word in words]
     normal = [[unicodedata.normalize("NFC", text) for text in pair] for pair in results]
@@ -140,7 +168,9 @@ def test_other_languages_change_by_a_table(code: str, small: str, capitals: str)
     ],
 )
 def test_a_word_begins_with_the_capital_of_its_language(code: str, text: str, initial: str) -> None:
-    assert unicodedata.normalize("NFC", letter_case(code).initial(text)) == unicodedata.normalize("NFC", initial)
+    assert unicodedata.normalize("NFC", letter_case(code).initial(text)) == unicodedata.normalize(
+        "NFC", initial
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +209,9 @@ def test_capitals_may_be_each_word_that_they_write(word: str) -> None:
     case = letter_case("el")
     capitals = case.upper(word)
     assert word.lower() in case.spellings(capitals)
-    assert word.lower() in case.spellings(capitals.replace("Ϊ", "Ι").replace("Ϋ", "Υ")), "many leave the dialytika out"
+    assert word.lower() in case.spellings(capitals.replace("Ϊ", "Ι").replace("Ϋ", "Υ")), (
+        "many leave the dialytika out"
+    )
     assert len(case.spellings(capitals)) <= 40
 
 

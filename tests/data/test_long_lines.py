@@ -1,4 +1,6 @@
-"""Lines of any length and of any characters: normalised in linear time, and never read into memory as a whole."""
+"""Lines of any length and of any characters: normalised in linear time, and never read into memory
+as a whole.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return Tokenizer.train(
-        ["나는 집에 간다", "I go home"] * 3, ["I go home", "나는 집에 간다"] * 3, TokenizerSettings()
+        ["나는 집에 간다", "I go home"] * 3,
+        ["I go home", "나는 집에 간다"] * 3,
+        TokenizerSettings(),
     )
 
 
@@ -57,20 +61,37 @@ def test_normalisation_is_that_of_unicode(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(text, "_SHORT", 0)
     monkeypatch.setattr(text, "_FEW_MARKS", 3)
     rng = random.Random(1)
-    marks = [c for c in map(chr, range(0x2000)) if unicodedata.combining(unicodedata.normalize("NFD", c)[0])]
-    composed = [c for c in map(chr, range(0x2000)) if unicodedata.decomposition(c)[:1] not in ("", "<")]
+    marks = [
+        c
+        for c in map(chr, range(0x2000))
+        if unicodedata.combining(unicodedata.normalize("NFD", c)[0])
+    ]
+    composed = [
+        c for c in map(chr, range(0x2000)) if unicodedata.decomposition(c)[:1] not in ("", "<")
+    ]
     assert "\u0f73" in marks, "a character without an order of its own that is composed of marks"
     for _ in range(3000):
-        line = "".join(rng.choice(rng.choice((marks, marks, composed, "ab가각"))) for _ in range(rng.randint(1, 20)))
+        line = "".join(
+            rng.choice(rng.choice((marks, marks, composed, "ab가각")))
+            for _ in range(rng.randint(1, 20))
+        )
         assert nfc(line) == unicodedata.normalize("NFC", line), ascii(line)
 
 
-SIMILAR = {"marks of marks", "marks in the wrong order", "joined emoji", "unseen script", "right to left", "words"}
+SIMILAR = {
+    "marks of marks",
+    "marks in the wrong order",
+    "joined emoji",
+    "unseen script",
+    "right to left",
+    "words",
+}
 """Kinds of lines in which each call does what it does in another kind."""
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SIMILAR else ()) for kind in HOSTILE]
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind in SIMILAR else ()) for kind in HOSTILE],
 )
 def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
     """Each call is a second or less; quadratic time would be many minutes."""
@@ -81,7 +102,9 @@ def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> N
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_splitting_a_line_tokenises_each_character_a_few_times(kind: str, tokenizer: Tokenizer) -> None:
+def test_splitting_a_line_tokenises_each_character_a_few_times(
+    kind: str, tokenizer: Tokenizer
+) -> None:
     counts = {}
     for size in (2_000, 4_000):
         line, read = clean((HOSTILE[kind] * size)[:size]), [0]
@@ -122,7 +145,10 @@ def peak(call: Callable[[], object]) -> int:
 
 def test_a_line_beyond_the_limit_is_an_error_that_names_it(bomb: Path) -> None:
     def read() -> None:
-        with pytest.raises(DataError, match=r"lines.gz: line 2 has more than 100,000 characters; break it .*max_line"):
+        with pytest.raises(
+            DataError,
+            match=r"lines.gz: line 2 has more than 100,000 characters; break it .*max_line",
+        ):
             read_lines(bomb)
 
     assert peak(read) < 4_000_000
@@ -143,11 +169,17 @@ def test_the_limit_counts_characters_and_can_be_raised(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + ("가" * 12 + "\r\n" + "나" * 13 + "\n다").encode())
     files = {"source": str(path), "target": str(path)}
     for limit, expected in ((13, [1, 2, 3]), (12, [1, 3]), (11, [3])):
-        train, _ = read_corpora(CorpusSettings.parse({**files, "max_line": limit}, "test"), read_corpus)
+        train, _ = read_corpora(
+            CorpusSettings.parse({**files, "max_line": limit}, "test"), read_corpus
+        )
         assert [pair.line for pair in train["train"].pairs] == expected
     escaped = tmp_path / "pairs.jsonl"
-    escaped.write_text(json.dumps({"source": "가" * 5, "target": "나" * 6}) + "\n{" + " " * 200 + "}\n")
-    assert len(read_corpus(PairFiles(pairs=escaped, max_line=12)).pairs) == 1, "what counts is the text, not its code"
+    escaped.write_text(
+        json.dumps({"source": "가" * 5, "target": "나" * 6}) + "\n{" + " " * 200 + "}\n"
+    )
+    assert len(read_corpus(PairFiles(pairs=escaped, max_line=12)).pairs) == 1, (
+        "what counts is the text, not its code"
+    )
     with pytest.raises(DataError, match="2 too long"):
         read_corpus(PairFiles(pairs=escaped, max_line=10))
     with pytest.raises(DataError, match="line 2 has more than 12 characters"):
@@ -171,7 +203,9 @@ def test_a_compressed_file_of_another_kind_is_recognised(tmp_path: Path) -> None
 
 def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(tmp_path: Path) -> None:
     path = tmp_path / "lines"
-    path.write_text("I go home\n" + "I " * 401 + "\n" + "가" * 4001 + "\n" + "I " * 400 + "\n", encoding="utf-8")
+    path.write_text(
+        "I go home\n" + "I " * 401 + "\n" + "가" * 4001 + "\n" + "I " * 400 + "\n", encoding="utf-8"
+    )
     files = {name: str(path) for name in ("source", "target", "valid_source", "valid_target")}
     train, others = read_corpora(CorpusSettings.parse(files, "test"), read_corpus)
     assert [pair.line for pair in train["train"].pairs] == [1]

@@ -10,7 +10,9 @@ from regard.data.marian_vocab import PieceTable
 
 
 def test_special_tokens_come_first_and_the_others_keep_their_order() -> None:
-    table = PieceTable.parse(json.dumps({"</s>": 0, "▁b": 1, "<unk>": 3, "a": 2, "<pad>": 4}).encode())
+    table = PieceTable.parse(
+        json.dumps({"</s>": 0, "▁b": 1, "<unk>": 3, "a": 2, "<pad>": 4}).encode()
+    )
     assert table.names == ("<pad>", "<unk>", "<s>", "</s>", "▁b", "a")
     assert table.rows == (4, 3, 4, 0, 1, 2), "a target begins with the file's <pad>"
 
@@ -22,8 +24,14 @@ def test_special_tokens_come_first_and_the_others_keep_their_order() -> None:
         (b"[1, 2]", "not a table of tokens and their numbers"),
         (b'{"a": 1.5}', "not a table of tokens and their numbers"),
         (b'{"a": true}', "not a table of tokens and their numbers"),
-        (b'{"<pad>": 0, "<unk>": 1, "</s>": 3}', "the numbers of 3 tokens are not 0 to 2, each once"),
-        (b'{"<pad>": 0, "<unk>": 1, "</s>": 1}', "the numbers of 3 tokens are not 0 to 2, each once"),
+        (
+            b'{"<pad>": 0, "<unk>": 1, "</s>": 3}',
+            "the numbers of 3 tokens are not 0 to 2, each once",
+        ),
+        (
+            b'{"<pad>": 0, "<unk>": 1, "</s>": 1}',
+            "the numbers of 3 tokens are not 0 to 2, each once",
+        ),
         (b'{"a": 0, "<unk>": 1}', "the tokens <pad> </s> are missing"),
     ],
 )

@@ -1,4 +1,6 @@
-"""A mixture of corpora: shares follow the weights, each corpus has its own order, any position can be resumed."""
+"""A mixture of corpora: shares follow the weights, each corpus has its own order, any position can
+be resumed.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,14 @@ from regard.data.vocabulary import EOS
 
 def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
     """Return the batch stream of a corpus with a single token, its name."""
-    examples = [Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)]
-    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25), seed=name)
+    examples = [
+        Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)
+    ]
+    return BatchStream(
+        examples,
+        BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25),
+        seed=name,
+    )
 
 
 def mixture(micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
@@ -35,7 +43,9 @@ def mixture(micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)
 
 
 def origin(plan: BatchPlan) -> int:
-    names = {token for example in plan.examples for token in (*example.source, *example.target)} - {EOS}
+    names = {token for example in plan.examples for token in (*example.source, *example.target)} - {
+        EOS
+    }
     assert len(names) == 1, "a batch comes from one corpus"
     return names.pop()
 
@@ -78,7 +88,9 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
 
 def test_shares_follow_the_weights() -> None:
     counts = Counter(
-        origin(plan) for update in first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500) for plan in update.plans
+        origin(plan)
+        for update in first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
+        for plan in update.plans
     )
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
         assert counts[name] / 1000 == pytest.approx(share, abs=0.048)  # three standard deviations
@@ -94,7 +106,11 @@ def test_the_epoch_is_that_of_the_slowest_corpus() -> None:
 def test_the_seed_determines_the_order() -> None:
     streams = [corpus_stream(10, 90), corpus_stream(11, 40)]
     orders = [
-        [origin(plan) for update in first_updates(Mixture(streams, (1.0, 1.0), seed), 30) for plan in update.plans]
+        [
+            origin(plan)
+            for update in first_updates(Mixture(streams, (1.0, 1.0), seed), 30)
+            for plan in update.plans
+        ]
         for seed in (1, 1, 2)
     ]
     assert orders[0] == orders[1] != orders[2]
@@ -110,21 +126,29 @@ def test_a_mixture_of_one_corpus_equals_that_corpus() -> None:
 
 def test_padding_share_equals_that_of_the_batches() -> None:
     one_buffer = BatchingSettings(tokens=60, micro_batches=2)  # every epoch has the same batches
-    streams = [BatchStream(stream.examples, one_buffer, stream.seed) for stream in mixture().streams]
+    streams = [
+        BatchStream(stream.examples, one_buffer, stream.seed) for stream in mixture().streams
+    ]
     batches = Mixture(streams, (3.0, 2.0, 1.0), 5)
     plans = [plan for update in first_updates(batches, 600) for plan in update.plans]
     sides = [[[len(example.source) for example in plan.examples] for plan in plans]]
     sides += [[[len(example.target) for example in plan.examples] for plan in plans]]
-    expected = [1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side) for side in sides]
+    expected = [
+        1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side)
+        for side in sides
+    ]
     assert batches.padding() == pytest.approx(expected, abs=0.015)
     # the slowest corpus determines the length of an epoch
     epoch_lengths = [
-        stream.epoch_stats.batches * 6 / weight for stream, weight in zip(batches.streams, (3, 2, 1), strict=True)
+        stream.epoch_stats.batches * 6 / weight
+        for stream, weight in zip(batches.streams, (3, 2, 1), strict=True)
     ]
     assert batches.epoch_stats.batches == pytest.approx(max(epoch_lengths))
 
 
-@pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)])
+@pytest.mark.parametrize(
+    "weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)]
+)
 def test_invalid_weights_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match="2 corpora needs as many weights above 0"):
         Mixture([corpus_stream(10, 9), corpus_stream(11, 9)], weights, 1)

@@ -1,4 +1,6 @@
-"""Preparation of captioned images: the same in memory, on disk and after resuming, never half written."""
+"""Preparation of captioned images: the same in memory, on disk and after resuming, never half
+written.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,17 @@ SMALL = TokenizerSettings(size=290)
 BATCHING = BatchingSettings(tokens=80, micro_batches=2)
 
 
-def _prepare(images: dict[str, object], run: Path, tokenizer: Tokenizer | None = None) -> PreparedData:
+def _prepare(
+    images: dict[str, object], run: Path, tokenizer: Tokenizer | None = None
+) -> PreparedData:
     data = CorpusSettings.parse({"images": images}, "test")
     return prepare_data(data, tokenizer or SMALL, BATCHING, 7, run)
 
 
 def _equal_batches(first: TrainingBatch, second: TrainingBatch) -> bool:
-    same = torch.equal(first.source, second.source) and torch.equal(first.target_out, second.target_out)
+    same = torch.equal(first.source, second.source) and torch.equal(
+        first.target_out, second.target_out
+    )
     return same and first.indices == second.indices
 
 
@@ -50,20 +56,30 @@ def test_batches_hold_images_and_all_their_captions(tmp_path: Path) -> None:
         assert max(4, 3 * batch.target_out.shape[1]) * B <= 40 or B == 1
         for row, example in enumerate(plan.examples):
             captions = [data.tokenizer.target.decode(ids) for ids in example.targets]
-            assert captions == [f"a {captions[0].split()[1]} image {'again ' * k}." for k in range(3)]
+            assert captions == [
+                f"a {captions[0].split()[1]} image {'again ' * k}." for k in range(3)
+            ]
             assert example.targets == tuple(
                 [i for i in batch.target_out[3 * row + k].tolist() if i != PAD] for k in range(3)
             )
         indices += batch.indices
     assert sorted(indices) == list(range(9))
-    assert data.batches.epoch_stats.tokens == (36.0, float(sum(p.tokens for p in data.batches.epoch(0))))
+    assert data.batches.epoch_stats.tokens == (
+        36.0,
+        float(sum(p.tokens for p in data.batches.epoch(0))),
+    )
 
 
 def test_captions_per_image_limits_the_targets(tmp_path: Path) -> None:
     data = _prepare(named(folder(tmp_path, captions=3), captions_per_image=2), tmp_path / "run")
-    counts = sorted(len(example.targets) for plan in data.batches.epoch(0) for example in plan.examples)
+    counts = sorted(
+        len(example.targets) for plan in data.batches.epoch(0) for example in plan.examples
+    )
     assert counts == [1] * 9 + [2] * 9
-    assert all(len({len(example.targets) for example in plan.examples}) == 1 for plan in data.batches.epoch(0))
+    assert all(
+        len({len(example.targets) for example in plan.examples}) == 1
+        for plan in data.batches.epoch(0)
+    )
 
 
 def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
@@ -85,11 +101,18 @@ def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
         assert (batch.source[row].masked_select(~keep[row]) == 0).all()
 
 
-def test_several_threads_give_the_same_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = _prepare(named(folder(tmp_path), random_crop=0.3, colour_jitter=0.2), tmp_path / "run").batches
+def test_several_threads_give_the_same_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = _prepare(
+        named(folder(tmp_path), random_crop=0.3, colour_jitter=0.2), tmp_path / "run"
+    ).batches
     single_threaded = [plan.batch() for plan in batches.epoch(0)]
     monkeypatch.setattr("os.cpu_count", lambda: 16)
-    assert all(_equal_batches(a, plan.batch()) for a, plan in zip(single_threaded, batches.epoch(0), strict=True))
+    assert all(
+        _equal_batches(a, plan.batch())
+        for a, plan in zip(single_threaded, batches.epoch(0), strict=True)
+    )
 
 
 def test_augmentation_depends_on_epoch_and_seed_alone(tmp_path: Path) -> None:
@@ -101,13 +124,19 @@ def test_augmentation_depends_on_epoch_and_seed_alone(tmp_path: Path) -> None:
         {line: e for plan in plans for line, e in zip(plan.indices, plan.examples, strict=True)}
         for plans in (first, following)
     ]
-    assert all(not torch.equal(by_line[0][i].source.tensor(), by_line[1][i].source.tensor()) for i in by_line[0])  # type: ignore[union-attr]
+    assert all(
+        not torch.equal(by_line[0][i].source.tensor(), by_line[1][i].source.tensor())
+        for i in by_line[0]
+    )  # type: ignore[union-attr]
     stream = batches.updates()
     updates = [next(stream) for _ in range(12)]
     resumed = batches.updates(Position.from_json(asdict(updates[4].after)))
     for update in updates[5:]:
         expected = next(resumed)
-        assert all(_equal_batches(a.batch(), b.batch()) for a, b in zip(update.plans, expected.plans, strict=True))
+        assert all(
+            _equal_batches(a.batch(), b.batch())
+            for a, b in zip(update.plans, expected.plans, strict=True)
+        )
 
 
 def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) -> None:
@@ -130,7 +159,8 @@ def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) ->
     example = next(e for plan in data.batches.epoch(0) for e in plan.examples)
     assert isinstance(example.source, SourcePixels)
     straight, mirror = (
-        replace(example.source, augment=replace(example.source.augment, mirrored=m)).tensor() for m in (False, True)
+        replace(example.source, augment=replace(example.source.augment, mirrored=m)).tensor()
+        for m in (False, True)
     )
     assert torch.equal(straight.flip(2), mirror)
 
@@ -138,7 +168,9 @@ def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) ->
 @pytest.mark.parametrize(("kind", "flips"), [("char", False), ("whitespace", False), ("bpe", True)])
 def test_images_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bool) -> None:
     data = CorpusSettings.parse({"images": named(folder(tmp_path))}, "test")
-    tokenizer = TokenizerSettings.parse({"kind": kind, "size": 290 if kind == "bpe" else None}, "test")
+    tokenizer = TokenizerSettings.parse(
+        {"kind": kind, "size": 290 if kind == "bpe" else None}, "test"
+    )
     prepared = prepare_data(data, tokenizer, BATCHING, 7, tmp_path / "run")
     assert any("flip): on" in line for line in prepared.report) == flips
     for plan in prepared.batches.epoch(0):
@@ -150,7 +182,8 @@ def test_images_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bo
 def test_nothing_is_resampled_if_nothing_varies(tmp_path: Path) -> None:
     data = _prepare(named(folder(tmp_path), flip=False), tmp_path / "run")
     by_line = [
-        {i: e for p in data.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)} for n in (0, 1)
+        {i: e for p in data.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)}
+        for n in (0, 1)
     ]
     assert by_line[0] == by_line[1], "the very same objects"
 
@@ -168,7 +201,9 @@ def test_a_random_crop_shows_different_parts(tmp_path: Path) -> None:
     assert {box[2] - box[0] for box in boxes} == {8}
 
 
-def test_the_cache_on_disk_equals_the_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_on_disk_equals_the_one_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = folder(tmp_path, count=8)
     size_settings = ImageSizeSettings(height=6, width=5)
     paths = sorted((path / "images").iterdir())
@@ -180,15 +215,23 @@ def test_the_cache_on_disk_equals_the_one_in_memory(tmp_path: Path, monkeypatch:
         messages: list[str] = []
         images = cached_images(paths, size_settings, tmp_path / "kept", messages.append)
         assert messages == [], f"used again: {reused}"
-        assert (images.sizes, images.problems, images.digest) == (in_memory.sizes, in_memory.problems, in_memory.digest)
+        assert (images.sizes, images.problems, images.digest) == (
+            in_memory.sizes,
+            in_memory.problems,
+            in_memory.digest,
+        )
         assert all(np.array_equal(images[i], in_memory[i]) for i in range(8) if i != 3)
         assert isinstance(images.pixels, np.memmap)
     assert list(images.problems) == [3]
     assert not list(tmp_path.glob(".*.partial"))
 
 
-@pytest.mark.parametrize("harm", ["pixel", "cut", "index", "no index", "another image", "another size"])
-def test_a_damaged_or_outdated_cache_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+@pytest.mark.parametrize(
+    "harm", ["pixel", "cut", "index", "no index", "another image", "another size"]
+)
+def test_a_damaged_or_outdated_cache_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
     monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
     paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
     size_settings, cache = ImageSizeSettings(height=6, width=5), tmp_path / "kept"
@@ -213,7 +256,9 @@ def test_a_damaged_or_outdated_cache_is_made_again(tmp_path: Path, monkeypatch: 
     rebuilt = cached_images(paths, size_settings, cache, messages.append)
     assert len(messages) == 1
     assert messages[0].endswith("the images are decoded again")
-    assert np.array_equal(rebuilt.pixels, original) == (harm not in ("another image", "another size"))
+    assert np.array_equal(rebuilt.pixels, original) == (
+        harm not in ("another image", "another size")
+    )
     assert np.array_equal(cached_images(paths, size_settings, cache).pixels, rebuilt.pixels)
 
 
@@ -232,7 +277,9 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         "11.png: text ('text')",
         "skip_bad",
     ]
-    assert [part in cause for cause, part in zip(refused.value.causes, parts, strict=True)] == [True] * 5
+    assert [part in cause for cause, part in zip(refused.value.causes, parts, strict=True)] == [
+        True
+    ] * 5
     assert not (tmp_path / "run").exists()
     data = _prepare(named(path, skip_bad=True), tmp_path / "run")
     assert data.pairs == 16
@@ -250,7 +297,9 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
     changes = _prepare(named(path, colour_jitter=0.1), tmp_path / "run", data.tokenizer).changes
     assert len(changes) == 3
     for change, part in zip(
-        changes, ("valid.captions: ", "train.images: ", "data.images.colour_jitter is 0.1"), strict=True
+        changes,
+        ("valid.captions: ", "train.images: ", "data.images.colour_jitter is 0.1"),
+        strict=True,
     ):
         assert part in change
 
@@ -265,7 +314,10 @@ def test_changed_images_are_refused_of_a_resumed_run(tmp_path: Path, change: str
         file = Path(str(named(path)["captions"]))
         file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     settings = CorpusSettings.parse({"images": named(path)}, "the test")
-    with pytest.raises(DataError, match=rf"train.{change}s: .* has changed since the run began .*put back what it was"):
+    with pytest.raises(
+        DataError,
+        match=rf"train.{change}s: .* has changed since the run began .*put back what it was",
+    ):
         prepare_data(settings, tokenizer, BATCHING, 7, tmp_path / "run", resumed=True)
 
 
@@ -278,7 +330,9 @@ def test_images_are_held_out(tmp_path: Path) -> None:
 
 def test_captions_are_resegmented(tmp_path: Path) -> None:
     data = CorpusSettings.parse({"images": named(folder(tmp_path), flip=False)}, "test")
-    prepared = prepare_data(data, SMALL, BATCHING.with_values(subword_dropout=0.5), 7, tmp_path / "run")
+    prepared = prepare_data(
+        data, SMALL, BATCHING.with_values(subword_dropout=0.5), 7, tmp_path / "run"
+    )
     texts = [
         {
             i: [prepared.tokenizer.target.decode(t) for t in e.targets]
@@ -288,7 +342,11 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
         for n in (0, 1)
     ]
     ids = [
-        {i: e.targets for p in prepared.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)}
+        {
+            i: e.targets
+            for p in prepared.batches.epoch(n)
+            for i, e in zip(p.indices, p.examples, strict=True)
+        }
         for n in (0, 1)
     ]
     assert texts[0] == texts[1]
@@ -301,8 +359,14 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
     [
         ({"images": {"folder": "a"}}, "folder is given without captions"),
         ({"images": {"captions": "a"}}, "captions is given without folder"),
-        ({"images": {"folder": "a", "captions": "b"}, "source": "c", "target": "d"}, "images exclude source"),
-        ({"images": {"folder": "a", "captions": "b"}, "mix": [{"pairs": "c"}]}, "images exclude source"),
+        (
+            {"images": {"folder": "a", "captions": "b"}, "source": "c", "target": "d"},
+            "images exclude source",
+        ),
+        (
+            {"images": {"folder": "a", "captions": "b"}, "mix": [{"pairs": "c"}]},
+            "images exclude source",
+        ),
         ({"images": {"folder": "a", "captions": "b", "hight": 3}}, "did you mean 'images.height'"),
     ],
 )
@@ -343,14 +407,18 @@ CORPORA = Path(__file__).parents[3] / "shared" / "data"
         ("im2latex_sample", {"height": 0, "width": 0}, "whitespace", (100, 100)),
     ],
 )
-def test_real_corpora(tmp_path: Path, name: str, images: dict[str, object], kind: str, counts: tuple[int, int]) -> None:
+def test_real_corpora(
+    tmp_path: Path, name: str, images: dict[str, object], kind: str, counts: tuple[int, int]
+) -> None:
     """Read the validation part of a public corpus as published."""
     path = CORPORA / name
     if not path.is_dir():
         pytest.skip(f"the corpus {name} is not here ({path}): it may not be shipped")
     files = {"folder": str(path / "images"), "captions": str(path / "captions_val.tsv")}
     data = CorpusSettings.parse({"images": {**files, **images}}, "test")
-    prepared = prepare_data(data, TokenizerSettings.parse({"kind": kind}, "test"), BatchingSettings(), 1, tmp_path)
+    prepared = prepare_data(
+        data, TokenizerSettings.parse({"kind": kind}, "test"), BatchingSettings(), 1, tmp_path
+    )
     captions, image_count = counts
     assert sum(facts.pairs for facts in prepared.facts.values()) == captions
     assert f"{image_count - image_count // 20:,} images" in prepared.report[0]

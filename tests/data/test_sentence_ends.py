@@ -27,7 +27,9 @@ LONG = 300_000
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_sentence_tables", ROOT / "tools" / "make_sentence_tables.py")
+    spec = importlib.util.spec_from_file_location(
+        "make_sentence_tables", ROOT / "tools" / "make_sentence_tables.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -36,7 +38,9 @@ def tool() -> ModuleType:
 
 
 def test_the_tables_of_the_library_are_those_of_the_package(tool: ModuleType) -> None:
-    assert tool.HEADER.read_text(encoding="utf-8") == tool.header(), "run tools/make_sentence_tables.py"
+    assert tool.HEADER.read_text(encoding="utf-8") == tool.header(), (
+        "run tools/make_sentence_tables.py"
+    )
 
 
 def test_all_marks_of_unicode_are_there_but_for_commas() -> None:
@@ -50,7 +54,11 @@ def test_all_marks_of_unicode_are_there_but_for_commas() -> None:
     }
     assert not {*SPACED} & {*GLUED}
     common = {mark for mark in terminal if regex.match(r"\p{Script=Common}", mark)}
-    wide = {mark for mark in common if unicodedata.east_asian_width(mark) in "WFH" and mark != "．" and mark != "﹒"}
+    wide = {
+        mark
+        for mark in common
+        if unicodedata.east_asian_width(mark) in "WFH" and mark != "．" and mark != "﹒"
+    }
     assert common - wide - {*SPACED} <= {*"।॥؟᜵᜶᠃"}, "others of several scripts need white space"
 
 
@@ -194,25 +202,38 @@ def test_more_clauses_than_in_training_are_noted(kind: str) -> None:
     assert LineSplitter(len, 1000, False, 1).split(line, notes) == [line]
     assert notes == []
     assert LineSplitter(len, 1000, True, 3).split(line, notes) == [line]
-    assert notes[0].startswith("4 clauses are more than lines in training have (3); they may be several")
+    assert notes[0].startswith(
+        "4 clauses are more than lines in training have (3); they may be several"
+    )
 
 
 @pytest.mark.parametrize("kind", TWO_CLAUSES)
 @pytest.mark.parametrize("each_sentence", [True, False])
-def test_a_line_longer_than_any_in_training_is_split_between_clauses(kind: str, each_sentence: bool) -> None:
+def test_a_line_longer_than_any_in_training_is_split_between_clauses(
+    kind: str, each_sentence: bool
+) -> None:
     first, gap, second = TWO_CLAUSES[kind]
     line = gap.join([first, second] * 3)
     longest = len(first + gap + second)
     notes = list[str]()
-    parts = LineSplitter(lambda text: len(text.rstrip()), longest, each_sentence, 9).split(line, notes)
+    parts = LineSplitter(lambda text: len(text.rstrip()), longest, each_sentence, 9).split(
+        line, notes
+    )
     assert "it was split between clauses into 3 parts" in notes[0]
     assert parts == [f"{first} {second} ", f"{first} {second} ", f"{first} {second}"]
 
 
-def test_white_space_beside_numbers_latin_letters_and_signs_of_repetition_parts_no_clauses() -> None:
+def test_white_space_beside_numbers_latin_letters_and_signs_of_repetition_parts_no_clauses() -> (
+    None
+):
     line = "เขา 5 คน ใช้ iPhone เก่า ๆ ใน กรุงเทพฯ ทุก วัน"
     parts = LineSplitter(len, 1000, True, 1).split(line, [])
-    assert [part.strip() for part in parts] == ["เขา 5 คน", "ใช้ iPhone เก่า ๆ ใน", "กรุงเทพฯ ทุก", "วัน"]
+    assert [part.strip() for part in parts] == [
+        "เขา 5 คน",
+        "ใช้ iPhone เก่า ๆ ใน",
+        "กรุงเทพฯ ทุก",
+        "วัน",
+    ]
 
 
 def test_the_clauses_of_nearly_all_lines_in_training_are_counted() -> None:
@@ -224,7 +245,26 @@ def test_the_clauses_of_nearly_all_lines_in_training_are_counted() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["།", "། ", "ང།", "དང། ", "α; ", "α;", "ա: ", "።", "ብ::", "ብ፡፡", "क|", "क| ", "है.व", "۔", "اے۔", "។ល។", "ก ", "ก  "]
+    [
+        "།",
+        "། ",
+        "ང།",
+        "དང། ",
+        "α; ",
+        "α;",
+        "ա: ",
+        "።",
+        "ብ::",
+        "ብ፡፡",
+        "क|",
+        "क| ",
+        "है.व",
+        "۔",
+        "اے۔",
+        "។ល។",
+        "ก ",
+        "ก  ",
+    ]
     + ["a. b ", "iA. i", "a.) b ", "etc. a ", "a . b", "؟ا", "?ก", "；"],
 )
 def test_any_text_takes_linear_time(unit: str) -> None:
@@ -234,7 +274,9 @@ def test_any_text_takes_linear_time(unit: str) -> None:
         sum(1 for _ in clause_ends(text))
 
 
-@pytest.mark.parametrize("text", ["ก" + " " * LONG, "α" + ";" * LONG, "ब" + "|" * LONG + "a", "ብ" + "፡" * LONG + "ብ"])
+@pytest.mark.parametrize(
+    "text", ["ก" + " " * LONG, "α" + ";" * LONG, "ब" + "|" * LONG + "a", "ብ" + "፡" * LONG + "ብ"]
+)
 def test_long_runs_take_linear_time(text: str) -> None:
     with time_limit():
         assert split_text(text).join(split_text(text).lines) == text

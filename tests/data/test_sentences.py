@@ -68,7 +68,12 @@ def lines(text: str, **options: bool) -> tuple[str, ...]:
     "sentences",
     [
         ("Mr. Smith met Dr. No.", "They spoke, e.g. about St. Peter."),
-        ("It costs 3.14 francs.", "See No. 5 and www.example.com.", "Write to a.b@c.de.", "Thanks!"),
+        (
+            "It costs 3.14 francs.",
+            "See No. 5 and www.example.com.",
+            "Write to a.b@c.de.",
+            "Thanks!",
+        ),
         ("J. R. R. Tolkien and J.S. Bach.", "Nobody else."),
         ('"Go!" he said.', '"Yes." They went.'),
         ("He left (at last.)", "Then it rained."),
@@ -136,7 +141,9 @@ def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
 
 
 def test_a_wrong_number_of_translations_is_refused() -> None:
-    with pytest.raises(UsageError, match="the text has 2 lines to translate, but 1 translation came back"):
+    with pytest.raises(
+        UsageError, match="the text has 2 lines to translate, but 1 translation came back"
+    ):
         split_text("Ab. Cd.").join(["x"])
 
 
@@ -157,11 +164,27 @@ REPEATED = [
     "\u2028 a",
 ]
 """Units of long texts: one of each kind of end, and of what may follow it."""
-SIMILAR = [". ", "a. ", "。", "? a", "A! ", "a.\n", '.("', ".“", "12. Mai ", "…", "!? 。", "a\n\n", "한."]
+SIMILAR = [
+    ". ",
+    "a. ",
+    "。",
+    "? a",
+    "A! ",
+    "a.\n",
+    '.("',
+    ".“",
+    "12. Mai ",
+    "…",
+    "!? 。",
+    "a\n\n",
+    "한.",
+]
 """Units that take the ways of those above through the splitter."""
 
 
-@pytest.mark.parametrize("unit", [*REPEATED, *(pytest.param(unit, marks=pytest.mark.slow) for unit in SIMILAR)])
+@pytest.mark.parametrize(
+    "unit", [*REPEATED, *(pytest.param(unit, marks=pytest.mark.slow) for unit in SIMILAR)]
+)
 def test_any_text_takes_linear_time(unit: str) -> None:
     """About a second on an idle core; quadratic time would be many minutes.
 
@@ -175,7 +198,8 @@ def test_any_text_takes_linear_time(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [". " + "(" * 2 * LONG, "." + " " * 2 * LONG, "\n" + " " * 2 * LONG, "." * 2 * LONG + "a"]
+    "text",
+    [". " + "(" * 2 * LONG, "." + " " * 2 * LONG, "\n" + " " * 2 * LONG, "." * 2 * LONG + "a"],
 )
 def test_long_runs_take_linear_time(text: str) -> None:
     with time_limit():

@@ -1,4 +1,6 @@
-"""Shards equal examples in memory: the same ids, lengths, batches and tensors; nothing half-written is read."""
+"""Shards equal examples in memory: the same ids, lengths, batches and tensors; nothing half-written
+is read.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def text() -> Corpus:
 
 
 @pytest.fixture(params=[1, 64, 1 << 18])
-def shards(request: pytest.FixtureRequest, tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> Shards:
+def shards(
+    request: pytest.FixtureRequest, tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+) -> Shards:
     return write_shards(tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param)
 
 
@@ -72,29 +76,50 @@ def test_shards_give_the_same_batches(shards: Shards, text: Corpus, tokenizer: T
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("fallback", [True, False])
-def test_resampling_from_ids_equals_resampling_from_text(tmp_path: Path, kind: str, fallback: bool) -> None:
-    """Detokenise and encode any line again, unknown characters included: ids and samples stay the same."""
+def test_resampling_from_ids_equals_resampling_from_text(
+    tmp_path: Path, kind: str, fallback: bool
+) -> None:
+    """Detokenise and encode any line again, unknown characters included: ids and samples stay the
+    same.
+    """
     settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback}, "the test")
     learnt = Tokenizer.train(*sentences(120), settings)
-    extra = ["漢字 Hund 漢 字", "⁇ a ⁇", "a\u2581 b ▁", "<s> </s> <unk>", "ሰላም", "x" * 500, "<0x41>", "e\u0301"]
+    extra = [
+        "漢字 Hund 漢 字",
+        "⁇ a ⁇",
+        "a\u2581 b ▁",
+        "<s> </s> <unk>",
+        "ሰላም",
+        "x" * 500,
+        "<0x41>",
+        "e\u0301",
+    ]
     pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in map(str.strip, extra))]
     text = Corpus(tuple(pairs), corpus(60).report)
     shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
     lists = encode_pairs(text.sources, text.targets, learnt)
     assert any(UNK in pair.source for pair in lists) is not fallback
     detokenised = learnt.source.detokenised([pair.source for pair in lists])
-    assert [[*ids, EOS] for ids in learnt.source.encode_all(detokenised)] == [pair.source for pair in lists]
+    assert [[*ids, EOS] for ids in learnt.source.encode_all(detokenised)] == [
+        pair.source for pair in lists
+    ]
     dropout = 0.3 if kind == "bpe" else 0.95
     lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
 
     def resample_text(indices: Sequence[int], seed: int) -> list[Example]:
-        sides = [text.sources[index] for index in indices], [text.targets[index] for index in indices]
+        sides = (
+            [text.sources[index] for index in indices],
+            [text.targets[index] for index in indices],
+        )
         return [
             Example([*source, EOS], [*target, EOS])
             for source, target in zip(*learnt.sample(*sides, dropout, seed), strict=True)
         ]
 
-    resample_lists, resample_ids = resampler(lists, learnt, dropout), resampler(shards, learnt, dropout)
+    resample_lists, resample_ids = (
+        resampler(lists, learnt, dropout),
+        resampler(shards, learnt, dropout),
+    )
     assert resample_text(lines, 7) == resample_ids(lines, 7) == resample_lists(lines, 7)
     assert resample_ids(lines, 7) != [lists[line] for line in lines]
     from_text, from_ids = (
@@ -132,7 +157,9 @@ def _interrupted(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_an_interrupted_write_leaves_nothing(
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+) -> None:
     folder = tmp_path / "train"
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _interrupted(text.pairs), tokenizer, rows=64)
@@ -149,26 +176,40 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, token
     assert list(Shards.open(folder)) == list(whole), "the earlier shards are intact"
 
 
-@pytest.mark.parametrize("harm", ["cut", "grown", "flipped", "gone", "index cut", "other version", "index gone"])
-def test_damaged_files_are_detected(tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str) -> None:
+@pytest.mark.parametrize(
+    "harm", ["cut", "grown", "flipped", "gone", "index cut", "other version", "index gone"]
+)
+def test_damaged_files_are_detected(
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str
+) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
     shard, index = folder / "00002.target_tokens.npy", folder / "index.json"
     data, values = shard.read_bytes(), json.loads(index.read_text())
     if harm in ("cut", "grown", "flipped"):
-        changed = {"cut": data[:-2], "grown": data + b"\0", "flipped": data[:-9] + b"\x7f" + data[-8:]}
+        changed = {
+            "cut": data[:-2],
+            "grown": data + b"\0",
+            "flipped": data[:-9] + b"\x7f" + data[-8:],
+        }
         shard.write_bytes(changed[harm])
     elif harm == "gone":
         shard.unlink()
     elif harm == "index gone":
         index.unlink()
     else:
-        index.write_text(index.read_text()[:-30] if harm == "index cut" else json.dumps({**values, "version": 2}))
+        index.write_text(
+            index.read_text()[:-30] if harm == "index cut" else json.dumps({**values, "version": 2})
+        )
     with pytest.raises(DataError, match=r"train: damaged \(.*\); remove the folder") as caught:
         Shards.open(folder)
-    assert ("00002.target_tokens.npy" in str(caught.value)) == (harm in ("cut", "grown", "flipped", "gone"))
+    assert ("00002.target_tokens.npy" in str(caught.value)) == (
+        harm in ("cut", "grown", "flipped", "gone")
+    )
 
 
-def test_an_unwritable_folder_is_explained(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_an_unwritable_folder_is_explained(
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="cannot be written"):
         write_shards(tmp_path / "file" / "train", text.pairs, tokenizer)
@@ -184,7 +225,9 @@ def test_chunks_do_not_change_the_files(
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7])
+@pytest.mark.parametrize(
+    "name", ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7]
+)
 def test_an_index_that_names_other_files_is_refused(
     name: object, tmp_path: Path, text: Corpus, tokenizer: Tokenizer
 ) -> None:
@@ -197,7 +240,9 @@ def test_an_index_that_names_other_files_is_refused(
         Shards.open(folder)
 
 
-def test_an_index_without_rows_is_refused(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_an_index_without_rows_is_refused(
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer).folder
     index = json.loads((folder / "index.json").read_bytes())
     (folder / "index.json").write_text(json.dumps({**index, "rows": 0}))

@@ -1,4 +1,6 @@
-"""Spans that are not language: found whole, by kind, and compared between a line and its translation."""
+"""Spans that are not language: found whole, by kind, and compared between a line and its
+translation.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,29 @@ LINES: dict[str, list[str]] = {
     "entity": ["&nbsp;", "&#8364;", "&#x20AC;"],
     "message": ["{n, plural, one {", "{who, select, other {"],
     "placeholder": [
-        *("{name}", "{0}", "{{a.b}}", "{ $name }", "{ -brand-short-name }", "{0:.2f}", "${x}", "%{count}"),
-        *("%s", "%1$S", "%-5.2f", "%ld", "%(n)s", "%1", "$x", ":total%", "%NAME%", ":count", "__count__"),
+        *(
+            "{name}",
+            "{0}",
+            "{{a.b}}",
+            "{ $name }",
+            "{ -brand-short-name }",
+            "{0:.2f}",
+            "${x}",
+            "%{count}",
+        ),
+        *(
+            "%s",
+            "%1$S",
+            "%-5.2f",
+            "%ld",
+            "%(n)s",
+            "%1",
+            "$x",
+            ":total%",
+            "%NAME%",
+            ":count",
+            "__count__",
+        ),
         *("{{{raw}}}", "{% if x %}", "<%= x %>", "$(name)"),
     ],
     "token": ["[X8X]", "###T01###", "@@0@@", "[[PLACE]]"],
@@ -63,13 +86,22 @@ LINES: dict[str, list[str]] = {
 def test_every_kind_is_found_whole_and_unchanged(kind: str) -> None:
     for text in LINES[kind]:
         line = f"Press {text} to go on"
-        assert [(line[start:end], found) for start, end, found in find_spans(line)] == [(text, kind)]
+        assert [(line[start:end], found) for start, end, found in find_spans(line)] == [
+            (text, kind)
+        ]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        *("and/or", "a state-of-the-art idea, e.g. this", "Spalten und -zeilen", "a < b > c", "Note: this", "me & you"),
+        *(
+            "and/or",
+            "a state-of-the-art idea, e.g. this",
+            "Spalten und -zeilen",
+            "a < b > c",
+            "Note: this",
+            "me & you",
+        ),
         *(
             "{",
             "}",
@@ -122,7 +154,23 @@ def test_a_span_ends_before_the_punctuation_of_its_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "%", "a.", "__", "<a ", "1,", "/a", "a@", "-", "`", "a_", "Ctrl+", ":a", "{a, plural, one {"]
+    "text",
+    [
+        "{",
+        "%",
+        "a.",
+        "__",
+        "<a ",
+        "1,",
+        "/a",
+        "a@",
+        "-",
+        "`",
+        "a_",
+        "Ctrl+",
+        ":a",
+        "{a, plural, one {",
+    ],
 )
 def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
     line = text * 5000
@@ -135,7 +183,8 @@ def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
 def test_words_that_cannot_begin_a_span_are_passed_over_and_nothing_is_missed() -> None:
     rng, pieces = (
         random.Random(1),
-        [text for kind in KINDS if kind != "message" for text in LINES[kind]] + [*" (+-.:/&_5aé집\t❶Ⓜ"],
+        [text for kind in KINDS if kind != "message" for text in LINES[kind]]
+        + [*" (+-.:/&_5aé집\t❶Ⓜ"],
     )
     for _ in range(5000):
         line = "".join(rng.choice((" ", rng.choice(pieces))) for _ in range(rng.randint(1, 14)))
@@ -147,7 +196,10 @@ def test_words_that_cannot_begin_a_span_are_passed_over_and_nothing_is_missed() 
 
 
 def test_what_a_translation_lacks_and_what_it_has_invented() -> None:
-    assert differing_spans("Open {name} in %s, %s", "%s {nom} öffnen") == (["{name}", "%s"], ["{nom}"])
+    assert differing_spans("Open {name} in %s, %s", "%s {nom} öffnen") == (
+        ["{name}", "%s"],
+        ["{nom}"],
+    )
     assert differing_spans("1,234.5 kg", "1.234,5 kg") == ([], []), "separators are the language's"
     assert differing_spans("2 dogs, 12 cats", "zwei Hunde, zwölf Katzen") == (["12"], [])
     assert differing_spans("12 cats", "21 Katzen") == (["12"], ["21"])
@@ -157,7 +209,10 @@ def test_what_a_translation_lacks_and_what_it_has_invented() -> None:
         "the translation lacks '{a}' of its source and has '{b}', which its source has not; mend it by hand"
     )
     many = spans_note("{a} {b} {c} {d} {e}", "")
-    assert many == "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source; mend it by hand"
+    assert (
+        many
+        == "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source; mend it by hand"
+    )
 
 
 def test_patterns_of_a_user_are_found_with_the_others() -> None:
@@ -165,7 +220,13 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
     line = "가 Foobar Suite {x} %s Foobar {y}"
     spans = [(line[start:end], kind) for start, end, kind in find_spans(line, own)]
     assert spans == [
-        *(("Foobar Suite", "own"), ("{x", "own"), ("%s", "placeholder"), ("Foobar", "own"), ("{y}", "placeholder"))
+        *(
+            ("Foobar Suite", "own"),
+            ("{x", "own"),
+            ("%s", "placeholder"),
+            ("Foobar", "own"),
+            ("{y}", "placeholder"),
+        )
     ]
     assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
     assert own_pattern(()) is None
@@ -186,7 +247,10 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
 )
 def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: str) -> None:
     """The oracle is Python's `re` in NFC."""
-    given, own = unicodedata.normalize(line, text), own_pattern((unicodedata.normalize(pattern, word),))
+    given, own = (
+        unicodedata.normalize(line, text),
+        own_pattern((unicodedata.normalize(pattern, word),)),
+    )
     found = [given[span.start : span.end] for span in find_spans(given, own) if span.kind == "own"]
     wanted = re.findall(unicodedata.normalize("NFC", word), unicodedata.normalize("NFC", text))
     assert [unicodedata.normalize("NFC", each) for each in found] == wanted

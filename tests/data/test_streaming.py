@@ -32,14 +32,18 @@ def _write_files(folder: Path, form: str, suffix: str) -> PairFiles:
     if form == "tsv":
         write_lines(path, (f"{source}\t{target}" for source, target in rows))
     else:
-        write_lines(path, (json.dumps({"source": source, "target": target}) for source, target in rows))
+        write_lines(
+            path, (json.dumps({"source": source, "target": target}) for source, target in rows)
+        )
     return PairFiles(pairs=path)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("form", ["two", "tsv", "jsonl"])
 @pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)])
-def test_a_stream_equals_the_corpus_in_memory(tmp_path: Path, form: str, suffix: str, filters: Filters | None) -> None:
+def test_a_stream_equals_the_corpus_in_memory(
+    tmp_path: Path, form: str, suffix: str, filters: Filters | None
+) -> None:
     files = _write_files(tmp_path, form, suffix)
     in_memory, streamed = read_corpus(files, filters), scan(files, filters)
     assert tuple(streamed) == in_memory.pairs
@@ -58,7 +62,10 @@ def test_a_stream_keeps_the_same_pairs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [3, 60, 200])
 def test_a_stream_holds_out_the_same_pairs(tmp_path: Path, count: int) -> None:
-    files = {str(seed): PairFiles(**write_corpus(tmp_path / str(seed), count + seed, seed)) for seed in (1, 2)}
+    files = {
+        str(seed): PairFiles(**write_corpus(tmp_path / str(seed), count + seed, seed))
+        for seed in (1, 2)
+    }
     for names in (["1"], ["1", "2"]):
         lists, valid = hold_out({name: read_corpus(files[name], Filters()) for name in names}, 5)
         streamed, held_out = hold_out({name: scan(files[name], Filters()) for name in names}, 5)
@@ -66,7 +73,9 @@ def test_a_stream_holds_out_the_same_pairs(tmp_path: Path, count: int) -> None:
         assert {name: tuple(corpus) for name, corpus in streamed.items()} == {
             name: corpus.pairs for name, corpus in lists.items()
         }
-        assert [corpus.report for corpus in streamed.values()] == [corpus.report for corpus in lists.values()]
+        assert [corpus.report for corpus in streamed.values()] == [
+            corpus.report for corpus in lists.values()
+        ]
         remaining = [pair for corpus in lists.values() for pair in corpus.pairs]
         assert not {pair.source for pair in remaining} & {*valid.sources}
         assert not {pair.target for pair in remaining} & {*valid.targets}

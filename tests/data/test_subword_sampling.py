@@ -1,4 +1,6 @@
-"""Subword regularisation: the seed determines the segmentation, and any segmentation decodes to the same text."""
+"""Subword regularisation: the seed determines the segmentation, and any segmentation decodes to the
+same text.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,23 @@ KOREAN = [
     "많은 사람이 기차를 기다린다.",
     "소녀가 책을 읽는다.",
 ]
-STRANGE = ["😀 👩‍👩‍👧 ok", "漢字かな 交じり文", "under_score __x", "<s> </s> <unk> <pad> <0x41>", "x" * 500]
+STRANGE = [
+    "😀 👩‍👩‍👧 ok",
+    "漢字かな 交じり文",
+    "under_score __x",
+    "<s> </s> <unk> <pad> <0x41>",
+    "x" * 500,
+]
 TOKENIZERS = {
-    (kind, joint): Tokenizer.train(GERMAN, KOREAN, TokenizerSettings.parse({"kind": kind, "joint": joint}, "a test"))
+    (kind, joint): Tokenizer.train(
+        GERMAN, KOREAN, TokenizerSettings.parse({"kind": kind, "joint": joint}, "a test")
+    )
     for kind in ("bpe", "unigram")
     for joint in (True, False)
 }
-EVERY = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=lambda t: f"{t.settings.kind}-{t.settings.joint}")
+EVERY = pytest.mark.parametrize(
+    "tokenizer", TOKENIZERS.values(), ids=lambda t: f"{t.settings.kind}-{t.settings.joint}"
+)
 BPE = pytest.mark.parametrize(
     "tokenizer", [TOKENIZERS["bpe", joint] for joint in (True, False)], ids=["joint", "apart"]
 )
@@ -49,7 +61,9 @@ SPECIAL = [2**32 - 1, -1]
 @EVERY
 def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
     samples = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in range(8)]
-    assert [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in reversed(range(8))] == samples[::-1]
+    assert [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in reversed(range(8))] == samples[
+        ::-1
+    ]
     for side in zip(*samples, strict=True):
         assert len({str(ids) for ids in side}) > 1
 
@@ -148,7 +162,9 @@ def test_another_process_samples_the_same(tokenizer: Tokenizer, tmp_path: Path) 
     output = subprocess.run(
         [sys.executable, "-c", program, arguments], capture_output=True, text=True, check=True
     ).stdout
-    assert json.loads(output) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
+    assert json.loads(output) == list(
+        tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5)
+    )
 
 
 def test_unigram_sampling_follows_the_probabilities() -> None:
@@ -160,7 +176,9 @@ def test_unigram_sampling_follows_the_probabilities() -> None:
         counts = Counter(" ".join(segment("aba", rng)) for _ in range(20_000))
         assert counts.keys() == weights.keys()
         for segmentation, weight in weights.items():
-            assert counts[segmentation] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
+            assert counts[segmentation] / 20_000 == pytest.approx(
+                math.exp(sharpness * weight) / total, abs=0.02
+            )
 
 
 @EVERY

@@ -1,4 +1,6 @@
-"""Tokenizers: decoding restores the text, words are those of the raw line, training is deterministic."""
+"""Tokenizers: decoding restores the text, words are those of the raw line, training is
+deterministic.
+"""
 
 import io
 import pickle
@@ -96,10 +98,16 @@ FORMS = {
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @pytest.mark.parametrize("fallback", [True, False])
-def test_letters_without_tokens_are_read_in_the_form_that_has_them(kind: str, fallback: bool) -> None:
-    """Full width ｗ has tokens, q has none in any width; raised and circled numbers would be other ones."""
+def test_letters_without_tokens_are_read_in_the_form_that_has_them(
+    kind: str, fallback: bool
+) -> None:
+    """Full width ｗ has tokens, q has none in any width; raised and circled numbers would be other
+    ones.
+    """
     text = [*GERMAN, "abcfix kg A12 パガカ 가 주 ب ( ) … ｗ 。 ."]
-    settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback, "character_coverage": 1.0}, "test")
+    settings = TokenizerSettings.parse(
+        {"kind": kind, "byte_fallback": fallback, "character_coverage": 1.0}, "test"
+    )
     vocabulary = Tokenizer.train(text, text, settings).source
     for given, read in FORMS.items():
         ids = vocabulary.encode(given)
@@ -130,7 +138,9 @@ def test_each_word_consists_of_its_tokens(tokenizer: Tokenizer) -> None:
         tokens = tokenizer.source.tokens(tokenizer.source.encode(text))
         words = tokenizer.source.word_indices(tokens)
         for number, word in enumerate(text.split(" ")):
-            tokens_of_word = [token for token, index in zip(tokens, words, strict=True) if index == number]
+            tokens_of_word = [
+                token for token, index in zip(tokens, words, strict=True) if index == number
+            ]
             assert "".join(tokens_of_word) == "▁" + word
 
 
@@ -196,7 +206,9 @@ def test_a_damaged_file_is_named(tmp_path: Path, damaged: str) -> None:
     settings = TokenizerSettings(joint=False)
     Tokenizer.train(GERMAN, KOREAN, settings).save(tmp_path)
     whole = (tmp_path / "target.model").read_bytes()
-    (tmp_path / "target.model").write_bytes({"empty": b"", "foreign": b"x" * 99, "cut": whole[:-20]}[damaged])
+    (tmp_path / "target.model").write_bytes(
+        {"empty": b"", "foreign": b"x" * 99, "cut": whole[:-20]}[damaged]
+    )
     with pytest.raises(ModelFolderError, match=r"target\.model: damaged.*train the model again"):
         Tokenizer.load(tmp_path, settings)
     with pytest.raises(ModelFolderError, match=r"joint\.model: cannot be read \(No such file"):
@@ -217,9 +229,13 @@ def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_an_impossible_size_names_the_possible_one(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_size_names_the_possible_one(
+    kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     settings = TokenizerSettings.parse({"kind": kind, "joint": False, "size": 9000}, "test")
-    with pytest.raises(ConfigurationError, match=r"9,000 tokens are more than the text of the source side") as caught:
+    with pytest.raises(
+        ConfigurationError, match=r"9,000 tokens are more than the text of the source side"
+    ) as caught:
         Tokenizer.train(GERMAN, KOREAN, settings)
     largest = int(str(caught.value).split("at most ")[1].split(",")[0])
     fits = settings.with_values(size=largest)
@@ -236,7 +252,9 @@ def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> N
     with pytest.raises(ConfigurationError, match=f"{size} tokens are fewer than") as caught:
         Tokenizer.train(GERMAN, GERMAN, settings)
     smallest = int(str(caught.value).split("at least ")[1].split(",")[0])
-    assert len(Tokenizer.train(GERMAN, GERMAN, settings.with_values(size=smallest)).source) == smallest
+    assert (
+        len(Tokenizer.train(GERMAN, GERMAN, settings.with_values(size=smallest)).source) == smallest
+    )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -269,8 +287,12 @@ def test_the_chosen_size_grows_slowly() -> None:
 @pytest.mark.parametrize("joint", [True, False])
 def test_unknown_whitespace_tokens_are_words(joint: bool) -> None:
     lines = [" ".join(f"w{n % 40}" for n in range(start, start + 9)) for start in range(0, 200, 3)]
-    vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="whitespace", joint=joint, size=20)).source
-    known = next(token[1:] for token in vocabulary.tokens(range(len(vocabulary))) if token.startswith("▁"))
+    vocabulary = Tokenizer.train(
+        lines, lines, TokenizerSettings(kind="whitespace", joint=joint, size=20)
+    ).source
+    known = next(
+        token[1:] for token in vocabulary.tokens(range(len(vocabulary))) if token.startswith("▁")
+    )
     line = f"{known} foo bar {known} baz"
     ids = vocabulary.encode(line)
     assert [index == UNK for index in ids] == [False, True, True, False, True]

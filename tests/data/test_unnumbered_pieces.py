@@ -1,4 +1,6 @@
-"""Imported vocabularies whose table leaves out pieces of SentencePiece: each of these is one unknown token."""
+"""Imported vocabularies whose table leaves out pieces of SentencePiece: each of these is one
+unknown token.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,13 @@ def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabul
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
     kept = random.Random(3).sample(pieces, int(numbered * len(pieces)))
-    table = {piece: number for number, piece in enumerate(["</s>", "<unk>", *kept, ">>eng<<", "<pad>"])}
-    return TableVocabulary(model.getvalue(), PieceTable.parse(json.dumps(table).encode())), [*lines[:60], *ODD]
+    table = {
+        piece: number for number, piece in enumerate(["</s>", "<unk>", *kept, ">>eng<<", "<pad>"])
+    }
+    return TableVocabulary(model.getvalue(), PieceTable.parse(json.dumps(table).encode())), [
+        *lines[:60],
+        *ODD,
+    ]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -49,9 +56,9 @@ def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabul
 def test_each_piece_without_a_number_is_one_unknown(kind: str, side: str, numbered: float) -> None:
     vocabulary, lines = make_vocabulary(kind, side, numbered)
     rows = vocabulary.encode_all(lines)
-    assert numbered > 0.9 or any(first == second == UNK for row in rows for first, second in itertools.pairwise(row)), (
-        "neighbours without a number"
-    )
+    assert numbered > 0.9 or any(
+        first == second == UNK for row in rows for first, second in itertools.pairwise(row)
+    ), "neighbours without a number"
     assert vocabulary.encode_all(vocabulary.detokenised([[*row, EOS] for row in rows])) == rows
     if kind == "bpe":
         assert vocabulary.sample_all(lines, kind, 0.0, 3) == rows

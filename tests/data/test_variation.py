@@ -1,4 +1,6 @@
-"""Variation of training pairs: both sides change alike, by the shares that were set, and by the seed alone."""
+"""Variation of training pairs: both sides change alike, by the shares that were set, and by the
+seed alone.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,29 @@ from regard.data.variation import AGREEING, Lexicon, PairVariation, VariationSet
 
 NOUNS = {"file": "Datei", "window": "Fenster", "picture": "Bild", "letter": "Brief", "word": "Wort"}
 VERBS = {"Open": "Öffne", "Close": "Schließe", "Print": "Drucke", "Read": "Lies"}
-PAIRS = [(f"{v} this {n}.", f"{VERBS[v]} dies {NOUNS[n]}!") for v in VERBS for n in NOUNS for _ in range(5)]
-SPANS = [("Open {name} with %s.", "Mit %s öffnest du {name}."), ("%s of %s", "%s von %s"), ("See %d", "Siehe %s")]
+PAIRS = [
+    (f"{v} this {n}.", f"{VERBS[v]} dies {NOUNS[n]}!")
+    for v in VERBS
+    for n in NOUNS
+    for _ in range(5)
+]
+SPANS = [
+    ("Open {name} with %s.", "Mit %s öffnest du {name}."),
+    ("%s of %s", "%s von %s"),
+    ("See %d", "Siehe %s"),
+]
 LEXICON = Lexicon(PAIRS)
 
 
-def varied(pairs: list[tuple[str, str]], seed: int = 1, copies: int = 4, **shares: float) -> dict[int, tuple[str, str]]:
-    variation = PairVariation(VariationSettings(**shares), LEXICON, COPY_CHARACTERS[:copies], len(pairs))
-    return variation.vary(range(len(pairs)), lambda places: [pairs[place] for place in places], seed)
+def varied(
+    pairs: list[tuple[str, str]], seed: int = 1, copies: int = 4, **shares: float
+) -> dict[int, tuple[str, str]]:
+    variation = PairVariation(
+        VariationSettings(**shares), LEXICON, COPY_CHARACTERS[:copies], len(pairs)
+    )
+    return variation.vary(
+        range(len(pairs)), lambda places: [pairs[place] for place in places], seed
+    )
 
 
 def test_a_lexicon_links_words_that_translate_each_other() -> None:
@@ -31,7 +48,9 @@ def test_a_lexicon_links_words_that_translate_each_other() -> None:
         assert {(noun, other), ("Close", "Schließe")} <= texts
     assert LEXICON.links(("file file", "Datei")) == [], "nobody knows which of the two"
     same = LEXICON.links(("Ask Regard about a", "Frage Regard über a"))
-    assert [(a[0], b[0]) for a, b in same] == [(4, 6)], "names are the same on both sides, but for short words"
+    assert [(a[0], b[0]) for a, b in same] == [(4, 6)], (
+        "names are the same on both sides, but for short words"
+    )
 
 
 @pytest.mark.parametrize("name", VariationSettings.model_fields)
@@ -79,11 +98,15 @@ def test_copy_tokens_stand_for_the_spans_that_both_sides_have() -> None:
 
 
 def test_the_seed_alone_decides_whatever_came_before() -> None:
-    variation = PairVariation(VariationSettings(spans=0.3, words=0.3), LEXICON, COPY_CHARACTERS, len(PAIRS + SPANS))
+    variation = PairVariation(
+        VariationSettings(spans=0.3, words=0.3), LEXICON, COPY_CHARACTERS, len(PAIRS + SPANS)
+    )
     pairs = PAIRS + SPANS
 
     def vary(seed: int) -> dict[int, tuple[str, str]]:
-        return variation.vary(range(len(pairs)), lambda places: [pairs[place] for place in places], seed)
+        return variation.vary(
+            range(len(pairs)), lambda places: [pairs[place] for place in places], seed
+        )
 
     first = vary(1)
     assert vary(2) != first
@@ -100,22 +123,37 @@ def test_lines_of_any_kind_are_varied_or_left(text: str) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_batches_hold_varied_pairs_and_each_once_in_an_epoch(dropout: float) -> None:
-    sources, targets = [source for source, _ in PAIRS + SPANS], [target for _, target in PAIRS + SPANS]
+    sources, targets = (
+        [source for source, _ in PAIRS + SPANS],
+        [target for _, target in PAIRS + SPANS],
+    )
     tokenizer = Tokenizer.train(sources, targets, TokenizerSettings(copy_tokens=8))
     examples = encode_pairs(sources, targets, tokenizer)
     variation = pair_variation(VariationSettings(spans=0.2, endings=0.1), examples, tokenizer)
-    stream = BatchStream(examples, BatchingSettings(), 1, resampler(examples, tokenizer, dropout, None, variation))
+    stream = BatchStream(
+        examples, BatchingSettings(), 1, resampler(examples, tokenizer, dropout, None, variation)
+    )
     epochs = [list(stream.epoch(number)) for number in (0, 1, 0)]
     for plans in epochs:
         assert sorted(index for plan in plans for index in plan.indices) == [*range(len(examples))]
     first, second, again = (
-        {index: example for plan in plans for index, example in zip(plan.indices, plan.examples, strict=True)}
+        {
+            index: example
+            for plan in plans
+            for index, example in zip(plan.indices, plan.examples, strict=True)
+        }
         for plans in epochs
     )
     assert first == again
     assert first != second
-    plain = [index for index, example in first.items() if tokenizer.source.decode(example.source_ids) == sources[index]]
+    plain = [
+        index
+        for index, example in first.items()
+        if tokenizer.source.decode(example.source_ids) == sources[index]
+    ]
     assert 0.5 < len(plain) / len(examples) < 0.9
     for example in first.values():
-        assert {*tokenizer.copies_of(example.source_ids)} == {*tokenizer.target.copy_tokens} & {*example.target}
+        assert {*tokenizer.copies_of(example.source_ids)} == {*tokenizer.target.copy_tokens} & {
+            *example.target
+        }
     assert pair_variation(VariationSettings(), examples, tokenizer) is None

@@ -1,4 +1,6 @@
-"""Word alignments are mapped to the tokens of the pairs they belong to, or refused with the reason."""
+"""Word alignments are mapped to the tokens of the pairs they belong to, or refused with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,14 @@ SIZES = TokenizerSettings(size=330)
 BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
-def write_aligned_corpus(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
+def write_aligned_corpus(
+    folder: Path, count: int, seed: int = 0, name: str = "a"
+) -> dict[str, str]:
     """Write files of pairs, of which filters drop a few, with distinct links for each line."""
     files, path = write_corpus(folder, count, seed, name=name), folder / f"{name}.align"
-    write_lines(path, (format_links(*pair) for pair in zip(*map(read_lines, files.values()), strict=True)))
+    write_lines(
+        path, (format_links(*pair) for pair in zip(*map(read_lines, files.values()), strict=True))
+    )
     return {**files, "alignments": str(path)}
 
 
@@ -43,26 +49,40 @@ def format_links(source: str, target: str) -> str:
 def linked_words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[int, int]]]:
     """Return both sides of an example as text, and the words of its linked tokens."""
     sides = (tokenizer.source, example.source), (tokenizer.target, example.target)
-    (source, left), (target, right) = ((side.decode(ids), side.word_indices(side.tokens(ids))) for side, ids in sides)
+    (source, left), (target, right) = (
+        (side.decode(ids), side.word_indices(side.tokens(ids))) for side, ids in sides
+    )
     assert example.links is not None
     pairs = zip(example.links[::2], example.links[1::2], strict=True)
     return source, target, {(left[i], right[j]) for i, j in pairs}
 
 
 def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
-    """Assert that its links are those of its line, and that each token of a linked word has them."""
+    """Assert that its links are those of its line, and that each token of a linked word has
+    them.
+    """
     source, target, actual = linked_words(tokenizer, example)
-    expected = {(int(s), int(t)) for s, t in (pair.split("-") for pair in format_links(source, target).split())}
+    expected = {
+        (int(s), int(t))
+        for s, t in (pair.split("-") for pair in format_links(source, target).split())
+    }
     assert actual == expected
     assert example.links is not None
-    left, right = tokenizer.source.word_indices(tokenizer.source.tokens(example.source)), [*range(len(example.target))]
+    left, right = (
+        tokenizer.source.word_indices(tokenizer.source.tokens(example.source)),
+        [*range(len(example.target))],
+    )
     tokens = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
-    expected_links = {(i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in expected}
+    expected_links = {
+        (i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in expected
+    }
     assert {*zip(example.links[::2], example.links[1::2], strict=True)} == expected_links
 
 
 def training_examples(prepared: PreparedData) -> list[Example]:
-    parts = prepared.batches.streams if isinstance(prepared.batches, Mixture) else (prepared.batches,)
+    parts = (
+        prepared.batches.streams if isinstance(prepared.batches, Mixture) else (prepared.batches,)
+    )
     assert all(isinstance(part, BatchStream) for part in parts)
     return [example for part in parts for example in part.examples]  # type: ignore[union-attr]
 
@@ -73,9 +93,13 @@ def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str)
     """Use filters, held-out pairs, and new segmentations in each epoch."""
     files: dict[str, Any] = write_aligned_corpus(tmp_path, 150)
     if valid == "given":
-        files |= {f"valid_{side}": path for side, path in write_corpus(tmp_path, 20, 5, name="v").items()}
+        files |= {
+            f"valid_{side}": path for side, path in write_corpus(tmp_path, 20, 5, name="v").items()
+        }
     data = CorpusSettings.parse(files, "the test")
-    prepared = prepare_data(data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, tmp_path / "run")
+    prepared = prepare_data(
+        data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, tmp_path / "run"
+    )
     assert any("word links read from" in entry for entry in prepared.report)
     segmentations = []
     for epoch in (0, 1):
@@ -129,7 +153,12 @@ def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> N
     [
         ("An 10\u00a0km road", "가 나 다", "0-0 1-1 2-2", [0, 0, 1, 1, 2, 1, 3, 2]),
         ("man \u200b runs", "가 나", "0-0 2-1", [0, 0, 1, 1]),
-        ("man \u200b runs", "가 나", "1-0 2-1", [1, 1]),  # a word that no model sees is linked to nothing
+        (
+            "man \u200b runs",
+            "가 나",
+            "1-0 2-1",
+            [1, 1],
+        ),  # a word that no model sees is linked to nothing
         ("a  b", "가 나", "0-0 1-1", [0, 0, 1, 1]),
         (" a\tb\r", "가 나", "0-0 1-1", [0, 0, 1, 1]),
         ("a b", "가\u3000나 다\u202f라", "0-0 1-1", [0, 0, 0, 1, 1, 2, 1, 3]),
@@ -148,24 +177,36 @@ def test_links_count_the_words_of_the_files(
     counts = len(source.encode().split()), len(target.encode().split())
     files["links"].write_text(f"{counts[0] - 1}-{counts[1] - 1}\n", encoding="utf-8")
     assert read_word_links(str(files["links"]), corpus.pairs, 1, "train").rows
-    for link, side, count in ((f"{counts[0]}-0", "source", counts[0]), (f"0-{counts[1]}", "target", counts[1])):
+    for link, side, count in (
+        (f"{counts[0]}-0", "source", counts[0]),
+        (f"0-{counts[1]}", "target", counts[1]),
+    ):
         files["links"].write_text(f"{link}\n", encoding="utf-8")
         with pytest.raises(DataError, match=f"the {side} has {count} words, 0 to {count - 1}"):
             read_word_links(str(files["links"]), corpus.pairs, 1, "train")
 
 
 def test_lines_that_others_may_count_otherwise_are_reported(tmp_path: Path) -> None:
-    for name, lines in (("source", ["a  b", "a b ", " a b"]), ("target", ["a", "a\tb", "a"]), ("links", ["0-0"] * 3)):
+    for name, lines in (
+        ("source", ["a  b", "a b ", " a b"]),
+        ("target", ["a", "a\tb", "a"]),
+        ("links", ["0-0"] * 3),
+    ):
         write_lines(tmp_path / name, lines)
     corpus = read_corpus(PairFiles(str(tmp_path / "source"), str(tmp_path / "target"), None))
     report = read_word_links(str(tmp_path / "links"), corpus.pairs, 3, "train").report
-    assert report.endswith("; 3 pairs have leading or doubled spaces, or tabs, between which links count no words")
+    assert report.endswith(
+        "; 3 pairs have leading or doubled spaces, or tabs, between which links count no words"
+    )
 
 
 def test_every_token_of_a_word_is_linked() -> None:
     sources, targets = ["안녕하세요 세계 😀"], ["Donaudampfschiff Größe 😀"]
     tokenizer = Tokenizer.train(["안녕 세계"] * 4, ["Donau Größe"] * 4, TokenizerSettings(size=290))
-    sides = [[*side.encode(text), EOS] for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))]
+    sides = [
+        [*side.encode(text), EOS]
+        for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))
+    ]
     links = WordLinks((_flat((0, 0), (2, 2)),), "")
     (tokens,) = token_links(links.rows, [sides[0]], [sides[1]], tokenizer)
     _, _, word_links = linked_words(tokenizer, Example(*sides, links=tokens))
@@ -195,8 +236,13 @@ def test_all_problems_of_the_links_are_reported_at_once(tmp_path: Path) -> None:
     syntax, index, count, missing = caught.value.causes
     assert "a.align, line 5: wanted pairs such as 0-0" in syntax
     n = len(source.split())
-    assert f"a.align, line 6: {n}-0 names source word {n}, and the source has {n} words, 0 to {n - 1}" in index
-    assert "a.align has 41 lines but train has 40 pairs; line n must link the words of pair n" in count
+    assert (
+        f"a.align, line 6: {n}-0 names source word {n}, and the source has {n} words, 0 to {n - 1}"
+        in index
+    )
+    assert (
+        "a.align has 41 lines but train has 40 pairs; line n must link the words of pair n" in count
+    )
     assert f"{tmp_path / 'none'}: no such file" in missing
     assert not (tmp_path / "run").exists()
 
@@ -214,7 +260,9 @@ def test_links_of_dropped_pairs_are_checked(tmp_path: Path) -> None:
     write_lines(tmp_path / "links", ["0-0", "7-7", "seven"])
     with pytest.raises(DataError) as caught:
         read_word_links(str(tmp_path / "links"), [Pair("a", "b", 1)], 3, "train")
-    assert [cause.partition(": ")[2][:30] for cause in caught.value.causes] == ["wanted pairs such as 0-0, or 0"]
+    assert [cause.partition(": ")[2][:30] for cause in caught.value.causes] == [
+        "wanted pairs such as 0-0, or 0"
+    ]
 
 
 def test_links_in_shards_are_refused(tmp_path: Path) -> None:
@@ -234,11 +282,20 @@ def test_changed_links_are_reported(tmp_path: Path) -> None:
     data = CorpusSettings.parse(files, "the test")
     original = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     assert describe_changes(data, tmp_path / "run") == ()
-    write_lines(files["alignments"], ["0-0" if text else "" for text in read_lines(files["alignments"])])
+    write_lines(
+        files["alignments"], ["0-0" if text else "" for text in read_lines(files["alignments"])]
+    )
     resumed = prepare_data(data, original.tokenizer, BATCHING, 3, tmp_path / "run")
     (change,) = resumed.changes
-    assert change.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
-    with pytest.raises(DataError, match=r"align has changed since the run began .*; put back what it was to go on"):
+    assert change.startswith(
+        f"train.alignments: {files['alignments']} has changed since the run began"
+    )
+    with pytest.raises(
+        DataError, match=r"align has changed since the run began .*; put back what it was to go on"
+    ):
         prepare_data(data, original.tokenizer, BATCHING, 3, tmp_path / "run", resumed=True)
-    assert "was there when the run began" in describe_changes(data.without_alignments(), tmp_path / "run")[0]
+    assert (
+        "was there when the run began"
+        in describe_changes(data.without_alignments(), tmp_path / "run")[0]
+    )
     assert any(example.links for example in training_examples(resumed))

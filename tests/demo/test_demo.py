@@ -17,7 +17,8 @@ def test_the_demonstration_reaches_its_scores_in_both_directions(tmp_path: Path)
     assert process.returncode == 0, process.stderr
     output = process.stdout
     test_scores, recombination_scores = (
-        [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", output)] for split in ("test", "recombination")
+        [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", output)]
+        for split in ("test", "recombination")
     )
     alignment_shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", output)]
     assert len(test_scores) == len(recombination_scores) == len(alignment_shares) == 2

@@ -1,4 +1,6 @@
-"""The demonstration on images: captions are judged correctly, and the model is good and fast enough."""
+"""The demonstration on images: captions are judged correctly, and the model is good and fast
+enough.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ CHOICE = AlignmentChoice("attention", 0, False)
 
 
 def _caption(text: str, attended: dict[int, tuple[int, int]]) -> Caption:
-    """Return a caption with words that attend to one cell each: that in `attended`, or the first."""
+    """Return a caption with words that attend to one cell each: that in `attended`, or the
+    first.
+    """
     words = tuple(text.split())
     weights = np.zeros((1, len(words) + 1, GRID[0] * GRID[1]), np.float32)
     for word in range(len(words)):
@@ -57,9 +61,13 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
     scenes = image_sample(0, 0, 40, seed=2).splits["test"]
     # without objects inside others: the centre of an outer object is not in its region
     separate = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]
-    judgement = judge([_attending_caption(scene, 1, language) for scene in separate], separate, language, CHOICE)
+    judgement = judge(
+        [_attending_caption(scene, 1, language) for scene in separate], separate, language, CHOICE
+    )
     assert judgement.share == 1
-    assert judgement.pointing.words == sum(len(scene.captions[language][1].nouns) for scene in separate)
+    assert judgement.pointing.words == sum(
+        len(scene.captions[language][1].nouns) for scene in separate
+    )
     assert judgement.pointing.accuracy > 0.9, "the centre of a cell may lie outside a small object"
     assert judgement.pointing.chance < 0.1
 
@@ -68,7 +76,9 @@ def test_false_captions_are_not_true_and_a_fixed_cell_does_not_point() -> None:
     scenes = image_sample(0, 0, 30, seed=2).splits["test"]
     false_captions = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE)
     assert (false_captions.share, false_captions.pointing.words) == (0, 0)
-    at_first_cell = judge([_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", CHOICE)
+    at_first_cell = judge(
+        [_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", CHOICE
+    )
     assert at_first_cell.share == 1
     assert at_first_cell.pointing.accuracy < 0.2
 
@@ -83,8 +93,19 @@ def test_the_recipe_is_valid(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language: str) -> None:
-    command = [sys.executable, "-m", "regard", "demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
-    process = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "demo",
+        "--images",
+        "--out",
+        str(tmp_path / "demo"),
+        "--quiet",
+    ]
+    process = subprocess.run(
+        command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False
+    )
     assert process.returncode == 0, process.stdout + process.stderr
     *_, truth, pointing = process.stdout.splitlines()
     assert float(truth.removeprefix("true ").removesuffix(" %")) >= 90

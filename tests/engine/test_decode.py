@@ -17,7 +17,8 @@ RNG = random.Random(5)
 SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
 REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
 IMAGE_REQUESTS = [
-    DecodeRequest(images(len(request.source), seed=seed).data[0], request.task) for seed, request in enumerate(REQUESTS)
+    DecodeRequest(images(len(request.source), seed=seed).data[0], request.task)
+    for seed, request in enumerate(REQUESTS)
 ]
 
 SEARCHES = [
@@ -31,7 +32,9 @@ SEARCHES = [
 """Widths of the beam, and limits of the batch."""
 
 
-def decode_alone(model: Model, request: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
+def decode_alone(
+    model: Model, request: DecodeRequest, settings: SearchSettings
+) -> list[Hypothesis]:
     with torch.inference_mode():
         source = model.encode(Batch.of([request.source]))
     return decode(model, source, [request.task], settings)[0]
@@ -46,7 +49,9 @@ def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 
 
 @pytest.mark.parametrize(("settings", "search"), in_turn(kinds(), SEARCHES))
-def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, search: tuple[int, BatchLimits]) -> None:
+def test_continuous_batching_equals_decoding_alone(
+    settings: ModelSettings, search: tuple[int, BatchLimits]
+) -> None:
     model, (beam, limits) = make(settings, ends=0.02), search
     search_settings = SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS

@@ -1,4 +1,6 @@
-"""Calls of several threads, decoded together by one: each has the result that it has alone, and waits for no other."""
+"""Calls of several threads, decoded together by one: each has the result that it has alone, and
+waits for no other.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,16 @@ SAMPLE = SearchSettings(beam=2, sample=True, top_k=5, seed=4)
 LONG = [replace(request, task=replace(request.task, max_steps=14)) for request in REQUESTS[:14]]
 UNREADABLE = DecodeRequest([10**6], REQUESTS[0].task)
 """A request that fails in the encoder: its token has no embedding."""
-UNWRITABLE = DecodeRequest(REQUESTS[0].source, replace(REQUESTS[0].task, prefix=(4, 10**6), max_steps=9))
+UNWRITABLE = DecodeRequest(
+    REQUESTS[0].source, replace(REQUESTS[0].task, prefix=(4, 10**6), max_steps=9)
+)
 """A request that fails in its second step: no row has a score for that token of its prefix."""
 
 
 def families() -> list[Any]:
-    """Return a model of each kind of decoder, one with an encoder of images, and an ensemble, as parameters."""
+    """Return a model of each kind of decoder, one with an encoder of images, and an ensemble, as
+    parameters.
+    """
     parameters = {type(one.values[0].decoder): one for one in kinds(reads=["text"])}
     return [*parameters.values(), kinds(reads=["images"])[0], pytest.param(None, id="ensemble")]
 
@@ -58,13 +64,17 @@ def plain_model() -> Any:
     return made(kinds(reads=["text"])[0].values[0])
 
 
-def alone(model: Any, requests: list[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
+def alone(
+    model: Any, requests: list[DecodeRequest], settings: SearchSettings
+) -> list[list[Hypothesis]]:
     """Decode each request by itself."""
     return [decode_alone(model, request, settings) for request in requests]
 
 
 class Steps:
-    """Observes the steps of a model, in whatever thread: `rows` of each; `at`: what is done before some of them."""
+    """Observes the steps of a model, in whatever thread: `rows` of each; `at`: what is done before
+    some of them.
+    """
 
     def __init__(self, model: Any) -> None:
         self.rows = list[int]()
@@ -108,9 +118,13 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     settings: ModelSettings | None, pool: ThreadPoolExecutor
 ) -> None:
-    """Same and other settings, samples, streams, one left early, one that fails, and one that is watched."""
+    """Same and other settings, samples, streams, one left early, one that fails, and one that is
+    watched.
+    """
     model = made(settings)
-    requests = IMAGE_REQUESTS if settings is not None and settings.encoder.reads == "images" else REQUESTS
+    requests = (
+        IMAGE_REQUESTS if settings is not None and settings.encoder.reads == "images" else REQUESTS
+    )
     engine = Engine(model, choice="pytorch")
     expected = {search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)}
 
@@ -120,7 +134,10 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     def stream(number: int) -> None:
         streamed = [*engine.stream(requests[number], GREEDY)]
         assert streamed[-1] == expected[GREEDY][number][0].ids
-        assert [len(ids) for ids in streamed] == [*range(1, len(streamed)), len(streamed) - 1] or streamed == [()]
+        assert [len(ids) for ids in streamed] == [
+            *range(1, len(streamed)),
+            len(streamed) - 1,
+        ] or streamed == [()]
 
     def leave(number: int) -> None:
         for ids in engine.stream(requests[number], GREEDY):
@@ -145,16 +162,30 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
 
     failing = replace(UNWRITABLE, source=requests[0].source)
     for _ in range(2):
-        calls = [pool.submit(decode, search, slice(*part)) for search in expected for part in ((23,), (5, 9), (7, 8))]
+        calls = [
+            pool.submit(decode, search, slice(*part))
+            for search in expected
+            for part in ((23,), (5, 9), (7, 8))
+        ]
         calls += [pool.submit(stream, number) for number in (3, 6)]
-        calls += [pool.submit(leave, 5), pool.submit(fail, failing), pool.submit(trace, 8), pool.submit(watch)]
+        calls += [
+            pool.submit(leave, 5),
+            pool.submit(fail, failing),
+            pool.submit(trace, 8),
+            pool.submit(watch),
+        ]
         for call in calls:
             call.result(120)
 
 
 def test_one_thread_steps_its_own_calls_and_another_those_of_several() -> None:
     model = plain_model()
-    expected, steps, pause, engine = alone(model, LONG, GREEDY), Steps(model), Pause(), Engine(model, choice="pytorch")
+    expected, steps, pause, engine = (
+        alone(model, LONG, GREEDY),
+        Steps(model),
+        Pause(),
+        Engine(model, choice="pytorch"),
+    )
     results = list[Any]()
 
     def call() -> None:
@@ -181,7 +212,9 @@ def test_the_thread_ends_with_its_engine() -> None:
     assert {*threading.enumerate()} == before, "one thread calls, and none is started"
     with ThreadPoolExecutor(1) as pool:
         pool.submit(engine.decode, REQUESTS[:1], GREEDY).result(60)
-    (worker,) = (thread for thread in threading.enumerate() if thread.name == WORKER and thread not in before)
+    (worker,) = (
+        thread for thread in threading.enumerate() if thread.name == WORKER and thread not in before
+    )
     del engine
     gc.collect()
     worker.join(60)
@@ -231,7 +264,11 @@ def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
 def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -> None:
     model = plain_model()
     scheduler = Scheduler(model)
-    calls = [DecodeCall(LONG[:4], BEAM), DecodeCall([LONG[0], failing], BEAM), DecodeCall(LONG[4:], BEAM)]
+    calls = [
+        DecodeCall(LONG[:4], BEAM),
+        DecodeCall([LONG[0], failing], BEAM),
+        DecodeCall(LONG[4:], BEAM),
+    ]
     scheduler.add(calls[0])
     scheduler.step()
     scheduler.add(calls[1])
@@ -248,7 +285,11 @@ def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -
 
 def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
     model = plain_model()
-    expected, steps, engine = alone(model, LONG, GREEDY), Steps(model), Engine(model, choice="pytorch")
+    expected, steps, engine = (
+        alone(model, LONG, GREEDY),
+        Steps(model),
+        Engine(model, choice="pytorch"),
+    )
     stream = engine.stream(LONG[3], GREEDY)
     next(stream)
 
@@ -266,7 +307,11 @@ def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
 @posix
 def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoolExecutor) -> None:
     model = plain_model()
-    expected, steps, engine = alone(model, LONG, GREEDY), Steps(model), Engine(model, choice="pytorch")
+    expected, steps, engine = (
+        alone(model, LONG, GREEDY),
+        Steps(model),
+        Engine(model, choice="pytorch"),
+    )
     pool.submit(engine.decode, LONG[:1], GREEDY).result(60)
     engine.decode(LONG[:1], GREEDY)
     assert steps.threads[-1] == WORKER
@@ -331,7 +376,9 @@ print("ends")
 def test_a_program_ends_while_calls_are_decoded() -> None:
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", ENDING]
-    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
 
 
@@ -347,7 +394,9 @@ class Watched:
         self.scheduler = Scheduler(self.model, limits)
         self.limits = limits or BatchLimits()
 
-    def add(self, requests: list[DecodeRequest], settings: SearchSettings, **options: Any) -> DecodeCall:
+    def add(
+        self, requests: list[DecodeRequest], settings: SearchSettings, **options: Any
+    ) -> DecodeCall:
         call = DecodeCall(requests, settings, **options)
         self.scheduler.add(call)
         return call
@@ -357,7 +406,11 @@ class Watched:
             assert self.scheduler.step()
             joint = [one.sentences.values() for one in self.scheduler._decodings]
             sentences = [sentence for part in joint for sentence in part]
-            large = [one for one in sentences if one.rows > self.limits.rows or one.tokens > self.limits.tokens]
+            large = [
+                one
+                for one in sentences
+                if one.rows > self.limits.rows or one.tokens > self.limits.tokens
+            ]
             assert len(large) <= 1
             assert sum(one.rows for one in sentences if one not in large) <= self.limits.rows
             assert sum(one.tokens for one in sentences if one not in large) <= self.limits.tokens
@@ -381,7 +434,9 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
     watched.step()
     second = watched.add(LONG[2:5], GREEDY)
     watched.step()
-    assert watched.steps.rows == [2, 2, 3, 5], "the first step of a call is its own, all others are shared"
+    assert watched.steps.rows == [2, 2, 3, 5], (
+        "the first step of a call is its own, all others are shared"
+    )
     watched.check((first, LONG[:2]), (second, LONG[2:5]))
 
 
@@ -405,7 +460,9 @@ def test_a_line_does_not_wait_for_the_end_of_a_long_call(settings: SearchSetting
     assert long.open_rows, "and the long call goes on"
     watched.step(8)
     assert all(not call.events.empty() for call in short)
-    watched.check((long, LONG), *((call, [request]) for call, request in zip(short, REQUESTS, strict=False)))
+    watched.check(
+        (long, LONG), *((call, [request]) for call, request in zip(short, REQUESTS, strict=False))
+    )
 
 
 def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> None:
@@ -423,7 +480,11 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
 def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
     watched = Watched(BatchLimits(rows=4, tokens=40))
     wide = SearchSettings(beam=6)
-    first, second, third = watched.add(LONG[:3], wide), watched.add(LONG[3:5], wide), watched.add(LONG, BEAM)
+    first, second, third = (
+        watched.add(LONG[:3], wide),
+        watched.add(LONG[3:5], wide),
+        watched.add(LONG, BEAM),
+    )
     watched.step(4)
     assert first.open_rows + second.open_rows == 6
     assert third.open_rows

@@ -1,4 +1,6 @@
-"""Engine: callers, threads, forks and streams get the same hypotheses, and unsupported requests are refused."""
+"""Engine: callers, threads, forks and streams get the same hypotheses, and unsupported requests are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +42,17 @@ def ids(results: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 def test_what_only_pytorch_decodes_has_its_precision() -> None:
     folder = folder_of(BEAM)
-    with pytest.raises(UsageError, match="precision int8 needs the C library, and an ensemble is averaged by PyTorch"):
+    with pytest.raises(
+        UsageError,
+        match="precision int8 needs the C library, and an ensemble is averaged by PyTorch",
+    ):
         Engine(Ensemble([folder.model, folder.model]), "int8")
     rounded, settings = Engine(folder.model, "int8", folder), folder.settings.search
     rounded.decode(requests(folder, False), settings)
     assert rounded.describe() == f"C library, int8 ({COMPARED})"
-    with pytest.raises(UsageError, match="needs the C library, and the last search had groups of beams"):
+    with pytest.raises(
+        UsageError, match="needs the C library, and the last search had groups of beams"
+    ):
         rounded.decode(requests(folder, False), settings.with_values(groups=2))
     private = Engine(folder.model, "int8", folder, is_private=True)
     assert private.describe() == "C library, int8"
@@ -53,9 +60,13 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
     assert private.describe() == f"C library, int8 ({COMPARED})"
     asked_for = Engine(folder.model, folder=folder, choice="pytorch")
     assert asked_for.describe() == "PyTorch, float32 (`engine=pytorch` was asked for)"
-    with pytest.raises(UsageError, match="precision int8 needs the C library, and `engine=pytorch` was asked for"):
+    with pytest.raises(
+        UsageError, match="precision int8 needs the C library, and `engine=pytorch` was asked for"
+    ):
         Engine(folder.model, "int8", folder, "pytorch")
-    with pytest.raises(UsageError, match="`engine=library`: an ensemble is averaged by PyTorch; take `engine=auto`"):
+    with pytest.raises(
+        UsageError, match="`engine=library`: an ensemble is averaged by PyTorch; take `engine=auto`"
+    ):
         Engine(Ensemble([folder.model, folder.model]), choice="library")
 
 
@@ -88,7 +99,9 @@ def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool) -> None:
             (steps, reference) = (steps for _, steps in traced)
             assert [step.prefixes for step in steps] == [step.prefixes for step in reference]
             for step, other in zip(steps, reference, strict=True):
-                fates = [{(c.beam, c.token): c.fate for c in item.candidates} for item in (step, other)]
+                fates = [
+                    {(c.beam, c.token): c.fate for c in item.candidates} for item in (step, other)
+                ]
                 assert fates[0] == fates[1]
             if search is GREEDY:
                 streamed = [*library.stream(request, settings)]
@@ -110,7 +123,9 @@ def test_engine_decodes_after_a_fork() -> None:
     os.waitpid(child, 0)
 
 
-def calls_of_the_engine(tested: Engine, asked: list[DecodeRequest], settings: SearchSettings) -> int:
+def calls_of_the_engine(
+    tested: Engine, asked: list[DecodeRequest], settings: SearchSettings
+) -> int:
     """Count the calls of Python's functions that decide which engine decodes."""
     files, calls = {engine.__file__, known_model.__file__, monkey_patches.__file__}, list[str]()
 
@@ -127,7 +142,9 @@ def calls_of_the_engine(tested: Engine, asked: list[DecodeRequest], settings: Se
 
 
 def test_a_private_model_is_not_compared() -> None:
-    """A call of an engine whose model nobody has takes a handful of calls, however many lines and weights there are."""
+    """A call of an engine whose model nobody has takes a handful of calls, however many lines and
+    weights there are.
+    """
     folder = folder_of(GREEDY)
     asked, settings = requests(folder, False), folder.settings.search
     private, shared = Engine(folder.model, folder=folder, is_private=True), engine_of(folder)

@@ -1,4 +1,6 @@
-"""Programs of the kernels equal PyTorch: every encoder with every decoder, in every precision, alone and batched."""
+"""Programs of the kernels equal PyTorch: every encoder with every decoder, in every precision,
+alone and batched.
+"""
 
 from __future__ import annotations
 
@@ -36,23 +38,43 @@ if (reason := native.why_unavailable()) is not None:
 
 
 def programmed_settings() -> list[Any]:
-    """List models with a native program beyond the defaults: every encoder with recurrent decoders, and Transformers."""
-    small, encoders = parse(RecurrentDecoderSettings, {}), [parse(kind, {}) for kind in ENCODERS_BY_INPUT["text"]]
+    """List models with a native program beyond the defaults: every encoder with recurrent decoders,
+    and Transformers.
+    """
+    small, encoders = (
+        parse(RecurrentDecoderSettings, {}),
+        [parse(kind, {}) for kind in ENCODERS_BY_INPUT["text"]],
+    )
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
-    decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
-    decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_input_feeding")]
+    decoders = [
+        small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices
+    ]
+    decoders += [
+        small.with_values(gate=True, order=order)
+        for order in ("bahdanau", "luong", "luong_input_feeding")
+    ]
     combinations = [(encoder, decoder) for encoder in encoders for decoder in decoders]
-    base_encoder, base_decoder = parse(TransformerEncoderSettings, {}), parse(TransformerDecoderSettings, {})
+    base_encoder, base_decoder = (
+        parse(TransformerEncoderSettings, {}),
+        parse(TransformerDecoderSettings, {}),
+    )
     for norm, activation, positions, layers in (
         ("post", "relu", "none", 1),
         ("post", "silu", "sinusoidal", 2),
         ("pre", "gelu", "learned", 1),
     ):
         options = {"norm": norm, "activation": activation, "positions": positions, "layers": layers}
-        combinations.append((base_encoder.with_values(**options), base_decoder.with_values(**options)))
+        combinations.append(
+            (base_encoder.with_values(**options), base_decoder.with_values(**options))
+        )
     settings = [ModelSettings(encoder=e, decoder=d, share="none") for e, d in combinations]
-    features = [{f"{side}.{part}" for side in one for part in label(side).split(".")} for one in combinations]
-    return broad_beyond_cover(settings, features, [f"{label(e)}+{label(d)}" for e, d in combinations])
+    features = [
+        {f"{side}.{part}" for side in one for part in label(side).split(".")}
+        for one in combinations
+    ]
+    return broad_beyond_cover(
+        settings, features, [f"{label(e)}+{label(d)}" for e, d in combinations]
+    )
 
 
 def with_program(parameters: list[Any]) -> list[Any]:
@@ -60,7 +82,11 @@ def with_program(parameters: list[Any]) -> list[Any]:
     texts = [parameter for parameter in parameters if parameter.values[0].encoder.reads == "text"]
     models = [loaded(parameter.values[0], {}).model for parameter in texts]
     packed = [None if why_not_packed(model) else pack_model(model) for model in models]
-    return [one for one, model in zip(texts, packed, strict=True) if model is not None and model.programs.encoder]
+    return [
+        one
+        for one, model in zip(texts, packed, strict=True)
+        if model is not None and model.programs.encoder
+    ]
 
 
 ALL, KINDS = with_program(pairs() + programmed_settings()), with_program(kinds())
@@ -68,7 +94,9 @@ LENGTHS = (1, 2, 5, 7)
 
 
 def perturbed(model: Model) -> Model:
-    """Copy the model with weights changed in the last bits; the change of its output estimates the rounding error."""
+    """Copy the model with weights changed in the last bits; the change of its output estimates the
+    rounding error.
+    """
     perturbed_model = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in perturbed_model.parameters():
@@ -76,18 +104,25 @@ def perturbed(model: Model) -> Model:
     return perturbed_model
 
 
-def forced(library: LibraryModel, sources: list[list[int]], targets: list[list[int]], threads: int = 1) -> list[float]:
-    """Return the log-probability of each target, end of sentence included, by the library, whose search it is forced on."""
+def forced(
+    library: LibraryModel, sources: list[list[int]], targets: list[list[int]], threads: int = 1
+) -> list[float]:
+    """Return the log-probability of each target, end of sentence included, by the library, whose
+    search it is forced on.
+    """
     results = []
     for length in sorted({len(target) for target in targets}):
         own = [index for index, target in enumerate(targets) if len(target) == length]
         options = replace(
-            _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads), max_extra=99
+            _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads),
+            max_extra=99,
         )
         constraints = [library_constraints(tuple(targets[i]), (), (), length + 1) for i in own]
         lines = library._model.translate([sources[i] for i in own], options, constraints)
         assert [line.hypotheses[0].ids for line in lines] == [tuple(targets[i]) for i in own]
-        results += [(index, line.hypotheses[0].score) for index, line in zip(own, lines, strict=True)]
+        results += [
+            (index, line.hypotheses[0].score) for index, line in zip(own, lines, strict=True)
+        ]
     return [score for _, score in sorted(results)]
 
 
@@ -110,7 +145,9 @@ def reference(model: Model, sources: list[list[int]], targets: list[list[int]]) 
 
 @pytest.mark.parametrize("settings", ALL)
 def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> None:
-    """In float32 up to rounding, in lower precisions nearly; batched, alone and by two threads the same bits."""
+    """In float32 up to rounding, in lower precisions nearly; batched, alone and by two threads the
+    same bits.
+    """
     sources, targets = pairs_of(loaded(settings, {}))
     lengths = torch.tensor([len(t) + 1 for t in targets])
 
@@ -124,15 +161,22 @@ def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> 
         folder = loaded(settings, {}, seed=seed)
         expected = reference(folder.model, sources, targets)
         rounded = reference(copy.deepcopy(folder.model).bfloat16().float(), sources, targets)
-    tolerance = 2 * (reference(perturbed(folder.model), sources, targets) - expected).abs().max().item()
+    tolerance = (
+        2 * (reference(perturbed(folder.model), sources, targets) - expected).abs().max().item()
+    )
     for precision, bound in (("float32", 0.0), ("bfloat16", 0.1), ("int8", 0.4)):
         library = LibraryModel(folder, pack_model(folder.model, precision))  # type: ignore[arg-type]
         actual = forced(library, sources, targets)
         if precision == "float32":
-            torch.testing.assert_close(torch.tensor(actual), expected, rtol=1e-4, atol=max(1e-4, tolerance))
+            torch.testing.assert_close(
+                torch.tensor(actual), expected, rtol=1e-4, atol=max(1e-4, tolerance)
+            )
         else:
             assert 0 < error(torch.tensor(actual)) < bound
-        alone = [forced(library, [source], [target])[0] for source, target in zip(sources, targets, strict=True)]
+        alone = [
+            forced(library, [source], [target])[0]
+            for source, target in zip(sources, targets, strict=True)
+        ]
         assert alone == actual
         assert forced(library, sources, targets, threads=2) == actual
 
@@ -146,7 +190,9 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
         source = folder.model.encode(Batch.of([request.source for request in asked]))
     expected = decode(folder.model, source, [request.task for request in asked], settings)
     actual = Engine(folder.model, folder=folder).decode(asked, settings)
-    assert [[h.ids for h in ranked] for ranked in actual] == [[h.ids for h in ranked] for ranked in expected]
+    assert [[h.ids for h in ranked] for ranked in actual] == [
+        [h.ids for h in ranked] for ranked in expected
+    ]
 
 
 @pytest.mark.system
@@ -158,10 +204,14 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
         ({"CC": "false"}, "failed"),
     ],
 )
-def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_missing_kernels_have_a_reason(
+    environment: dict[str, str], reason: str, tmp_path: Path
+) -> None:
     command = "from regard.runtime import native; print(native.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", **environment}
-    process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(
+        [sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120
+    )
     assert reason in process.stdout, process.stderr
     assert not list(tmp_path.iterdir()), "no partial file is left"
 
@@ -172,6 +222,8 @@ def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile"}
     command = "from regard.runtime import native; print(native.why_unavailable())"
-    process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(
+        [sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120
+    )
     assert "ours alone" in process.stdout, process.stderr
     assert not list(tmp_path.iterdir())

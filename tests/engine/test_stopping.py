@@ -53,5 +53,7 @@ def test_a_call_is_given_up_and_others_go_on(
         call.join(60)
         assert not call.is_alive()
     assert any(isinstance(outcome, Stopped) for outcome in outcomes)
-    assert [outcome for outcome in outcomes if not isinstance(outcome, Stopped)] == [expected] * has_others
+    assert [outcome for outcome in outcomes if not isinstance(outcome, Stopped)] == [
+        expected
+    ] * has_others
     assert [translation.text for translation in translator.translate(SENTENCES)] == expected

@@ -38,7 +38,9 @@ def _readings(weights: dict[str, np.ndarray]) -> Readings:
 
 
 def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
-    weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.6, 0.4, 0.0], [0, 0, 0, 1]], np.float32)
+    weights = np.array(
+        [[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.6, 0.4, 0.0], [0, 0, 0, 1]], np.float32
+    )
     words = merge_words(weights, (0, 1, 1, -1), (0, 0, 1, -1))
     np.testing.assert_allclose(words.weights, [[0.3, 0.35], [0.0, 1.0]], atol=1e-6)
     np.testing.assert_allclose(words.special_weights, [0.35, 0.0], atol=1e-6)
@@ -59,7 +61,9 @@ def test_the_best_head_is_found_in_any_layer() -> None:
 def test_a_shifted_row_is_the_next_one() -> None:
     rows = np.eye(4, dtype=np.float32)[None]
     reading = _readings({"only": rows})
-    np.testing.assert_allclose(reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]])
+    np.testing.assert_allclose(
+        reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]]
+    )
     np.testing.assert_allclose(reading.words("only", 0, shifted=True).special_weights, [0, 1])
 
 
@@ -71,7 +75,9 @@ def test_links_are_written_and_read_in_pharaoh_format() -> None:
 
 
 def test_the_error_rate_is_that_of_the_paper() -> None:
-    """Counted by hand with the formula of Och and Ney 2003: |A∩S| = 1, |A∩P| = 2, |A| = 3, |S| = 2."""
+    """Counted by hand with the formula of Och and Ney 2003: |A∩S| = 1, |A∩P| = 2, |A| = 3, |S| =
+    2.
+    """
     sure, possible = read_gold("0-0 1-1 2p1")
     assert (sure, possible) == ({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
     scores = alignment_scores([[(0, 0), (2, 1), (2, 2)]], [Gold(sure, possible)])
@@ -90,7 +96,8 @@ def test_two_directions_make_one_alignment() -> None:
     forward, backward = {(0, 0), (1, 1), (2, 1), (4, 3)}, {(0, 0), (1, 1), (1, 2), (3, 4)}
     assert symmetrise(forward, backward, "intersection") == [(0, 0), (1, 1)]
     assert symmetrise(forward, backward, "union") == sorted(forward | backward)
-    # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no linked neighbour.
+    # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no
+    # linked neighbour.
     assert symmetrise(forward, backward, "grow-diag") == [(0, 0), (1, 1), (1, 2), (2, 1)]
     # Of the rest in order: (3, 4) links two unlinked words, and so does (4, 3).
     assert symmetrise(forward, backward, "grow-diag-final") == sorted(forward | backward)
@@ -105,14 +112,24 @@ def test_links_can_be_extracted_from_both_axes() -> None:
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
-    right, wrong = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 1, 3]]
+    right, wrong = (
+        np.eye(4, dtype=np.float32)[[1, 1, 0, 3]],
+        np.eye(4, dtype=np.float32)[[0, 0, 1, 3]],
+    )
     forward = _readings({"f": np.stack([wrong, right])})  # x y → b c, z → a
     transposed = Readings(
         forward.target,
         forward.source,
         forward.target_words,
         forward.source_words,
-        {"g": np.stack([np.eye(4, dtype=np.float32)[[2, 0, 0, 3]], np.eye(4, dtype=np.float32)[[3, 3, 3, 3]]])},
+        {
+            "g": np.stack(
+                [
+                    np.eye(4, dtype=np.float32)[[2, 0, 0, 3]],
+                    np.eye(4, dtype=np.float32)[[3, 3, 3, 3]],
+                ]
+            )
+        },
         {"g": "cross"},
     )
     choice, reverse, agreement = agreeing_choices([forward], [transposed])
@@ -123,13 +140,19 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
 
 
 def test_with_one_model_a_head_agrees_with_itself() -> None:
-    sharp, flat = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
+    sharp, flat = (
+        np.eye(4, dtype=np.float32)[[1, 1, 0, 3]],
+        np.eye(4, dtype=np.float32)[[0, 0, 0, 3]],
+    )
     choice, reverse, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
     assert (choice.head, choice.shifted, reverse, agreement) == (1, False, None, 1.0)
 
 
 def test_self_attention_is_merged_into_words_too() -> None:
-    encoder, decoder = np.full((1, 4, 4), 0.25, np.float32), np.tril(np.ones((4, 4), np.float32))[None]
+    encoder, decoder = (
+        np.full((1, 4, 4), 0.25, np.float32),
+        np.tril(np.ones((4, 4), np.float32))[None],
+    )
     decoder /= decoder.sum(-1, keepdims=True)
     reading = replace(
         _readings({"e": encoder, "d": decoder}),
@@ -139,7 +162,9 @@ def test_self_attention_is_merged_into_words_too() -> None:
     encoder_words = reading.words("e")
     np.testing.assert_allclose(encoder_words.weights, [[0.25, 0.5], [0.25, 0.5]])
     np.testing.assert_allclose(encoder_words.special_weights, 0.25)
-    past = reading.words("d")  # x and y are one word: it attends to the beginning, then to the beginning and x
+    past = reading.words(
+        "d"
+    )  # x and y are one word: it attends to the beginning, then to the beginning and x
     np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
     np.testing.assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
 

@@ -1,4 +1,6 @@
-"""Calibration: bins equal to direct counts, and predictions equal to those of one token at a time."""
+"""Calibration: bins equal to direct counts, and predictions equal to those of one token at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ def test_bins_are_direct_counts() -> None:
     probabilities = np.array([0.05, 0.1, 0.19, 0.95, 1.0, 0.999])
     right = np.array([False, True, False, True, True, False])
     result = calibration_of(probabilities, right)
-    assert [(item.low, item.high, item.tokens) for item in result.bins] == [(0.0, 0.1, 1), (0.1, 0.2, 2), (0.9, 1.0, 3)]
+    assert [(item.low, item.high, item.tokens) for item in result.bins] == [
+        (0.0, 0.1, 1),
+        (0.1, 0.2, 2),
+        (0.9, 1.0, 3),
+    ]
     assert [item.right for item in result.bins] == pytest.approx([0, 0.5, 2 / 3])
     gaps = [0.05, abs(0.145 - 0.5), abs((0.95 + 1 + 0.999) / 3 - 2 / 3)]
     assert result.error == pytest.approx((gaps[0] + 2 * gaps[1] + 3 * gaps[2]) / 6)
@@ -34,7 +40,9 @@ def test_a_perfect_forecast_has_no_error() -> None:
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS[:4])
-def test_predictions_are_those_of_one_sentence_at_a_time(tmp_path: Path, encoder: str, decoder: str) -> None:
+def test_predictions_are_those_of_one_sentence_at_a_time(
+    tmp_path: Path, encoder: str, decoder: str
+) -> None:
     translator = load_translator(folder(tmp_path / "run", encoder, decoder))
     examples = encode_pairs(SENTENCES, SENTENCES[::-1], translator.tokenizer)
     model, probabilities, right = translator.model, [], []

@@ -1,4 +1,6 @@
-"""Caption metrics: against values worked out by hand, against another implementation, and by their invariants."""
+"""Caption metrics: against values worked out by hand, against another implementation, and by their
+invariants.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ REFERENCES = [
 
 
 def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    """Compute CIDEr-D straight from the paper's equations with coco-caption's constants, without optimisation."""
+    """Compute CIDEr-D straight from the paper's equations with coco-caption's constants, without
+    optimisation.
+    """
 
     def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
         return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
@@ -40,7 +44,9 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
         vector = {}
         for gram, count in Counter(grams(text, n)).items():
             document_frequency = sum(any(gram in grams(r, n) for r in own) for own in references)
-            vector[gram] = count * (math.log(len(references)) - math.log(max(1, document_frequency)))
+            vector[gram] = count * (
+                math.log(len(references)) - math.log(max(1, document_frequency))
+            )
         return vector
 
     scores = []
@@ -49,7 +55,9 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
         for n in range(1, 5):
             for reference in own:
                 g, r = weights(text, n), weights(reference, n)
-                lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(sum(v * v for v in r.values()))
+                lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(
+                    sum(v * v for v in r.values())
+                )
                 if lengths:
                     difference = len(grams(text, 2)) - len(grams(reference, 2))
                     dot = sum(min(v, r.get(k, 0.0)) * r.get(k, 0.0) for k, v in g.items())
@@ -59,13 +67,17 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
 
 
 def test_cider_by_hand() -> None:
-    # Two images; "a" is in the references of both and has weight 0, "b" and "c" have log 2 each. Unigrams: the caption
-    # "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Bigrams: "a b" is in the references of
-    # one image, cosine 1. There are no longer n-grams: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
+    # Two images; "a" is in the references of both and has weight 0, "b" and "c" have log 2 each.
+    # Unigrams: the caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1.
+    # Bigrams: "a b" is in the references of one image, cosine 1. There are no longer n-grams: (1 +
+    # 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
     assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx([500.0, 0.0])
-    # "a b b": b occurs twice and counts once: 1 · 1 / (2 · 1). The bigram "a b" is 1 of the two: 1 / √2 · exp(−1/72).
+    # "a b b": b occurs twice and counts once: 1 · 1 / (2 · 1). The bigram "a b" is 1 of the two: 1
+    # / √2 · exp(−1/72).
     expected = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
-    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(expected)
+    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(
+        expected
+    )
 
 
 def test_cider_equals_the_equations() -> None:
@@ -87,7 +99,9 @@ def test_invariants_of_cider() -> None:
     order = [2, 0, 1]
     scores = cider_scores(["a dog", "men talk", "a box"], REFERENCES)
     assert [scores[i] for i in order] == pytest.approx(
-        cider_scores([["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order])
+        cider_scores(
+            [["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order]
+        )
     )
     assert cider_scores(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
     assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "with one image nothing is rare"
@@ -101,7 +115,16 @@ def test_invariants_of_cider() -> None:
 
 
 def test_words_and_tokens() -> None:
-    assert words("A man's T-shirt; it isn't red .") == ["a", "man", "'s", "t-shirt", "it", "is", "n't", "red"]
+    assert words("A man's T-shirt; it isn't red .") == [
+        "a",
+        "man",
+        "'s",
+        "t-shirt",
+        "it",
+        "is",
+        "n't",
+        "red",
+    ]
     assert words("The dog 's ball (3.5 m)") == ["the", "dog", "'s", "ball", "3.5", "m"]
     assert words("빨간 공이 있다.") == ["빨간", "공이", "있다"]
     assert words("红球。") == ["红", "球"]
@@ -124,7 +147,9 @@ def test_scores_and_their_signatures() -> None:
     assert by_name["exact"].value == pytest.approx(100 / 3)
     assert by_name["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
     assert by_name["BLEU-2"].signature.startswith("nrefs:2|images:3|smooth:none|tok:words|regard:")
-    assert by_name["CIDEr-D"].signature.startswith("nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|")
+    assert by_name["CIDEr-D"].signature.startswith(
+        "nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|"
+    )
     uneven = caption_scores(outputs, [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]])
     assert uneven[0].signature.startswith("nrefs:var|")
     validation = validation_scores(outputs, REFERENCES)
@@ -138,13 +163,17 @@ def test_images_may_have_different_numbers_of_references() -> None:
     outputs = ["two dogs", "a man"]
     uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
     even = [uneven[0] * 2, uneven[1]]
-    for score, expected in zip(caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True):
+    for score, expected in zip(
+        caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True
+    ):
         assert score.name == "CIDEr-D" or score.value == pytest.approx(expected.value)
     assert validation_scores(outputs, uneven)["bleu"] == validation_scores(outputs, even)["bleu"]
 
 
 def test_a_reference_without_a_word() -> None:
-    by_name = {score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])}
+    by_name = {
+        score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])
+    }
     assert by_name["BLEU-1"] == pytest.approx(100 * math.exp(1 - 3 / 2))
 
 

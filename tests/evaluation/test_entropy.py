@@ -18,7 +18,9 @@ EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["text"]))
-def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(settings: ModelSettings) -> None:
+def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     entropy = attention_entropy(model, collate(EXAMPLES))
     sums: dict[str, list[float]] = {}

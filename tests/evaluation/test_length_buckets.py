@@ -11,7 +11,9 @@ from regard.evaluation.length_buckets import by_length
 def test_buckets_hold_every_sentence_and_their_own_score() -> None:
     sources = [" ".join(["w"] * n) for n in (1, 3, 5, 6, 9, 13, 14)]
     references = [f"reference number {n} of some" for n in range(7)]
-    outputs = [text if n % 2 else text.replace("number", "bread") for n, text in enumerate(references)]
+    outputs = [
+        text if n % 2 else text.replace("number", "bread") for n, text in enumerate(references)
+    ]
     buckets = by_length(sources, outputs, [references])
     assert [(b.first, b.last, b.sentences) for b in buckets] == [(1, 5, 3), (6, 10, 2), (11, 14, 2)]
     alone = CHRF().corpus_score(outputs[:3], [references[:3]]).score
@@ -22,11 +24,16 @@ def test_buckets_hold_every_sentence_and_their_own_score() -> None:
 
 
 def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
-    sources, references = ["a b", "c d e", "f"], ["one two three", "four five", "six seven eight nine"]
+    sources, references = (
+        ["a b", "c d e", "f"],
+        ["one two three", "four five", "six seven eight nine"],
+    )
     outputs = ["one two", "four fire", "six seven nine"]
     (bucket,) = by_length(sources, outputs, [references])
     reference = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
-    assert (bucket.chrf, bucket.low) == pytest.approx((reference.score, reference._mean - reference._ci), abs=1e-4)
+    assert (bucket.chrf, bucket.low) == pytest.approx(
+        (reference.score, reference._mean - reference._ci), abs=1e-4
+    )
     (bucket,) = by_length(["A man.", "A man."], ["Ein Mann.", ""], [["Ein Mann.", ""]])
     assert bucket.sentences == 2
     assert bucket.low <= bucket.chrf

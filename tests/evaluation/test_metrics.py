@@ -16,8 +16,12 @@ REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
 
 def test_scores_are_sacrebleus() -> None:
     by_name = {score.name: score for score in scores(OUTPUTS, [REFERENCES])}
-    assert by_name["BLEU"].value == pytest.approx(sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score)
-    assert by_name["chrF"].value == pytest.approx(sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score)
+    assert by_name["BLEU"].value == pytest.approx(
+        sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
+    )
+    assert by_name["chrF"].value == pytest.approx(
+        sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
+    )
     assert by_name["TER"].value == pytest.approx(sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score)
     assert "tok:13a" in by_name["BLEU"].signature
     assert all("version:" in score.signature for score in by_name.values())
@@ -26,7 +30,10 @@ def test_scores_are_sacrebleus() -> None:
 def test_validation_scores_are_the_same() -> None:
     validation = chrf_and_bleu(OUTPUTS, REFERENCES)
     by_name = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
-    assert validation == {"chrf": pytest.approx(by_name["chrF"]), "bleu": pytest.approx(by_name["BLEU"])}
+    assert validation == {
+        "chrf": pytest.approx(by_name["chrF"]),
+        "bleu": pytest.approx(by_name["BLEU"]),
+    }
 
 
 CHINESE = ["我明天去学校。", "他昨天在家里看书。", "你喜欢吃苹果吗？"]
@@ -54,14 +61,23 @@ def test_bleu_splits_words_as_the_language_needs_it(language: str, tokenizer: st
     if language.startswith("zh"):
         (bleu, *_) = scores(CHINESE, [CHINESE], bleu_tokenizer(language))
         assert (bleu.value, "tok:zh" in bleu.signature) == (pytest.approx(100), True)
-        assert chrf_and_bleu(CHINESE, CHINESE, bleu_tokenizer(language))["bleu"] == pytest.approx(100)
-        tested = paired_tests([("a", CHINESE), ("b", CHINESE[::-1])], [CHINESE], tokenizer=bleu_tokenizer(language))
-        assert (tested[0][0].value, "tok:zh" in tested[0][0].signature) == (pytest.approx(100), True)
+        assert chrf_and_bleu(CHINESE, CHINESE, bleu_tokenizer(language))["bleu"] == pytest.approx(
+            100
+        )
+        tested = paired_tests(
+            [("a", CHINESE), ("b", CHINESE[::-1])], [CHINESE], tokenizer=bleu_tokenizer(language)
+        )
+        assert (tested[0][0].value, "tok:zh" in tested[0][0].signature) == (
+            pytest.approx(100),
+            True,
+        )
 
 
 def test_japanese_is_split_into_words_if_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     installed: set[str] = set()
-    monkeypatch.setattr("regard.data.bleu_tokenizer.find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(
+        "regard.data.bleu_tokenizer.find_spec", lambda name: name if name in installed else None
+    )
     assert bleu_tokenizer("ja") == "char"
     for chosen, extra in (("ja-mecab", "ja"), ("ko-mecab", "ko")):
         with pytest.raises(UsageError, match=rf"pip install 'sacrebleu\[{extra}\]'"):
@@ -71,7 +87,9 @@ def test_japanese_is_split_into_words_if_that_is_installed(monkeypatch: pytest.M
 
 
 def test_more_references_help() -> None:
-    single, double = (scores(OUTPUTS, sets)[0].value for sets in ([REFERENCES], [REFERENCES, OUTPUTS]))
+    single, double = (
+        scores(OUTPUTS, sets)[0].value for sets in ([REFERENCES], [REFERENCES, OUTPUTS])
+    )
     assert double == pytest.approx(100)
     assert single < double
 
@@ -87,4 +105,6 @@ def test_long_lines_are_scored_without_the_slow_metric() -> None:
 
 
 def test_romanised_chinese_is_split_at_spaces() -> None:
-    assert [bleu_tokenizer(language) for language in ("zh-Latn", "zh-pinyin", "sr-Latn", "kor_Hang")] == ["13a"] * 4
+    assert [
+        bleu_tokenizer(language) for language in ("zh-Latn", "zh-pinyin", "sr-Latn", "kor_Hang")
+    ] == ["13a"] * 4

@@ -14,7 +14,9 @@ def test_the_peak_is_converted_to_pixels() -> None:
     region = np.zeros((100, 60), bool)
     assert not points_at(weights, region)
     region[75, 15] = True
-    assert points_at(weights, region), "row 1.5 of 2 is pixel 75 of 100, column 0.5 of 2 pixel 15 of 60"
+    assert points_at(weights, region), (
+        "row 1.5 of 2 is pixel 75 of 100, column 0.5 of 2 pixel 15 of 60"
+    )
     upper_half = np.zeros((100, 60), bool)
     upper_half[:50] = True
     assert pointing_accuracy([weights, weights], [region, upper_half]) == 0.5
@@ -25,19 +27,25 @@ def test_cell_centres_may_lie_near_the_upper_left_corner() -> None:
     weights = np.array([[0.1, 0.2], [0.6, 0.1]])
     region = np.zeros((100, 60), bool)
     region[55, 3] = True
-    assert points_at(weights, region, 0.1), "row 1.1 of 2 is pixel 55 of 100, column 0.1 of 2 pixel 3 of 60"
+    assert points_at(weights, region, 0.1), (
+        "row 1.1 of 2 is pixel 55 of 100, column 0.1 of 2 pixel 3 of 60"
+    )
     assert not points_at(weights, region)
     assert pointing_game([weights], [region], 0.1).accuracy == 1
     assert pointing_game([weights], [region]).accuracy == 0
 
 
 def test_the_last_cells_may_hang_over_the_edge() -> None:
-    weights = np.array([[0.1], [0.2], [0.1], [0.6]])  # of 32 pixels each, over 100: they begin at 0, 32, 64 and 96
+    weights = np.array(
+        [[0.1], [0.2], [0.1], [0.6]]
+    )  # of 32 pixels each, over 100: they begin at 0, 32, 64 and 96
     region = np.zeros((100, 32), bool)
     region[96:] = True
     assert points_at(weights, region, 0.5 / 32, (1.28, 1.0))
     assert not points_at(weights, region, 0.5 / 32)
-    assert points_at(weights, region, 0.5, (1.28, 1.0)), "its centre lies beyond the image: the last pixel counts"
+    assert points_at(weights, region, 0.5, (1.28, 1.0)), (
+        "its centre lies beyond the image: the last pixel counts"
+    )
 
 
 def test_arrays_that_are_no_maps_are_refused() -> None:

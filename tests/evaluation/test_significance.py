@@ -1,4 +1,6 @@
-"""Paired bootstrap tests: the figures of sacreBLEU, whatever the environment says, and intervals on the scale."""
+"""Paired bootstrap tests: the figures of sacreBLEU, whatever the environment says, and intervals on
+the scale.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from sacrebleu.significance import PairedTest
 from regard.common.errors import DataError
 from regard.evaluation.significance import paired_tests
 
-REFERENCES = [f"number {n} of the sentences is {'even' if n % 2 == 0 else 'odd'}" for n in range(30)]
+REFERENCES = [
+    f"number {n} of the sentences is {'even' if n % 2 == 0 else 'odd'}" for n in range(30)
+]
 GOOD = [text if n % 3 else text.replace("sentences", "words") for n, text in enumerate(REFERENCES)]
 BAD = [text.replace("number", "figure").replace("of the", "in a") for text in REFERENCES]
 
@@ -24,12 +28,16 @@ def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None
     assert os.environ["SACREBLEU_SEED"] == "7"
     monkeypatch.delenv("SACREBLEU_SEED")
     metrics = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}
-    signatures, results = PairedTest([("good", GOOD), ("bad", BAD)], metrics, [REFERENCES], test_type="bs")()
+    signatures, results = PairedTest(
+        [("good", GOOD), ("bad", BAD)], metrics, [REFERENCES], test_type="bs"
+    )()
     assert [score.name for score in first] == ["BLEU", "chrF", "TER"]
     for name, *scores in zip(metrics, first, second, strict=True):
         for score, theirs in zip(scores, results[name], strict=True):
             assert not isinstance(theirs, str)
-            assert (score.value, score.mean, score.ci) == pytest.approx((theirs.score, theirs.mean, theirs.ci))
+            assert (score.value, score.mean, score.ci) == pytest.approx(
+                (theirs.score, theirs.mean, theirs.ci)
+            )
             assert score.p == theirs.p_value
             assert score.signature == str(signatures[name])
     assert "SACREBLEU_SEED" not in os.environ
@@ -43,7 +51,9 @@ def test_intervals_stay_on_the_scale_and_equal_scores_are_said_to_be() -> None:
             assert 0 <= score.low <= score.high
             assert score.high <= 100 or score.name == "TER"
     assert all(score.equal for score in paired_tests([("a", GOOD), ("b", GOOD)], [REFERENCES])[1])
-    assert not any(score.equal for score in paired_tests([("a", GOOD), ("b", BAD)], [REFERENCES])[1])
+    assert not any(
+        score.equal for score in paired_tests([("a", GOOD), ("b", BAD)], [REFERENCES])[1]
+    )
 
 
 def test_long_lines_have_no_ter_and_other_lengths_are_refused() -> None:

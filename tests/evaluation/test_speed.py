@@ -22,7 +22,9 @@ def test_a_run_that_cannot_be_measured_does_not_lose_the_others(tmp_path: Path) 
     with time_limit():
         times, causes = measure_speed(runs, LINES, "cpu", {})
     assert set(times) == {"first", "last"}
-    assert all(set(values) == {"tokens_per_second", "latency", "memory"} for values in times.values())
+    assert all(
+        set(values) == {"tokens_per_second", "latency", "memory"} for values in times.values()
+    )
     assert all(value > 0 for values in times.values() for value in values.values())
     assert len(causes) == 1
     assert causes[0].startswith("broken: speed and memory could not be measured: ")
@@ -48,7 +50,9 @@ def test_a_comparison_keeps_the_rest_if_processes_fail(
     (tmp_path / "path" / f"{module}.py").write_text(content)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
     started = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
-    monkeypatch.setattr(subprocess, "Popen", started)  # not forked from a process that has all packages
+    monkeypatch.setattr(
+        subprocess, "Popen", started
+    )  # not forked from a process that has all packages
     messages: list[str] = []
     with time_limit():
         comparison = regard.compare(
@@ -58,9 +62,14 @@ def test_a_comparison_keeps_the_rest_if_processes_fail(
             test_target=tmp_path / "target",
             report=lambda _, values: messages.append(str(values.get("text"))),
         )
-    sentences = [f"{name}: speed and memory could not be measured: {cause}" for name in ("one", "two")]
+    sentences = [
+        f"{name}: speed and memory could not be measured: {cause}" for name in ("one", "two")
+    ]
     assert comparison.notes[-2:] == tuple(f"{sentence}." for sentence in sentences)
-    assert all(run.cost is not None and run.cost.weights and run.cost.latency is None for run in comparison.runs)
+    assert all(
+        run.cost is not None and run.cost.weights and run.cost.latency is None
+        for run in comparison.runs
+    )
     assert all(run.outputs and run.scores for run in comparison.runs)
     assert [message for message in messages if cause in message] == [
         f"{text}; all else is in the report" for text in sentences

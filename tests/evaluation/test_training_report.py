@@ -1,4 +1,6 @@
-"""The report of a run: the meaning of its score, kinds of lines, and the step that promises most."""
+"""The report of a run: the meaning of its score, kinds of lines, and the step that promises
+most.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +12,47 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.evaluation.training_report import SHOWN, make_report, render_report
 
-SOURCES = ["Open", "SAVE ALL", "Delete {count} files", "a plain line", *(f"line of number {n}" for n in range(30))]
+SOURCES = [
+    "Open",
+    "SAVE ALL",
+    "Delete {count} files",
+    "a plain line",
+    *(f"line of number {n}" for n in range(30)),
+]
 REFERENCES = ["Öffnen", "ALLES SICHERN", "{count} Dateien löschen", "eine einfache Zeile"]
 REFERENCES += [f"Zeile mit der Nummer {n}" for n in range(30)]
 
 
-def journal(*chrf: float, loss: float = 2.0, train: float = 1.9, every: int = 100) -> list[dict[str, Any]]:
+def journal(
+    *chrf: float, loss: float = 2.0, train: float = 1.9, every: int = 100
+) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = [{"event": "train", "update": every, "cross_entropy": train}]
-    valid = ({"event": "valid", "update": every * n, "chrf": score, "loss": loss} for n, score in enumerate(chrf, 1))
+    valid = (
+        {"event": "valid", "update": every * n, "chrf": score, "loss": loss}
+        for n, score in enumerate(chrf, 1)
+    )
     return [*events, *valid]
 
 
 @pytest.mark.parametrize(
     ("events", "by_patience", "advice", "command"),
     [
-        (journal(5, 10, 15, 20), False, "train longer, as chrF rose by 5.0 in the last 100 updates", "=800"),
+        (
+            journal(5, 10, 15, 20),
+            False,
+            "train longer, as chrF rose by 5.0 in the last 100 updates",
+            "=800",
+        ),
         (journal(5), False, "train longer, as the run was short", "=200"),
         (journal(5, 5, 5, 5, every=20), False, "train longer, as the run was short", "=160"),
         (journal(5, 20, 20, 20), False, "a larger model may", ""),
         (journal(5, 10, 15, 20), True, "a larger model may", ""),
-        (journal(5, 20, 20, 20, train=0.5), False, "more pairs would help most: the loss is 1.5 nats", ""),
+        (
+            journal(5, 20, 20, 20, train=0.5),
+            False,
+            "more pairs would help most: the loss is 1.5 nats",
+            "",
+        ),
     ],
 )
 def test_the_next_step_follows_from_the_curve(
@@ -38,7 +61,10 @@ def test_the_next_step_follows_from_the_curve(
     report = make_report(Path("my run"), events, by_patience, SOURCES, REFERENCES, REFERENCES)
     assert advice in report.advice
     if command:
-        assert report.command == f"regard train --out 'my run' --resume --set training.updates{command}"
+        assert (
+            report.command
+            == f"regard train --out 'my run' --resume --set training.updates{command}"
+        )
     assert bool(report.command) == bool(command)
     assert report.lines()[1].startswith(f"next: {report.advice}")
 
@@ -61,7 +87,10 @@ def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
     assert report.kinds["one word"][1] == pytest.approx(100.0)
     chrf = CHRF().corpus_score(outputs, [REFERENCES]).score
     shares = "12% of them exactly the reference and 12% nearly (chrF of 80 or more)"
-    assert report.meaning == f"chrF {chrf:.1f} on 34 validation lines, {shares}: of no use for drafts yet"
+    assert (
+        report.meaning
+        == f"chrF {chrf:.1f} on 34 validation lines, {shares}: of no use for drafts yet"
+    )
     whole = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, REFERENCES)
     assert "100% nearly (chrF of 80 or more): about so many drafts can stay" in whole.meaning
 
@@ -87,6 +116,9 @@ def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
     assert page.count("<tr><td>") == 2 * SHOWN
     assert "dropped, empty: 2" in page
     few = render_report(
-        make_report(Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]), "run", events, []
+        make_report(Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]),
+        "run",
+        events,
+        [],
     )
     assert few.count("<tr><td>") == 3, "no pair is both among the best and the worst"

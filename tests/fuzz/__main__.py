@@ -1,31 +1,38 @@
-"""Attack every command, and the server, with damaged files, hostile input and odd options, and count what becomes of it.
+"""Attack every command, and the server, with damaged files, hostile input and odd options, and
+count what becomes of it.
 
-    python tests/fuzz [--cases 10000 | --kills 250 | --http 10000 | --attack 10 | --restarts 200] [--seed 1] [--jobs 2]
+    python tests/fuzz [--cases 10000 | --kills 250 | --http 10000 | --attack 10 | --restarts 200]
+    [--seed 1] [--jobs 2]
                       [--only 17 23] [--folder DIR]
 
-Each case runs in a forked process. The last line counts: unchanged (damage without an effect), done, refused (in a
-sentence), aloud (done, with a warning); and what must not be: silent (damaged bytes accepted, another output, nothing
-said; a promise not kept, such as a word of --keep that is not there, and nothing said), wrong (a line lost, an empty
-translation, a line without letters changed, a known code of a language refused), internal (a crash, or an error that is
-no sentence of ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the current
-folder), followed (a link to a file outside was read into an output, or written through). Every one of the latter is
-printed with its number; `--only` runs it again and prints its messages.
+Each case runs in a forked process. The last line counts: unchanged (damage without an effect),
+done, refused (in a sentence), aloud (done, with a warning); and what must not be: silent (damaged
+bytes accepted, another output, nothing said; a promise not kept, such as a word of --keep that is
+not there, and nothing said), wrong (a line lost, an empty translation, a line without letters
+changed, a known code of a language refused), internal (a crash, or an error that is no sentence of
+ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the
+current folder), followed (a link to a file outside was read into an output, or written through).
+Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
 
-`--kills` kills training of every family, and translation of files, at drawn moments instead; resumed, they have to end
-with the same bytes as undisturbed. Each kill that did not is printed with its number and command.
+`--kills` kills training of every family, and translation of files, at drawn moments instead;
+resumed, they have to end with the same bytes as undisturbed. Each kill that did not is printed with
+its number and command.
 
-`--http` sends hostile requests to a server instead, and now and then kills its processes, changes a served file or links one
-elsewhere. Counted are: done (with the right answer, where there is one), refused (in a sentence of the endpoint's form),
-closed (the connection, by either side); and what must not be: internal (a status from 500 up, a traceback or a line of
-more than 2,000 bytes in the log), wrong (another answer, none, or one too many), slow, hung (no answer within a
-minute), down (no more /health, or translations), leaked (a file that nobody named), executed.
+`--http` sends hostile requests to a server instead, and now and then kills its processes, changes a
+served file or links one elsewhere. Counted are: done (with the right answer, where there is one),
+refused (in a sentence of the endpoint's form), closed (the connection, by either side); and what
+must not be: internal (a status from 500 up, a traceback or a line of more than 2,000 bytes in the
+log), wrong (another answer, none, or one too many), slow, hung (no answer within a minute), down
+(no more /health, or translations), leaked (a file that nobody named), executed.
 
-`--attack` lets eight attackers of different kinds at a server for some minutes, beside a client with a key, and prints
-what it got, before and then, memory, and how long the server takes to end. What should not be is printed last.
-`--without killed_processes` leaves one of them out, to see what is due to it.
+`--attack` lets eight attackers of different kinds at a server for some minutes, beside a client
+with a key, and prints what it got, before and then, memory, and how long the server takes to end.
+What should not be is printed last. `--without killed_processes` leaves one of them out, to see what
+is due to it.
 
-`--restarts` kills the process that serves again and again, under the load of several clients, and prints how soon the
-next answer came; then it makes a call that kills the process, which it may do three times.
+`--restarts` kills the process that serves again and again, under the load of several clients, and
+prints how soon the next answer came; then it makes a call that kills the process, which it may do
+three times.
 """
 
 from __future__ import annotations
@@ -54,20 +61,41 @@ def main() -> None:
     """Run the cases and print the counts; the exit status is 1 if one of them went badly."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
-    parser.add_argument("--http", type=int, help="send so many hostile requests to a server instead")
-    parser.add_argument("--attack", type=float, help="attack a server for so many minutes instead, beside a client")
-    parser.add_argument("--without", nargs="*", default=[], help="attackers that stay away, such as killed_processes")
-    parser.add_argument("--restarts", type=int, help="kill the process that serves so many times instead, under load")
+    parser.add_argument(
+        "--kills", type=int, help="kill so many commands instead, four of five in training"
+    )
+    parser.add_argument(
+        "--http", type=int, help="send so many hostile requests to a server instead"
+    )
+    parser.add_argument(
+        "--attack", type=float, help="attack a server for so many minutes instead, beside a client"
+    )
+    parser.add_argument(
+        "--without",
+        nargs="*",
+        default=[],
+        help="attackers that stay away, such as killed_processes",
+    )
+    parser.add_argument(
+        "--restarts",
+        type=int,
+        help="kill the process that serves so many times instead, under load",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to run, with their messages")
-    parser.add_argument("--folder", type=Path, help="folder of the models to attack; kept, and used again")
+    parser.add_argument(
+        "--only", type=int, nargs="*", help="numbers of the cases to run, with their messages"
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="folder of the models to attack; kept, and used again"
+    )
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
         chosen = {"attack": _attack, "restarts": _restart, "http": _request, "kills": _kill}
-        attack = next((do for name, do in chosen.items() if getattr(options, name) is not None), _run)
+        attack = next(
+            (do for name, do in chosen.items() if getattr(options, name) is not None), _run
+        )
         counts = attack(options, folder.absolute())
     finally:
         if options.folder is None:
@@ -81,10 +109,17 @@ def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
     start, counts = time.monotonic(), Counter[str]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         work = [(number, options.seed, folder) for number in numbers]
-        for done, (number, name, verdict, messages, seconds) in enumerate(pool.map(fuzzer.attempt, work), 1):
+        for done, (number, name, verdict, messages, seconds) in enumerate(
+            pool.map(fuzzer.attempt, work), 1
+        ):
             counts[verdict] += 1
             if verdict in BAD or options.only:
-                print(f"{number:6} {verdict:9} {seconds:5.1f} s  {name}", *messages, sep="\n       ", flush=True)
+                print(
+                    f"{number:6} {verdict:9} {seconds:5.1f} s  {name}",
+                    *messages,
+                    sep="\n       ",
+                    flush=True,
+                )
             if done % 500 == 0:
                 print(f"… {done} cases, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
     total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)
@@ -98,7 +133,9 @@ def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
     start, counts = time.monotonic(), Counter[str]()
     material = fuzzer.material(folder)
     work = [(number, options.seed) for number in options.only or range(options.http)]
-    for done, (number, name, report) in enumerate(http_fuzzer.attempts(work, material, folder, options.jobs), 1):
+    for done, (number, name, report) in enumerate(
+        http_fuzzer.attempts(work, material, folder, options.jobs), 1
+    ):
         counts[report.verdict] += 1
         if report.verdict in http_cases.BAD or options.only:
             print(
@@ -117,16 +154,22 @@ def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Attack a server beside a well-behaved client, and print what should not have been."""
-    problems = attackers.attack(fuzzer.material(folder), folder, options.attack, options.seed, options.without)
+    problems = attackers.attack(
+        fuzzer.material(folder), folder, options.attack, options.seed, options.without
+    )
     print(*problems[:20], sep="\n")
     print(f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults")
     return Counter({http_cases.BAD[0]: len(problems)})
 
 
 def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
-    """Kill the process that serves under load, then by a call, and print what should not have been."""
+    """Kill the process that serves under load, then by a call, and print what should not have
+    been.
+    """
     material = fuzzer.material(folder)
-    problems = restarts.restart(material, folder, options.restarts, options.seed) + restarts.poison(material, folder)
+    problems = restarts.restart(material, folder, options.restarts, options.seed) + restarts.poison(
+        material, folder
+    )
     print(*problems[:20], sep="\n")
     print(f"restarts: {options.restarts} (seed {options.seed}): {len(problems)} faults")
     return Counter({http_cases.BAD[0]: len(problems)})
@@ -135,7 +178,10 @@ def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
 def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Kill commands and print the counts."""
     start, names = time.monotonic(), kills.families(folder).names
-    work = [(kills.draw(number, options.seed, names), folder) for number in options.only or range(options.kills)]
+    work = [
+        (kills.draw(number, options.seed, names), folder)
+        for number in options.only or range(options.kills)
+    ]
     results = list[kills.Result]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         undisturbed = {(case.family, case.form, case.packed): (case, root) for case, root in work}
@@ -150,9 +196,14 @@ def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
                     sep="\n       ",
                 )
             if len(results) % 50 == 0:
-                print(f"… {len(results)} killed, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
+                print(
+                    f"… {len(results)} killed, {(time.monotonic() - start) / 60:.0f} minutes",
+                    flush=True,
+                )
     minutes = (time.monotonic() - start) / 60
-    print(f"kills: {kills.summary(results, options.seed)} in {minutes:.1f} minutes: {kills.verdicts(results)}")
+    print(
+        f"kills: {kills.summary(results, options.seed)} in {minutes:.1f} minutes: {kills.verdicts(results)}"
+    )
     return Counter(result.verdict for result in results)
 
 

@@ -1,4 +1,6 @@
-"""Eight attackers of mixed kinds beside a well-behaved client: what it still gets, memory, and the end of the server."""
+"""Eight attackers of mixed kinds beside a well-behaved client: what it still gets, memory, and the
+end of the server.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,18 @@ from fuzz.exchanges import BrokenAnswer, read, request, send
 from fuzz.http_cases import KINDS, Exchange
 from fuzz.material import Material
 from fuzz.process import end_with
-from fuzz.served import DEADLINE, NO_ANSWER, PYTORCH, SENTENCES, SERVING, STEADY, SWAPPED, Served, translation, worker
+from fuzz.served import (
+    DEADLINE,
+    NO_ANSWER,
+    PYTORCH,
+    SENTENCES,
+    SERVING,
+    STEADY,
+    SWAPPED,
+    Served,
+    translation,
+    worker,
+)
 
 from regard.serving.keys import add_key
 
@@ -36,12 +49,15 @@ UNREAD = 24  # answers that one attacker leaves unread
 CLIENT = "127.0.0.2"
 PAUSE = 0.1  # seconds between the requests of the client
 RATIO, GROWTH, END = 5.0, 1.1, DEADLINE + 15.0
-"""Most that the client's 99th percentile may grow by, and memory after the first minute; seconds to end in."""
+"""Most that the client's 99th percentile may grow by, and memory after the first minute; seconds to
+end in.
+"""
 
 
 @dataclass
 class Siege:
-    """A server under attack, and what was seen of it; `stop` ends the attacks, `leave` the attackers, who are processes.
+    """A server under attack, and what was seen of it; `stop` ends the attacks, `leave` the
+    attackers, who are processes.
 
     Until they leave, they hold the connections that are open.
     """
@@ -50,7 +66,9 @@ class Siege:
     seed: int
     stop: Event = field(default_factory=PROCESSES.Event)
     leave: Event = field(default_factory=PROCESSES.Event)
-    results: SimpleQueue[tuple[Counter[str], list[str]]] = field(default_factory=PROCESSES.SimpleQueue)
+    results: SimpleQueue[tuple[Counter[str], list[str]]] = field(
+        default_factory=PROCESSES.SimpleQueue
+    )
     answers: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     held: list[socket.socket] = field(default_factory=list)  # open to the end
@@ -62,9 +80,11 @@ class Siege:
 
 @dataclass
 class Client:
-    """A client with a key that asks for one sentence after the other, and again if its connection is lost.
+    """A client with a key that asks for one sentence after the other, and again if its connection
+    is lost.
 
-    Infinitely late is what was refused; an answer after a lost connection took the time of both requests.
+    Infinitely late is what was refused; an answer after a lost connection took the time of both
+    requests.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -110,7 +130,9 @@ Attacker = Callable[[Siege, random.Random, str], Iterator[None]]
 """Yields after each of its deeds, from an address of its own."""
 
 
-def _exchange(siege: Siege, name: str, source: str, data: bytes, leaves: float | None = None) -> None:
+def _exchange(
+    siege: Siege, name: str, source: str, data: bytes, leaves: float | None = None
+) -> None:
     outcome: object = "failed"
     try:
         with siege.server.connect(source) as connection, connection.makefile("rb") as stream:
@@ -134,7 +156,14 @@ def huge_explanations(siege: Siege, chance: random.Random, source: str) -> Itera
     while True:
         text = _line(chance, chance.choice((6, 30, 100)))
         explain = {"text": text, "target": "en", "model": STEADY, "nbest": 100, "trace": True}
-        translate = {"text": [text] * 8, "target": "en", "model": STEADY, "nbest": 100, "beam": 100, "attention": "all"}
+        translate = {
+            "text": [text] * 8,
+            "target": "en",
+            "model": STEADY,
+            "nbest": 100,
+            "beam": 100,
+            "attention": "all",
+        }
         path, values = chance.choice((("/v1/explain", explain), ("/v1/translate", translate)))
         _exchange(siege, "explanations", source, request(path, values), chance.choice((None, 0.5)))
         yield
@@ -185,12 +214,20 @@ def idle_connections(siege: Siege, chance: random.Random, source: str) -> Iterat
 
 
 def hostile_requests(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
-    """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup, framing, images."""
+    """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup,
+    framing, images.
+    """
     kinds = [KINDS[name] for name in ("damaged_json", "many_names", "odd_markup", "broken_framing", "odd_images", "odd_values")]  # fmt: skip
     while True:
         case = chance.choice(kinds)(chance)
         if isinstance(case.attack, Exchange):
-            _exchange(siege, "hostile", source, case.attack.data, None if not case.attack.is_broken else 0.2)
+            _exchange(
+                siege,
+                "hostile",
+                source,
+                case.attack.data,
+                None if not case.attack.is_broken else 0.2,
+            )
         yield
 
 
@@ -206,8 +243,12 @@ def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator
     """Claim to be another client in each request, to get round the limit of requests."""
     while True:
         address = ".".join(str(chance.randrange(1, 255)) for _ in range(4))
-        header = chance.choice((f"X-Forwarded-For: {address}", f"X-Real-IP: {address}", f"Forwarded: for={address}"))
-        data = translation(chance.choice(SENTENCES)).replace(b"Host:", header.encode() + b"\r\nHost:", 1)
+        header = chance.choice(
+            (f"X-Forwarded-For: {address}", f"X-Real-IP: {address}", f"Forwarded: for={address}")
+        )
+        data = translation(chance.choice(SENTENCES)).replace(
+            b"Host:", header.encode() + b"\r\nHost:", 1
+        )
         _exchange(siege, "forged", source, data)
         yield
 
@@ -223,16 +264,22 @@ def killed_processes(siege: Siege, chance: random.Random, source: str) -> Iterat
 
 
 def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
-    """Put other files into the place of a served one, and ask for what it translates: no third answer may come."""
+    """Put other files into the place of a served one, and ask for what it translates: no third
+    answer may come.
+    """
     while True:
-        siege.server.put(SWAPPED, chance.choice(("translator", "recurrent")), in_place=chance.random() < 0.5)
+        siege.server.put(
+            SWAPPED, chance.choice(("translator", "recurrent")), in_place=chance.random() < 0.5
+        )
         end, text = time.monotonic() + 5, chance.choice(SENTENCES)
         known = {siege.server.expected[model][text] for model in (STEADY, SWAPPED)}
         while time.monotonic() < end and not siege.stop.is_set():
             with contextlib.suppress(OSError, BrokenAnswer):
                 got = siege.server.translate(text, SWAPPED, source)
                 if got not in known and not got[:3].isdigit() and not got.startswith(NO_ANSWER):
-                    siege.problems.append(f"swapped files: {text!r} became {got!r}, which neither file says")
+                    siege.problems.append(
+                        f"swapped files: {text!r} became {got!r}, which neither file says"
+                    )
                 siege.count("swapped", got[:3] if got not in known else "right")
             time.sleep(0.2)
         yield
@@ -268,7 +315,9 @@ def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
             health.append(math.inf)
 
 
-def attack(material: Material, folder: Path, minutes: float, seed: int, without: Sequence[str] = ()) -> list[str]:
+def attack(
+    material: Material, folder: Path, minutes: float, seed: int, without: Sequence[str] = ()
+) -> list[str]:
     """Attack a server for some minutes and print what was seen; return what should not have been.
 
     `without`: names of attackers that stay away, to see what is due to them.
@@ -278,7 +327,12 @@ def attack(material: Material, folder: Path, minutes: float, seed: int, without:
     folder.mkdir(parents=True, exist_ok=True)
     (keys := folder / "keys.json").unlink(missing_ok=True)
     key = add_key(keys, "client")
-    server = Served(folder / "attacked", material, [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"], DESCRIPTORS)
+    server = Served(
+        folder / "attacked",
+        material,
+        [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"],
+        DESCRIPTORS,
+    )
     siege, memory, health = Siege(server, seed), list[int](), list[float]()
     workers = dict[int, str]()
     attackers = [
@@ -310,17 +364,23 @@ def attack(material: Material, folder: Path, minutes: float, seed: int, without:
                 siege.problems += problems
         siege.leave.set()
     problems = [*siege.problems, *_problems(quiet, client, memory, seconds, siege, minutes)]
-    problems += ["the server had ended"] * (not is_alive) + [f"processes outlive the server: {left}"] * bool(left)
+    problems += ["the server had ended"] * (not is_alive) + [
+        f"processes outlive the server: {left}"
+    ] * bool(left)
     _print(quiet, client, memory, health, seconds, siege)
     return problems
 
 
 def _milliseconds(client: Client) -> str:
-    return f"p50 {1000 * client.percentile(0.5):.0f} ms, p99 {1000 * client.percentile(0.99):.0f} ms"
+    return (
+        f"p50 {1000 * client.percentile(0.5):.0f} ms, p99 {1000 * client.percentile(0.99):.0f} ms"
+    )
 
 
 def _levels(memory: list[int]) -> tuple[float, float]:
-    """The memory in the half minute after the first minute, and in the last one, whatever was just killed."""
+    """The memory in the half minute after the first minute, and in the last one, whatever was just
+    killed.
+    """
     return median(memory[60:90] or memory), median(memory[-30:])
 
 
@@ -332,9 +392,13 @@ def _problems(
     problems += [f"the client's p99 grew {ratio:.1f} times (its refused requests: {dict(client.refused)})"] * (ratio > RATIO)  # fmt: skip
     first, last = _levels(memory)
     grown = last / first
-    problems += [f"memory grew {grown:.2f} times after the first minute"] * (minutes >= 2 and grown > GROWTH)
+    problems += [f"memory grew {grown:.2f} times after the first minute"] * (
+        minutes >= 2 and grown > GROWTH
+    )
     problems += [f"it took {seconds:.0f} s to end after SIGTERM"] * (seconds > END)
-    starts = 1 + siege.answers[f"{SERVING} killed"]  # a process does not know what was asked before it
+    starts = (
+        1 + siege.answers[f"{SERVING} killed"]
+    )  # a process does not know what was asked before it
     answered, allowed = siege.answers["forged 200"], REQUESTS * (minutes + starts)
     problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
     return problems + siege.server.tracebacks()
@@ -345,10 +409,15 @@ def _print(
 ) -> None:  # fmt: skip
     ratio = client.percentile(0.99) / quiet.percentile(0.99)
     print(f"client, quiet: {len(quiet.seconds)} requests, {_milliseconds(quiet)}")
-    print(f"client, attacked: {len(client.seconds)} requests, {_milliseconds(client)}: {ratio:.1f} times")
+    print(
+        f"client, attacked: {len(client.seconds)} requests, {_milliseconds(client)}: {ratio:.1f} times"
+    )
     counts = f"wrong {len(client.wrong)}, lost {client.lost}, refused {client.refused.total()} {dict(client.refused)}"
     print(f"  {counts}; /health at most {max(health):.2f} s")
-    print("attackers: " + ", ".join(f"{name} {count}" for name, count in sorted(siege.answers.items())))
+    print(
+        "attackers: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(siege.answers.items()))
+    )
     first, last, most = (size / 1e6 for size in (*_levels(memory), max(memory)))
     print(
         f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB; SIGTERM took {seconds:.1f} s"

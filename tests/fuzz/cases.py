@@ -21,11 +21,12 @@ NOISE = 2.0  # seconds below which growth is not judged
 class Case:
     """A command in a folder of its own.
 
-    `prepare` makes what the command reads. `reference` names the same command on undamaged files: another output must
-    be said. `outputs`: files that count as output, besides stdout. `double`: the same with twice the input.
-    `is_right`: whether what came out at stdout, if it was not refused, is as every translation has to be. `before` is
-    called in the process of the command. `patience`: seconds of wall time until it is believed to hang. `is_kept`:
-    whether what came out has what is promised; what has not must be said. `is_known`: a refusal would be wrong.
+    `prepare` makes what the command reads. `reference` names the same command on undamaged files:
+    another output must be said. `outputs`: files that count as output, besides stdout. `double`:
+    the same with twice the input. `is_right`: whether what came out at stdout, if it was not
+    refused, is as every translation has to be. `before` is called in the process of the command.
+    `patience`: seconds of wall time until it is believed to hang. `is_kept`: whether what came out
+    has what is promised; what has not must be said. `is_known`: a refusal would be wrong.
     """
 
     name: str
@@ -54,7 +55,9 @@ SHARES: dict[str, int] = {}
 
 
 def kind(share: int) -> Callable[[Callable[[random.Random, Material], Case]], Callable[..., Case]]:
-    """Register a generator of cases; `share` says how many of its cases are drawn for each one of the others."""
+    """Register a generator of cases; `share` says how many of its cases are drawn for each one of
+    the others.
+    """
 
     def register(generator: Callable[[random.Random, Material], Case]) -> Callable[..., Case]:
         KINDS[generator.__name__] = generator
@@ -113,7 +116,9 @@ class Judge:
     def _reference(self, case: Case) -> tuple[bytes, ...]:
         assert case.reference is not None
         if case.reference not in self.references:
-            undamaged = Case(case.reference, case.arguments, self.material.fresh(case.reference), case.stdin)
+            undamaged = Case(
+                case.reference, case.arguments, self.material.fresh(case.reference), case.stdin
+            )
             outcome, outputs = self._run(Case(**{**vars(undamaged), "outputs": case.outputs}))
             assert outcome.status == 0, f"{case.reference}: {outcome.err}"
             self.references[case.reference] = outputs
@@ -127,4 +132,7 @@ class Judge:
         self.outside = make_outside(self.folder / OUTSIDE)
         outcome = run(case.arguments, folder, case.stdin, case.before, case.patience)
         paths = [folder / name for name in case.outputs]
-        return outcome, (outcome.out, *(path.read_bytes() if path.is_file() else b"" for path in paths))
+        return outcome, (
+            outcome.out,
+            *(path.read_bytes() if path.is_file() else b"" for path in paths),
+        )

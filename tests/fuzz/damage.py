@@ -48,7 +48,9 @@ def _number(data: bytearray, chance: random.Random) -> bytes:
     if not places:
         return bytes(data)
     place = chance.choice(places)
-    number = chance.choice((b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000))
+    number = chance.choice(
+        (b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000)
+    )
     return bytes(data[:place]) + number + bytes(data[place + 1 :])
 
 
@@ -70,7 +72,11 @@ DAMAGES: list[Damage] = [
     _edit(_number),
     _edit(lambda data, chance: data[: chance.randrange(len(data))]),
     _edit(lambda *_: b""),
-    _edit(lambda _, chance: chance.choice((b"[]", b"null", b"{}", b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe"))),
+    _edit(
+        lambda _, chance: chance.choice(
+            (b"[]", b"null", b"{}", b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe")
+        )
+    ),
     _edit(lambda data, chance: data + chance.randbytes(chance.choice((1, 9, 1000)))),
     lambda path, _: path.unlink(),
     _link,
@@ -79,19 +85,35 @@ DAMAGES: list[Damage] = [
 TRANSLATE = ["translate", "RUN", "--format=jsonl", "--nbest=2", "--threads=1"]
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "translate": (TRANSLATE, []),
-    "align": (["align", "RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--threads=1"], []),
-    "evaluate": (["evaluate", "RUN", "--source=pairs/test.ko", "--reference=pairs/test.en", "--threads=1"], []),
+    "align": (
+        ["align", "RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--threads=1"],
+        [],
+    ),
+    "evaluate": (
+        ["evaluate", "RUN", "--source=pairs/test.ko", "--reference=pairs/test.en", "--threads=1"],
+        [],
+    ),
     "show": (["show", "RUN", "나는 집에 간다", "--out=out.svg", "--threads=1"], ["out.svg"]),
     "resume": (
         ["train", "--out=RUN", "--resume", *sets("training.updates=180"), "--threads=1", "--quiet"],
         ["RUN/model.safetensors"],
     ),
     "caption": (["caption", "RUN", "pairs/images", "--format=jsonl", "--threads=1"], []),
-    "export": (["export", "RUN", "out", "--to=huggingface", "--threads=1"], ["out/model.safetensors"]),
+    "export": (
+        ["export", "RUN", "out", "--to=huggingface", "--threads=1"],
+        ["out/model.safetensors"],
+    ),
     "import": (["import", "huggingface", "RUN", "out", "--threads=1"], ["out/model.safetensors"]),
     "from": (
         [
-            *("train", "--from=RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--out=out", "--threads=1"),
+            *(
+                "train",
+                "--from=RUN",
+                "--source=pairs/test.ko",
+                "--target=pairs/test.en",
+                "--out=out",
+                "--threads=1",
+            ),
             *sets("training.updates=20"),
         ],
         ["out/model.safetensors"],
@@ -106,7 +128,9 @@ READ_BY = {
 }
 
 
-def _prepare(folder: Path, material: Material, name: str, file: str, damage: Damage, seed: int) -> None:
+def _prepare(
+    folder: Path, material: Material, name: str, file: str, damage: Damage, seed: int
+) -> None:
     material.copy(folder, name)
     damage(folder / file, random.Random(seed))
 
@@ -124,7 +148,9 @@ def damaged_file(chance: random.Random, material: Material) -> Case:
     return Case(
         f"{command} {file} damaged by {DAMAGES.index(damage)}",
         [argument.replace("RUN", name) for argument in arguments],
-        functools.partial(_prepare, material=material, name=name, file=file, damage=damage, seed=seed),
+        functools.partial(
+            _prepare, material=material, name=name, file=file, damage=damage, seed=seed
+        ),
         LINES,
         f"{name}:{command}",
         [output.replace("RUN", name) for output in outputs],
@@ -147,7 +173,9 @@ def swapped_files(chance: random.Random, material: Material) -> Case:
     return Case(
         f"{command} {name}/{file} of {other}",
         [argument.replace("RUN", name) for argument in arguments],
-        functools.partial(_prepare, material=material, name=name, file=f"{name}/{file}", damage=damage, seed=0),
+        functools.partial(
+            _prepare, material=material, name=name, file=f"{name}/{file}", damage=damage, seed=0
+        ),
         LINES,
         f"{name}:{command}",
         [output.replace("RUN", name) for output in outputs],

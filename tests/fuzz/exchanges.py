@@ -1,4 +1,6 @@
-"""Requests made by hand, and answers read strictly, on plain sockets: no client of HTTP sends what is damaged."""
+"""Requests made by hand, and answers read strictly, on plain sockets: no client of HTTP sends what
+is damaged.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; the names of its headers have small letters. `is_last`: the server has closed the connection."""
+    """An answer; the names of its headers have small letters. `is_last`: the server has closed the
+    connection.
+    """
 
     status: int
     headers: dict[str, str]
@@ -35,10 +39,20 @@ def _no_number(name: str) -> float:
 
 
 def request(
-    path: str, content: Any = None, headers: Sequence[str] = (), method: str = "", kind: str = "application/json"
+    path: str,
+    content: Any = None,
+    headers: Sequence[str] = (),
+    method: str = "",
+    kind: str = "application/json",
 ) -> bytes:
     """A request. `content`: bytes as they are, None for none, anything else as JSON."""
-    body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
+    body = (
+        content
+        if isinstance(content, bytes)
+        else b""
+        if content is None
+        else json.dumps(content).encode()
+    )
     own = {line.partition(":")[0].lower() for line in headers}
     lines = [f"{method or ('GET' if content is None else 'POST')} {path} HTTP/1.1"]
     lines += ["Host: localhost"] * ("host" not in own)
@@ -61,7 +75,9 @@ def send(connection: socket.socket, data: bytes) -> None:
 
 
 def read(stream: IO[bytes]) -> Answer | None:
-    """Read an answer; None if the server has closed the connection before. Raises BrokenAnswer, TimeoutError."""
+    """Read an answer; None if the server has closed the connection before. Raises BrokenAnswer,
+    TimeoutError.
+    """
     try:
         line = stream.readline(70_000)
         if not line:
@@ -102,7 +118,9 @@ def _body(stream: IO[bytes], status: int, headers: dict[str, str]) -> bytes:
 
 
 def ask(address: Address, data: bytes, source: str, patience: float) -> Answer | None:
-    """Send a request on a connection of its own and return the answer. Raises BrokenAnswer, TimeoutError."""
+    """Send a request on a connection of its own and return the answer. Raises BrokenAnswer,
+    TimeoutError.
+    """
     try:
         connection = connect(address, source, patience)
     except ConnectionError:

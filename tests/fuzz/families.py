@@ -1,4 +1,6 @@
-"""Trainings and translations that are killed: their command lines, the undisturbed ones, and what is compared."""
+"""Trainings and translations that are killed: their command lines, the undisturbed ones, and what
+is compared.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,25 @@ TINY: dict[str, Any] = {
 }
 TINY |= {"depths": [1], "width": 8, "patch_size": 4, "stride": 4}
 SETTINGS = [
-    *("tokenizer.size=600", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015", "search.beam=2"),
-    *("search.max_ratio=1.0", "search.max_extra=5", "training.precision=float32", "training.ema_decay=0.9"),
-    *("training.best_by=loss", "training.validate_with=3", "training.updates=40", "training.validate_every=8"),
+    *(
+        "tokenizer.size=600",
+        "batching.tokens=256",
+        "schedule.warmup=10",
+        "schedule.peak=0.015",
+        "search.beam=2",
+    ),
+    *(
+        "search.max_ratio=1.0",
+        "search.max_extra=5",
+        "training.precision=float32",
+        "training.ema_decay=0.9",
+    ),
+    *(
+        "training.best_by=loss",
+        "training.validate_with=3",
+        "training.updates=40",
+        "training.validate_every=8",
+    ),
     "training.log_every=1",
 ]
 IMAGES = ["data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"]
@@ -47,9 +65,17 @@ WAYS = {
 }
 """Ways to train: more checkpoints, further files, further random numbers."""
 TRANSLATOR = "translator"
-"""The family whose model translates files; it learns for longer, so that lines get different translations."""
+"""The family whose model translates files; it learns for longer, so that lines get different
+translations.
+"""
 FORMATS = [
-    *([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--format=jsonl", "--alignments", "--nbest=2"]),
+    *(
+        [],
+        ["--format=jsonl"],
+        ["--alignments"],
+        ["--nbest=2"],
+        ["--format=jsonl", "--alignments", "--nbest=2"],
+    ),
     ["--sample", "--seed=3"],
 ]
 TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_left"}
@@ -58,7 +84,9 @@ SENTENCE = "나는 집에 간다"
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A command that was not killed: the folder with its results, its arguments, and its calls that change files."""
+    """A command that was not killed: the folder with its results, its arguments, and its calls that
+    change files.
+    """
 
     folder: Path
     arguments: list[str]
@@ -66,7 +94,9 @@ class Undisturbed:
 
 
 class Families:
-    """The families by name, with their data in `root`; what is made of them is made once and kept there."""
+    """The families by name, with their data in `root`; what is made of them is made once and kept
+    there.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root, self.options = root, _options(root)
@@ -75,7 +105,9 @@ class Families:
             root.mkdir(parents=True)
             korean_english(sizes=SIZES, short=1.0).write(root, "ko", "en")
             lines = (root / "train.ko").read_text().splitlines()
-            numbered = (lines[number * 7 % len(lines)] if number % 9 else "" for number in range(200))
+            numbered = (
+                lines[number * 7 % len(lines)] if number % 9 else "" for number in range(200)
+            )
             (root / "lines.ko").write_text("".join(f"{line}\n" for line in numbered))
             (root / "one.ko").write_text(f"{SENTENCE}\n")
             albums.folder(root / "images", count=12)
@@ -88,19 +120,35 @@ class Families:
 
     def trained(self, family: str) -> Undisturbed:
         """Train a model of the family, unless that was done before."""
-        return self._make(f"train {family}", ["train", *self.options[family], "--out=run", "--threads=1"])
+        return self._make(
+            f"train {family}", ["train", *self.options[family], "--out=run", "--threads=1"]
+        )
 
     def translated(self, form: int, packed: bool) -> Undisturbed:
         """Translate a file in a form, unless that was done before."""
         model, output = self.trained(TRANSLATOR).folder / "run", "out.gz" if packed else "out"
-        arguments = ["translate", str(model), str(self.root / "lines.ko"), "--output", output, "--chunk=10"]
-        return self._make(f"translate {form} {output}", [*arguments, *FORMATS[form], "--threads=1", "--quiet"])
+        arguments = [
+            "translate",
+            str(model),
+            str(self.root / "lines.ko"),
+            "--output",
+            output,
+            "--chunk=10",
+        ]
+        return self._make(
+            f"translate {form} {output}", [*arguments, *FORMATS[form], "--threads=1", "--quiet"]
+        )
 
     def use(self, run_folder: Path) -> list[str]:
         """The arguments that translate a sentence, or caption an image, with a model."""
         reads = json.loads((run_folder / "config.json").read_text())["model"]["encoder"]["kind"]
         if reads in _kinds(ENCODERS, "images"):
-            return ["caption", str(run_folder), str(self.root / "images" / "images" / "00.png"), "--no-repeat-ngram=4"]
+            return [
+                "caption",
+                str(run_folder),
+                str(self.root / "images" / "images" / "00.png"),
+                "--no-repeat-ngram=4",
+            ]
         return ["translate", str(run_folder), str(self.root / "one.ko"), "--no-repeat-ngram=4"]
 
     def _make(self, name: str, arguments: list[str]) -> Undisturbed:
@@ -115,16 +163,23 @@ class Families:
 
 
 def _options(root: Path) -> dict[str, list[str]]:
-    """The options of `regard train` by family: each preset, each kind that no preset has, and ways to train."""
+    """The options of `regard train` by family: each preset, each kind that no preset has, and ways
+    to train.
+    """
     sides = (("source", "ko"), ("target", "en"))
-    pairs = [f"--{p}{side}={root}/{s}.{end}" for p, s in (("", "train"), ("valid-", "valid")) for side, end in sides]
+    pairs = [
+        f"--{p}{side}={root}/{s}.{end}"
+        for p, s in (("", "train"), ("valid-", "valid"))
+        for side, end in sides
+    ]
     images = [f"--images={root}/images/images", f"--captions={root}/images/captions.tsv"]
     images += [f"--valid-captions={root}/images/valid.tsv"]
     image_kinds, families = _kinds(ENCODERS, "images"), dict[str, list[str]]()
 
     def add(name: str, base: str, more: Iterable[str] = (), **kinds: str) -> None:
         kinds = {
-            side: preset(base)["model"][side].get("kind", "transformer") for side in ("encoder", "decoder")
+            side: preset(base)["model"][side].get("kind", "transformer")
+            for side in ("encoder", "decoder")
         } | kinds
         own = [f"model.{side}.kind={kind}" for side, kind in kinds.items()] + _sizes(kinds)
         own += [*SETTINGS, *(IMAGES if kinds["encoder"] in image_kinds else []), *more]
@@ -136,7 +191,9 @@ def _options(root: Path) -> dict[str, list[str]]:
     reached = " ".join(" ".join(options) for options in families.values())
     for side, kinds in (("encoder", ENCODERS), ("decoder", DECODERS)):
         for kind in _kinds(kinds):
-            if f"model.{side}.kind={kind}" not in reached and (kind != "timm" or importlib.util.find_spec("timm")):
+            if f"model.{side}.kind={kind}" not in reached and (
+                kind != "timm" or importlib.util.find_spec("timm")
+            ):
                 is_image = side == "encoder" and kind in image_kinds
                 add(kind, "caption-transformer" if is_image else "transformer-tiny", **{side: kind})
     for number, (way, settings) in enumerate(WAYS.items()):
@@ -155,28 +212,50 @@ def _sizes(kinds: dict[str, str]) -> list[str]:
     """Small sizes, as far as these kinds of encoder and decoder have them."""
     registered = {"encoder": ENCODERS, "decoder": DECODERS}
     fields = {
-        side: next(one for one in registered[side] if one.model_fields["kind"].default == kind).model_fields
+        side: next(
+            one for one in registered[side] if one.model_fields["kind"].default == kind
+        ).model_fields
         for side, kind in kinds.items()
     }
-    return [f"model.{side}.{key}={value}" for side in kinds for key, value in TINY.items() if key in fields[side]]
+    return [
+        f"model.{side}.{key}={value}"
+        for side in kinds
+        for key, value in TINY.items()
+        if key in fields[side]
+    ]
 
 
 def _kinds(registered: Iterable[Any], reads: str = "") -> list[str]:
     """The names of kinds, all or those that read images."""
-    return [k.model_fields["kind"].default for k in registered if not reads or getattr(k, "reads", "") == reads]
+    return [
+        k.model_fields["kind"].default
+        for k in registered
+        if not reads or getattr(k, "reads", "") == reads
+    ]
 
 
 def differences(wanted: Path, got: Path) -> list[str]:
-    """Compare two folders: the same files, and in each the same bytes, but for times of day and durations."""
-    names = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (wanted, got)]
+    """Compare two folders: the same files, and in each the same bytes, but for times of day and
+    durations.
+    """
+    names = [
+        {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        for root in (wanted, got)
+    ]
     missing = [f"{name}: missing" for name in sorted(names[0] - names[1])]
     unexpected = [f"{name}: left behind" for name in sorted(names[1] - names[0])]
-    others = [name for name in sorted(names[0] & names[1]) if _comparable(wanted / name) != _comparable(got / name)]
+    others = [
+        name
+        for name in sorted(names[0] & names[1])
+        if _comparable(wanted / name) != _comparable(got / name)
+    ]
     return [*missing, *unexpected, *(f"{name}: other bytes" for name in others)]
 
 
 def _comparable(path: Path) -> object:
-    """The content of a file without times of day and durations; of a file that cannot be parsed, its bytes."""
+    """The content of a file without times of day and durations; of a file that cannot be parsed,
+    its bytes.
+    """
     content = path.read_bytes()
     with contextlib.suppress(ValueError):
         return _without_times(path, content)
@@ -187,11 +266,17 @@ def _without_times(path: Path, content: bytes) -> object:
     if path.name == "journal.jsonl":
         events = [json.loads(line) for line in content.splitlines()]
         starts_and_stops = ("machine", "resume", "restored", "end")
-        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops] + events[-1:]
+        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops] + events[
+            -1:
+        ]
         return [{key: value for key, value in event.items() if key not in TIMES} for event in kept]
     if path.name == "state.json":
         values = json.loads(content)
-        return {**values, "checksum": "", "state": {**values["state"], "seconds": 0, "elapsed": 0, "closing": 0}}
+        return {
+            **values,
+            "checksum": "",
+            "state": {**values["state"], "seconds": 0, "elapsed": 0, "closing": 0},
+        }
     if path.name == "README.md":
         return re.sub(rb"target tokens, \d+ s,", b"", content)
     return content
@@ -205,7 +290,10 @@ def why_unusable(families: Families, run_folder: Path, case: Path) -> str:
     if not (run_folder / "config.json").exists():
         return ""
     has_weights = (run_folder / "model.safetensors").exists()
-    for arguments in (*([["doctor", str(run_folder)]] if has_weights else []), families.use(run_folder)):
+    for arguments in (
+        *([["doctor", str(run_folder)]] if has_weights else []),
+        families.use(run_folder),
+    ):
         outcome = run(arguments, case)
         if outcome.is_internal or outcome.is_aloud == has_weights:
             return f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}{outcome.out.decode()}"

@@ -22,7 +22,9 @@ __all__ = ["SHARES", "attempt", "draw", "material"]
 
 @cache
 def material(folder: Path) -> Material:
-    """Return the folders to attack; made before the first case, and used again where they are there already."""
+    """Return the folders to attack; made before the first case, and used again where they are there
+    already.
+    """
     torch.set_num_threads(1)
     os.environ["REGARD_CACHE"] = str(folder / "cache")
     assert regard.cli.app, "imported once, before processes are forked"

@@ -1,4 +1,6 @@
-"""Hostile requests: damaged JSON, absurd values, headers, framing, forms, markup, images, and clients that go."""
+"""Hostile requests: damaged JSON, absurd values, headers, framing, forms, markup, images, and
+clients that go.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,21 @@ from fuzz.inputs import LARGE_SIZES, NUMBERS, SIZES, any_image, any_text, any_va
 from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
 
 Values = dict[str, Any]
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"
+)
 POSTED: dict[str, Callable[[str], Values]] = {
     "/translate": lambda text: {"q": text, "source": "ko", "target": "en"},
     "/detect": lambda text: {"q": text},
     "/v2/translate": lambda text: {"text": [text], "source_lang": "KO", "target_lang": "EN"},
     "/v1/translate": lambda text: {"text": text, "source": "ko", "target": "en", "model": STEADY},
     "/v1/explain": lambda text: {"text": text, "source": "ko", "target": "en", "model": STEADY},
-    "/v1/continuations": lambda text: {"text": text, "source": "ko", "target": "en", "model": FOLDER},
+    "/v1/continuations": lambda text: {
+        "text": text,
+        "source": "ko",
+        "target": "en",
+        "model": FOLDER,
+    },
     "/v1/caption": lambda _: {"image": PIXEL, "model": CAPTIONS},
     "/v1/explain_image": lambda _: {"image": PIXEL},
 }
@@ -32,24 +41,91 @@ OPTIONS: dict[str, list[str]] = {
     "/translate": ["q", "source", "target", "format", "alternatives", "api_key"],
     "/detect": ["q", "api_key"],
     "/v2/translate": [
-        *("text", "target_lang", "source_lang", "split_sentences", "tag_handling", "ignore_tags", "splitting_tags"),
-        *("non_splitting_tags", "outline_detection", "formality", "glossary_id", "show_billed_characters", "context"),
+        *(
+            "text",
+            "target_lang",
+            "source_lang",
+            "split_sentences",
+            "tag_handling",
+            "ignore_tags",
+            "splitting_tags",
+        ),
+        *(
+            "non_splitting_tags",
+            "outline_detection",
+            "formality",
+            "glossary_id",
+            "show_billed_characters",
+            "context",
+        ),
     ],
     "/v1/translate": [
-        *("text", "source", "target", "model", "format", "beam", "nbest", "length_penalty", "max_length"),
-        *("no_repeat_ngram", "alignments", "scores", "log_probs", "attention", "split", "deadline_ms", "stream"),
+        *(
+            "text",
+            "source",
+            "target",
+            "model",
+            "format",
+            "beam",
+            "nbest",
+            "length_penalty",
+            "max_length",
+        ),
+        *(
+            "no_repeat_ngram",
+            "alignments",
+            "scores",
+            "log_probs",
+            "attention",
+            "split",
+            "deadline_ms",
+            "stream",
+        ),
     ],
-    "/v1/explain": ["text", "source", "target", "model", "nbest", "prefix", "trace", "packed", "deadline_ms"],
+    "/v1/explain": [
+        "text",
+        "source",
+        "target",
+        "model",
+        "nbest",
+        "prefix",
+        "trace",
+        "packed",
+        "deadline_ms",
+    ],
     "/v1/continuations": ["text", "source", "target", "model", "prefix", "count", "deadline_ms"],
     "/v1/caption": ["image", "model", "beam", "nbest", "attention", "deadline_ms"],
     "/v1/explain_image": ["image", "model", "deadline_ms"],
 }
 READ = [
-    *("/languages", "/frontend/settings", "/health", "/ready", "/metrics", "/v2/languages?type=target", "/v2/usage"),
-    *("/v1/models", f"/v1/models/{STEADY}", f"/v1/models/{FOLDER}", f"/v1/models/{CAPTIONS}", "/", "/spec"),
+    *(
+        "/languages",
+        "/frontend/settings",
+        "/health",
+        "/ready",
+        "/metrics",
+        "/v2/languages?type=target",
+        "/v2/usage",
+    ),
+    *(
+        "/v1/models",
+        f"/v1/models/{STEADY}",
+        f"/v1/models/{FOLDER}",
+        f"/v1/models/{CAPTIONS}",
+        "/",
+        "/spec",
+    ),
 ]
-ANSWERS = {"/v1/translate": "translations", "/v2/translate": "translations", "/translate": "translatedText"}
-ANSWERS |= {"/v1/explain": "explanation", "/v1/explain_image": "explanation", "/v1/continuations": "continuations"}
+ANSWERS = {
+    "/v1/translate": "translations",
+    "/v2/translate": "translations",
+    "/translate": "translatedText",
+}
+ANSWERS |= {
+    "/v1/explain": "explanation",
+    "/v1/explain_image": "explanation",
+    "/v1/continuations": "continuations",
+}
 ANSWERS |= {"/v1/caption": "caption"}
 
 
@@ -70,7 +146,9 @@ def _is_translated(answer: Answer, server: Served, texts: list[str], path: str) 
 
 
 def _case(name: str, data: bytes, path: str, **options: Any) -> HttpCase:
-    options.setdefault("is_right", functools.partial(_is_whole, path=path) if path in POSTED else lambda *_: True)
+    options.setdefault(
+        "is_right", functools.partial(_is_whole, path=path) if path in POSTED else lambda *_: True
+    )
     return HttpCase(f"{path[:40]}: {name}", Exchange(data, path, **options))
 
 
@@ -86,7 +164,9 @@ def _any(chance: random.Random) -> tuple[str, str, Values]:
 
 @kind(share=8)
 def ordinary_requests(chance: random.Random) -> HttpCase:
-    """Ask for translations as clients do: JSON, forms and chunks, one text or several; each has one right answer."""
+    """Ask for translations as clients do: JSON, forms and chunks, one text or several; each has one
+    right answer.
+    """
     path = chance.choice(("/translate", "/v2/translate", "/v1/translate"))
     texts = chance.choices(SENTENCES, k=chance.choice((1, 1, 3, 30)))
     values = POSTED[path](texts[0])
@@ -96,9 +176,13 @@ def ordinary_requests(chance: random.Random) -> HttpCase:
         values[name] = texts
     way = chance.choice(("json", "json", "form", "chunks", "head"))
     if way == "form" and path != "/v1/translate":
-        data = request(path, urlencode(values, doseq=True).encode(), kind="application/x-www-form-urlencoded")
+        data = request(
+            path, urlencode(values, doseq=True).encode(), kind="application/x-www-form-urlencoded"
+        )
     elif way == "chunks":
-        data = request(path, _chunked(json.dumps(values).encode(), chance), ["Transfer-Encoding: chunked"])
+        data = request(
+            path, _chunked(json.dumps(values).encode(), chance), ["Transfer-Encoding: chunked"]
+        )
     elif way == "head":
         return _case("read", request(chance.choice(READ)), chance.choice(READ))
     else:
@@ -106,14 +190,25 @@ def ordinary_requests(chance: random.Random) -> HttpCase:
     return _case(f"{len(texts)} texts as {way}", data, path, is_right=is_right)
 
 
-ALIASES = {"ko": ("kor", "KO", "ko-KR", "ko_KR", "ko-Kore"), "en": ("eng", "EN", "en-US", "en_GB", "en-Latn")}
-OTHER_LANGUAGES = {"ko": ("kr", "zz", "ko-Latn", "ko-Hans"), "en": ("zz", "gr", "en-Cyrl", "en-Hang", "e-n")}
+ALIASES = {
+    "ko": ("kor", "KO", "ko-KR", "ko_KR", "ko-Kore"),
+    "en": ("eng", "EN", "en-US", "en_GB", "en-Latn"),
+}
+OTHER_LANGUAGES = {
+    "ko": ("kr", "zz", "ko-Latn", "ko-Hans"),
+    "en": ("zz", "gr", "en-Cyrl", "en-Hang", "e-n"),
+}
 
 
 @kind(share=3)
 def codes_of_languages(chance: random.Random) -> HttpCase:
-    """Name languages by other codes: an alias is the language, and another script or no language is refused."""
-    path, text = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(SENTENCES)
+    """Name languages by other codes: an alias is the language, and another script or no language is
+    refused.
+    """
+    path, text = (
+        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
+        chance.choice(SENTENCES),
+    )
     is_known = chance.random() < 0.5
     side, language = chance.choice((("source", "ko"), ("target", "en")))
     code = chance.choice((ALIASES if is_known else OTHER_LANGUAGES)[language])
@@ -133,8 +228,13 @@ BESIDE = [
 
 @kind(share=4)
 def neighbours(chance: random.Random) -> HttpCase:
-    """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on none beside it."""
-    path, form = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(("text", "html"))
+    """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on
+    none beside it.
+    """
+    path, form = (
+        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
+        chance.choice(("text", "html")),
+    )
     texts = chance.choices(BESIDE, k=chance.choice((2, 2, 5)))
     field = "tag_handling" if path == "/v2/translate" else "format"
     more: Values = {} if form == "text" else {field: "html"}
@@ -148,9 +248,16 @@ def neighbours(chance: random.Random) -> HttpCase:
             raise ValueError(f"no answer, or {answer and answer.status}")
         if path != "/translate":
             return [
-                [item["text"], item.get("doubtful"), item.get("warnings")] for item in answer.values["translations"]
+                [item["text"], item.get("doubtful"), item.get("warnings")]
+                for item in answer.values["translations"]
             ]
-        return list(zip(answer.values["translatedText"], answer.values.get("alternatives", texts), strict=True))
+        return list(
+            zip(
+                answer.values["translatedText"],
+                answer.values.get("alternatives", texts),
+                strict=True,
+            )
+        )
 
     def attack(server: Served) -> Report:
         together = translated(server, texts)
@@ -186,7 +293,9 @@ def odd_values(chance: random.Random) -> HttpCase:
 
 @kind(share=10)
 def damaged_json(chance: random.Random) -> HttpCase:
-    """Damage the JSON of an ordinary request: types, depth, numbers, characters, names given twice."""
+    """Damage the JSON of an ordinary request: types, depth, numbers, characters, names given
+    twice.
+    """
     path, _, values = _any(chance)
     body = bytearray(json.dumps(values).encode())
     place, name = chance.randrange(len(body)), json.dumps(next(iter(values))).encode()
@@ -209,13 +318,19 @@ def damaged_json(chance: random.Random) -> HttpCase:
     data = damages[number]()
     is_right = lambda *_: True  # noqa: E731 - what is left may be another request that is whole
     return _posted(
-        f"JSON damaged by {number}: {data[:60]!r} of {len(data)}", path, data, is_right=is_right, is_large=True
+        f"JSON damaged by {number}: {data[:60]!r} of {len(data)}",
+        path,
+        data,
+        is_right=is_right,
+        is_large=True,
     )
 
 
 @kind(share=2)
 def many_names(chance: random.Random) -> HttpCase:
-    """Send very many names, items or texts; twice as many may not take much longer than twice the time."""
+    """Send very many names, items or texts; twice as many may not take much longer than twice the
+    time.
+    """
     path, text, values = _any(chance)
     count, form = (
         chance.choice((10, 1_000, 30_000, 300_000)),
@@ -225,7 +340,11 @@ def many_names(chance: random.Random) -> HttpCase:
     def data(count: int) -> bytes:
         first = next(iter(values))
         if form == "fields":
-            return request(path, b"&".join(b"a%d=" % n for n in range(count)), kind="application/x-www-form-urlencoded")
+            return request(
+                path,
+                b"&".join(b"a%d=" % n for n in range(count)),
+                kind="application/x-www-form-urlencoded",
+            )
         if form == "items":
             return request(path, {**values, first: [text] * count})
         if form == "long":
@@ -234,7 +353,9 @@ def many_names(chance: random.Random) -> HttpCase:
         return request(path, {**values, **many} if form == "names" else {**values, first: many})
 
     twice = Exchange(data(2 * count), path, is_large=True) if count < 300_000 else None
-    return _case(f"{count} {form}", data(count), path, is_right=lambda *_: True, is_large=True, double=twice)
+    return _case(
+        f"{count} {form}", data(count), path, is_right=lambda *_: True, is_large=True, double=twice
+    )
 
 
 @kind(share=8)
@@ -264,8 +385,13 @@ def odd_headers(chance: random.Random) -> HttpCase:
 
 @kind(share=8)
 def broken_framing(chance: random.Random) -> HttpCase:
-    """Break the framing: lengths, chunks, methods, line ends, two requests in one; the second may not be smuggled in."""
-    path, text = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(SENTENCES)
+    """Break the framing: lengths, chunks, methods, line ends, two requests in one; the second may
+    not be smuggled in.
+    """
+    path, text = (
+        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
+        chance.choice(SENTENCES),
+    )
     body = json.dumps(POSTED[path](text)).encode()
     whole, other = request(path, body), b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     length = f"Content-Length: {len(body)}"
@@ -295,17 +421,26 @@ def broken_framing(chance: random.Random) -> HttpCase:
     }  # fmt: skip
     name = chance.choice(list(cases))
     data, most = cases[name]
-    return _case(name, data, path, most=most, is_broken=True, is_right=lambda *_: True, is_large=True)
+    return _case(
+        name, data, path, most=most, is_broken=True, is_right=lambda *_: True, is_large=True
+    )
 
 
 @kind(share=8)
 def leaving_clients(chance: random.Random) -> HttpCase:
-    """Send half a request, or a whole one, and go without reading; in the middle of a stream, too."""
+    """Send half a request, or a whole one, and go without reading; in the middle of a stream,
+    too.
+    """
     path, text, values = _any(chance)
     way = chance.choice(("half", "unread", "large", "stream", "trickle"))
     if way in ("large", "stream"):
-        path, text = "/v1/translate", ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100))))
-        values = POSTED[path](text) | ({"stream": True} if way == "stream" else {"attention": "all", "nbest": 10})
+        path, text = (
+            "/v1/translate",
+            ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100)))),
+        )
+        values = POSTED[path](text) | (
+            {"stream": True} if way == "stream" else {"attention": "all", "nbest": 10}
+        )
     data = request(path, values)
     if way == "half":
         data = data[: chance.randrange(1, len(data))]
@@ -315,8 +450,13 @@ def leaving_clients(chance: random.Random) -> HttpCase:
 
 @kind(share=5)
 def odd_images(chance: random.Random) -> HttpCase:
-    """Send images of odd sizes, modes and formats, most of them damaged, as files of a form or in Base64."""
-    path, image = chance.choice(("/v1/caption", "/v1/explain_image")), any_image(chance, SIZES * 20 + LARGE_SIZES)
+    """Send images of odd sizes, modes and formats, most of them damaged, as files of a form or in
+    Base64.
+    """
+    path, image = (
+        chance.choice(("/v1/caption", "/v1/explain_image")),
+        any_image(chance, SIZES * 20 + LARGE_SIZES),
+    )
     if chance.random() < 0.2:
         image = chance.choice((b"", b"GIF89a", b"<svg onload='x'/>", b"\x89PNG\r\n\x1a\n" + bytes(50), b"BM" + bytes(60), b"text"))  # fmt: skip
     if chance.random() < 0.5:
@@ -328,7 +468,14 @@ def odd_images(chance: random.Random) -> HttpCase:
         data = request(path, content, kind="multipart/form-data; boundary=x")
     else:
         text = base64.b64encode(image).decode()
-        data = request(path, {"image": chance.choice((text, "data:image/png;base64," + text, text[:-1], text + "="))})
+        data = request(
+            path,
+            {
+                "image": chance.choice(
+                    (text, "data:image/png;base64," + text, text[:-1], text + "=")
+                )
+            },
+        )
     return _case(f"image {image[:12]!r} of {len(image)}", data, path, is_large=True)
 
 
@@ -342,15 +489,22 @@ MARKUP = [
 @kind(share=8)
 def odd_markup(chance: random.Random) -> HttpCase:
     """Translate pages and XML with absurd entities, tags and depths."""
-    path, form = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(("html", "xml"))
+    path, form = (
+        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
+        chance.choice(("html", "xml")),
+    )
     count = chance.choice((1, 3, 10, 200, 2_000, 20_000))
     parts = chance.sample(MARKUP, chance.choice((1, 1, 2, 5)))
 
     def data(count: int) -> tuple[str, bytes]:
         text = (
-            ("".join(parts) * count)[:90_000] if len(parts) < 3 else "".join(chance.choices(parts, k=min(count, 300)))
+            ("".join(parts) * count)[:90_000]
+            if len(parts) < 3
+            else "".join(chance.choices(parts, k=min(count, 300)))
         )
-        values = POSTED[path](text) | ({"tag_handling": form} if path == "/v2/translate" else {"format": form})
+        values = POSTED[path](text) | (
+            {"tag_handling": form} if path == "/v2/translate" else {"format": form}
+        )
         return text, request(path, values)
 
     text, first = data(count)
@@ -367,8 +521,14 @@ def hostile_texts(chance: random.Random) -> HttpCase:
     path = path if "text" in POSTED[path]("") or "q" in POSTED[path]("") else "/v1/translate"
     length = chance.choice((1, 3, 30, 300, 3_000, 30_000, 300_000))
     text = any_text(chance, length)
-    double = Exchange(_text_request(path, text + text), path, is_large=True) if length in (3_000, 30_000) else None
-    return _case(f"{length} of {text[:12]!r}", _text_request(path, text), path, is_large=True, double=double)
+    double = (
+        Exchange(_text_request(path, text + text), path, is_large=True)
+        if length in (3_000, 30_000)
+        else None
+    )
+    return _case(
+        f"{length} of {text[:12]!r}", _text_request(path, text), path, is_large=True, double=double
+    )
 
 
 def _text_request(path: str, text: str) -> bytes:
@@ -378,8 +538,13 @@ def _text_request(path: str, text: str) -> bytes:
 
 @kind(share=4)
 def large_answers(chance: random.Random) -> HttpCase:
-    """Ask for as much as a request can: all attention, a hundred hypotheses, records of the search."""
-    path, words = chance.choice(("/v1/explain", "/v1/translate", "/v1/continuations")), chance.choice((1, 5, 30, 100))
+    """Ask for as much as a request can: all attention, a hundred hypotheses, records of the
+    search.
+    """
+    path, words = (
+        chance.choice(("/v1/explain", "/v1/translate", "/v1/continuations")),
+        chance.choice((1, 5, 30, 100)),
+    )
     values = POSTED[path](" ".join(chance.choices(SENTENCES, k=words)))
     values |= {
         "/v1/explain": {"nbest": chance.choice((5, 100)), "trace": chance.random() < 0.5},
@@ -393,7 +558,9 @@ def large_answers(chance: random.Random) -> HttpCase:
 def odd_paths(chance: random.Random) -> HttpCase:
     """Ask for paths that lead out of every folder, and for models of such names."""
     names = ["../secret", "..%2fsecret", "%2e%2e/secret", "....//secret", "/etc/passwd", "\x00", "%00", "%zz", "a" * 60_000, "나", "*", "%ff", "\\..\\secret", "folder/README.md", "folder/../../secret", ";x", "?x=" + "y" * 5_000]  # fmt: skip
-    prefix = chance.choice(("/", "/v1/models/", "/v1/", "/v2/", "/languages/", "//", "http://localhost/", "/static/"))
+    prefix = chance.choice(
+        ("/", "/v1/models/", "/v1/", "/v2/", "/languages/", "//", "http://localhost/", "/static/")
+    )
     path = prefix + chance.choice(names)
     raw = path if chance.random() < 0.7 else quote(path, safe="/%?")
     method = chance.choice(("GET", "GET", "POST", "HEAD"))

@@ -1,4 +1,6 @@
-"""Cases of the server's fuzzer: what is sent, how its answer is judged, and the verdicts that are counted."""
+"""Cases of the server's fuzzer: what is sent, how its answer is judged, and the verdicts that are
+counted.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,18 @@ from fuzz.exchanges import Answer, BrokenAnswer, read, send
 from fuzz.material import SECRET
 from fuzz.served import DEADLINE, SENTENCES, SWAPPED, Served
 
-VERDICTS = ("done", "refused", "closed", "internal", "wrong", "slow", "hung", "down", "leaked", "executed")
+VERDICTS = (
+    "done",
+    "refused",
+    "closed",
+    "internal",
+    "wrong",
+    "slow",
+    "hung",
+    "down",
+    "leaked",
+    "executed",
+)
 BAD = VERDICTS[3:]
 SLOW, NOISE = 10.0, 2.0  # seconds; below NOISE growth is not judged
 LONGEST_LINE = 2_000  # bytes of a line of the log, for a request
@@ -36,10 +49,10 @@ class Report:
 class Exchange:
     """Bytes sent on one connection.
 
-    `is_right` judges answers with status 200. `most`: answers that may come, as of pipelined requests. `is_broken`: the
-    framing is damaged, so that the connection may be closed. `leaves`: the client goes after so many seconds, unread.
-    `is_large`: it may take longer than its deadline. `double`: the same with twice the input. `is_known`: a refusal
-    would be wrong.
+    `is_right` judges answers with status 200. `most`: answers that may come, as of pipelined
+    requests. `is_broken`: the framing is damaged, so that the connection may be closed. `leaves`:
+    the client goes after so many seconds, unread. `is_large`: it may take longer than its deadline.
+    `double`: the same with twice the input. `is_known`: a refusal would be wrong.
     """
 
     data: bytes
@@ -60,7 +73,9 @@ class Exchange:
         twice = self.double._send(server)
         if twice.verdict not in BAD and twice.seconds > max(NOISE, 4 * report.seconds):
             return Report(
-                "slow", (f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",), twice.seconds
+                "slow",
+                (f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",),
+                twice.seconds,
             )
         return twice if twice.verdict in BAD else report
 
@@ -86,7 +101,9 @@ class Exchange:
         return Report(report.verdict, report.messages, seconds)
 
     def _answers(self, connection: socket.socket, stream: IO[bytes]) -> list[Answer]:
-        """Read the answers; after damaged framing the server may wait for more of the request, and one more is read."""
+        """Read the answers; after damaged framing the server may wait for more of the request, and
+        one more is read.
+        """
         answers = list[Answer]()
         while len(answers) < self.most + self.is_broken:
             if self.is_broken:
@@ -104,7 +121,11 @@ class Exchange:
 
     def _judged(self, answers: list[Answer], server: Served) -> Report:
         if not answers:
-            return Report("closed") if self.is_broken else Report("wrong", ("closed without an answer",))
+            return (
+                Report("closed")
+                if self.is_broken
+                else Report("wrong", ("closed without an answer",))
+            )
         if sum(answer.status < 400 for answer in answers) > self.most:
             return Report("wrong", (f"{len(answers)} answers where {self.most} may come",))
         for answer in answers:
@@ -120,7 +141,11 @@ class Exchange:
             return "leaked", "the content of a file that nobody named"
         if answer.status < 400:
             with suppress(ValueError, LookupError, TypeError):
-                return None if self.is_right(answer, server) else ("wrong", "another answer than expected")
+                return (
+                    None
+                    if self.is_right(answer, server)
+                    else ("wrong", "another answer than expected")
+                )
             return "wrong", "an answer that cannot be read"
         plain = self.is_broken and answer.headers.get("content-type", "").startswith("text/plain")
         sentence = "closed" if plain else self._sentence(answer)
@@ -136,7 +161,9 @@ class Exchange:
         """The sentence of an error in the form of its endpoint; empty if it has another form."""
         with suppress(ValueError, AttributeError):
             values = answer.values
-            own = next((form for prefix, form in FORMS.items() if self.path.startswith(prefix)), "error")
+            own = next(
+                (form for prefix, form in FORMS.items() if self.path.startswith(prefix)), "error"
+            )
             sentence = values.get(own, values.get("error") if self.is_broken else None)
             return sentence if isinstance(sentence, str) and 10 < len(sentence) < 3_000 else ""
         return ""
@@ -154,10 +181,16 @@ KINDS: dict[str, Callable[[random.Random], HttpCase]] = {}
 SHARES: dict[str, float] = {}
 
 
-def kind(share: float) -> Callable[[Callable[[random.Random], HttpCase]], Callable[[random.Random], HttpCase]]:
-    """Register a generator of cases; `share` says how many of its cases are drawn for each one of the others."""
+def kind(
+    share: float,
+) -> Callable[[Callable[[random.Random], HttpCase]], Callable[[random.Random], HttpCase]]:
+    """Register a generator of cases; `share` says how many of its cases are drawn for each one of
+    the others.
+    """
 
-    def register(generator: Callable[[random.Random], HttpCase]) -> Callable[[random.Random], HttpCase]:
+    def register(
+        generator: Callable[[random.Random], HttpCase],
+    ) -> Callable[[random.Random], HttpCase]:
         KINDS[generator.__name__] = generator
         SHARES[generator.__name__] = share
         return generator
@@ -182,7 +215,9 @@ class HttpJudge:
         report = case.attack(self.server)
         if report.verdict not in BAD:
             for problem in self._problems(number):
-                return Report(problem.verdict, (*problem.messages, *report.messages), report.seconds)
+                return Report(
+                    problem.verdict, (*problem.messages, *report.messages), report.seconds
+                )
         else:
             self._new_log()
         return report
@@ -199,11 +234,21 @@ class HttpJudge:
         """What is wrong with the server itself: `number` chooses what it is asked to translate."""
         problems = list[Report]()
         if self.server.executed.exists():
-            problems.append(Report("executed", (f"planted modules were run: {self.server.executed.read_text()}",)))
+            problems.append(
+                Report(
+                    "executed", (f"planted modules were run: {self.server.executed.read_text()}",)
+                )
+            )
         log = self._new_log()
-        if match := re.search(rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log):
+        if match := re.search(
+            rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log
+        ):
             lines = match[0].decode(errors="replace").splitlines()
-            problems.append(Report("internal", ("in the log:", *(line[:200] for line in (*lines[:1], *lines[-7:])))))
+            problems.append(
+                Report(
+                    "internal", ("in the log:", *(line[:200] for line in (*lines[:1], *lines[-7:])))
+                )
+            )
         if (longest := max(map(len, log.split(b"\n")))) > LONGEST_LINE:
             problems.append(Report("internal", (f"a line of {longest:,} bytes in the log",)))
         return problems or self._probe(number)
@@ -220,7 +265,9 @@ class HttpJudge:
         if health is None or health.status != 200:
             return [Report("down", (f"/health afterwards: {health}",))]
         if time.monotonic() - start > SLOW:
-            return [Report("slow", ("/health and a translation afterwards",), time.monotonic() - start)]
+            return [
+                Report("slow", ("/health and a translation afterwards",), time.monotonic() - start)
+            ]
         if translated[:4] in ("no a", "503 ", "504 ", "500 "):
             return [Report("down", (f"a translation by {model} afterwards: {translated}",))]
         if translated != self.server.expected[model][text]:

@@ -21,7 +21,9 @@ AFRESH = ("hung", "down", "leaked", "executed")
 def attempts(
     work: Sequence[tuple[int, int]], material: Material, folder: Path, jobs: int = 1
 ) -> Iterator[tuple[int, str, Report]]:
-    """Do cases, given by number and seed; yield the number, name and report of each as it is done."""
+    """Do cases, given by number and seed; yield the number, name and report of each as it is
+    done.
+    """
     results = queue.Queue[tuple[int, str, Report] | BaseException]()
     workers = [threading.Thread(target=_worker, args=(work[n::jobs], material, folder / f"server-{n}", results), daemon=True) for n in range(jobs)]  # fmt: skip
     for worker in workers:

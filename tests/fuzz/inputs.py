@@ -87,9 +87,13 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
     """Translate odd text; where it is long, twice as much of it too."""
     name, length = chance.choice(("translator", "recurrent")), chance.choice(LENGTHS)
     text = any_text(chance, length)
-    options = chance.choice(([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"]))
+    options = chance.choice(
+        ([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"])
+    )
     packed = chance.random() < 0.1 and length > 100
-    beginning = chance.choice(("", "나는 빵을 먹고 있었다\n")).encode()  # text of no known script is refused at once
+    beginning = chance.choice(
+        ("", "나는 빵을 먹고 있었다\n")
+    ).encode()  # text of no known script is refused at once
 
     def case(data: bytes, double: Case | None) -> Case:
         data = beginning + data
@@ -99,12 +103,44 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
         label = f"{' '.join(arguments)}: {length} of {text[:12]!r}"
         return Case(label, arguments, prepare, b"" if packed else data, double=double)
 
-    return case(_bytes(text, chance), case(_bytes(text + text, chance), None) if length >= 3_000 else None)
+    return case(
+        _bytes(text, chance), case(_bytes(text + text, chance), None) if length >= 3_000 else None
+    )
 
 
-INVISIBLE = ["\ufeff", "\u00ad", "\u200b", "\u2060", "\u200e", "\u202e", "\u202c", "\u2066", "\u2069"]
-PROSE = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 있다", "그는 왔다", "나", "hello", "나는 3 개를 샀다"]
-LETTERLESS = ["123", "---", "🙂", "12:30 ✓", "½ = 0.5!", "[1]", "…", "(2) / 3", "👩\u200d🚀", "★ ★", "<>", "&#"]
+INVISIBLE = [
+    "\ufeff",
+    "\u00ad",
+    "\u200b",
+    "\u2060",
+    "\u200e",
+    "\u202e",
+    "\u202c",
+    "\u2066",
+    "\u2069",
+]
+PROSE = [
+    "나는 빵을 먹고 있었다",
+    "선생님은 사과를 보고 있다",
+    "그는 왔다",
+    "나",
+    "hello",
+    "나는 3 개를 샀다",
+]
+LETTERLESS = [
+    "123",
+    "---",
+    "🙂",
+    "12:30 ✓",
+    "½ = 0.5!",
+    "[1]",
+    "…",
+    "(2) / 3",
+    "👩\u200d🚀",
+    "★ ★",
+    "<>",
+    "&#",
+]
 FILES = {
     "page.html": b"<!DOCTYPE html>\n<html><body>\n<p>\xeb\x82\x98</p>\n</body></html>",
     "film.srt": b"1\n00:00:01,000 --> 00:00:02,000\n\xeb\x82\x98\xeb\x8a\x94\n",
@@ -116,9 +152,13 @@ FILES = {
 
 
 def _line_of_prose(chance: random.Random) -> str:
-    """Draw sentences, joined in one line, or none; then put characters that nobody sees into them."""
+    """Draw sentences, joined in one line, or none; then put characters that nobody sees into
+    them.
+    """
     sentences = chance.choices(PROSE, k=chance.choice((1, 1, 2, 5)))
-    line = chance.choice((". ", "! ", "? ", ".[1] ", "… ", ".")).join(sentences) + chance.choice(("", ".", "?", " 🙂"))
+    line = chance.choice((". ", "! ", "? ", ".[1] ", "… ", ".")).join(sentences) + chance.choice(
+        ("", ".", "?", " 🙂")
+    )
     line = chance.choice((line, line, *chance.sample(LETTERLESS, 2)))
     for _ in range(chance.choice((0, 1, 3))):
         position = chance.randrange(len(line) + 1)
@@ -131,34 +171,47 @@ def _visible(line: str) -> str:
 
 
 def _is_translation(out: bytes, source: list[str], is_greedy: bool) -> bool:
-    """Return whether there is a line for each line, with text for text, and what has no letters is as it was.
+    """Return whether there is a line for each line, with text for text, and what has no letters is
+    as it was.
 
     Greedy search of a model that has learned as little as these may find nothing but spaces.
     """
     lines = out.decode("utf-8", "replace").removesuffix("\n").split("\n")
     return len(lines) == len(source) and all(
-        is_greedy or bool(line.strip()) if any(map(str.isalpha, text)) else _visible(line) == _visible(text)
+        is_greedy or bool(line.strip())
+        if any(map(str.isalpha, text))
+        else _visible(line) == _visible(text)
         for line, text in zip(lines, source, strict=True)
     )
 
 
 @kind(share=6)
 def ordinary_lines(chance: random.Random, material: Material) -> Case:
-    """Translate lines as users have them: several sentences, without letters, with invisible characters."""
+    """Translate lines as users have them: several sentences, without letters, with invisible
+    characters.
+    """
     name = chance.choice(("translator", "recurrent"))
     lines = [_line_of_prose(chance) for _ in range(chance.choice((1, 3, 10)))]
     options = chance.choice(([], ["--beam=1"], ["--stream"], ["--split=on"]))
     arguments = ["translate", name, *options, *FEW]
     prepare = functools.partial(_with_run, material=material, name=name, files={})
-    is_right = functools.partial(_is_translation, source=lines, is_greedy=options in (["--beam=1"], ["--stream"]))
+    is_right = functools.partial(
+        _is_translation, source=lines, is_greedy=options in (["--beam=1"], ["--stream"])
+    )
     return Case(
-        f"{' '.join(arguments)}: {lines[0][:20]!r} …", arguments, prepare, "\n".join(lines).encode(), is_right=is_right
+        f"{' '.join(arguments)}: {lines[0][:20]!r} …",
+        arguments,
+        prepare,
+        "\n".join(lines).encode(),
+        is_right=is_right,
     )
 
 
 @kind(share=3)
 def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
-    """Give a file that is no text as text, under its own name, as .txt or at stdin: it is refused, or no line is lost."""
+    """Give a file that is no text as text, under its own name, as .txt or at stdin: it is refused,
+    or no line is lost.
+    """
     name = chance.choice(list(FILES))
     data = FILES[name] * chance.choice((1, 1, 40))
     path = chance.choice((name, "text.txt", "-"))
@@ -177,10 +230,22 @@ def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
 
 @kind(share=4)
 def hostile_arguments(chance: random.Random, material: Material) -> Case:
-    """Give odd text to options that take words: terms, prefixes, forbidden words, names of files."""
-    command, name = chance.choice((("translate", "translator"), ("caption", "captioner"), ("show", "translator")))
-    text = any_text(chance, chance.choice((0, 1, 5, 50, 6_000))).replace("\x00", "").encode("utf-8", "replace").decode()
-    options = {"translate": ["--term", "--prefix", "--forbid", "--output"], "caption": ["--prefix", "--forbid"]}
+    """Give odd text to options that take words: terms, prefixes, forbidden words, names of
+    files.
+    """
+    command, name = chance.choice(
+        (("translate", "translator"), ("caption", "captioner"), ("show", "translator"))
+    )
+    text = (
+        any_text(chance, chance.choice((0, 1, 5, 50, 6_000)))
+        .replace("\x00", "")
+        .encode("utf-8", "replace")
+        .decode()
+    )
+    options = {
+        "translate": ["--term", "--prefix", "--forbid", "--output"],
+        "caption": ["--prefix", "--forbid"],
+    }
     option = chance.choice(options.get(command, ["--out"]))
     inputs = {"caption": ["images/images"], "show": [text]}.get(command, [])
     arguments = [command, name, *inputs, f"{option}={text}", "--threads=1"]
@@ -192,8 +257,12 @@ def hostile_arguments(chance: random.Random, material: Material) -> Case:
 def _options() -> list[tuple[str, str, bool]]:
     """Return command, option and whether it is a flag, of all options of all commands."""
     group: Any = typer.main.get_command(app)
-    commands = {name: command for name, command in group.commands.items() if name not in ("demo", "doctor")}
-    params = [(n, p) for n, c in commands.items() for p in (*c.params, *getattr(c, "search_params", ()))]
+    commands = {
+        name: command for name, command in group.commands.items() if name not in ("demo", "doctor")
+    }
+    params = [
+        (n, p) for n, c in commands.items() for p in (*c.params, *getattr(c, "search_params", ()))
+    ]
     unsafe = ("--help", "--debug", "--device", "--threads", "--budget")
     return [
         (name, param.opts[0], bool(getattr(param, "is_flag", False)))
@@ -225,7 +294,19 @@ def odd_options(chance: random.Random, material: Material) -> Case:
     """Call a command with up to four options, most of them with values that mean nothing."""
     command = chance.choice(sorted({name for name, *_ in _options()} & CALLS.keys()))
     own = [(option, is_flag) for name, option, is_flag in _options() if name == command]
-    values = [*NUMBERS, "text", "jsonl", "auto", "nowhere", "translator", "out", ".", "/", "pairs/test.ko", "a=b"]
+    values = [
+        *NUMBERS,
+        "text",
+        "jsonl",
+        "auto",
+        "nowhere",
+        "translator",
+        "out",
+        ".",
+        "/",
+        "pairs/test.ko",
+        "a=b",
+    ]
     arguments = [command, *CALLS[command], "--threads=1"]
     for option, is_flag in chance.sample(own, min(len(own), chance.randrange(1, 5))):
         value = chance.choice(values).replace("\x00", "")
@@ -261,10 +342,22 @@ def _settings() -> list[str]:
 @kind(share=8)
 def odd_settings(chance: random.Random, material: Material) -> Case:
     """Train for an update with up to three settings that mean nothing."""
-    values = [*NUMBERS, "none", '"x"', "[1, 2]", "{a = 1}", "1e20", "10000000", "0.5", "1" + "0" * 30]
+    values = [
+        *NUMBERS,
+        "none",
+        '"x"',
+        "[1, 2]",
+        "{a = 1}",
+        "1e20",
+        "10000000",
+        "0.5",
+        "1" + "0" * 30,
+    ]
     keys = chance.sample(_settings(), chance.randrange(1, 4))
     odd = [f"{key}={chance.choice(values)}".replace("\x00", "") for key in keys]
-    size = [f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")]
+    size = [
+        f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")
+    ]
     small = ["tokenizer.size=300", "training.updates=1", "batching.tokens=64", *size]
     arguments = ["train", *CALLS["train"][:3], *sets(*small, *odd), "--threads=1", "--quiet"]
     if chance.random() < 0.5:
@@ -283,7 +376,9 @@ def any_value(chance: random.Random, depth: int = 0) -> Any:
         return chance.choice(leaves)()
     if chance.random() < 0.5:
         return [any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
-    return {any_text(chance, 3): any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))}
+    return {
+        any_text(chance, 3): any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))
+    }
 
 
 @kind(share=8)
@@ -292,15 +387,33 @@ def json_lines(chance: random.Random, material: Material) -> Case:
     fields = ("text", "prefix", "terms", "forbid", *chance.choice(((), ("other",))))
     lines = []
     for _ in range(chance.choice((1, 2, 5))):
-        values: Any = {field: any_value(chance) for field in chance.sample(fields, chance.randrange(4))}
+        values: Any = {
+            field: any_value(chance) for field in chance.sample(fields, chance.randrange(4))
+        }
         if chance.random() < 0.8:
             values["text"] = "나는 빵을 먹고 있었다"
         if chance.random() < 0.3:
-            values["terms"] = [any_text(chance, chance.choice((1, 5, 20_000))) for _ in range(chance.choice((1, 300)))]
+            values["terms"] = [
+                any_text(chance, chance.choice((1, 5, 20_000)))
+                for _ in range(chance.choice((1, 300)))
+            ]
         line = json.dumps(values).encode()
-        broken = (line[: len(line) // 2], b"[" * 100_000, b"[]", b"1", b'{"text": ' + b"9" * 5000 + b"}", b"\xff")
+        broken = (
+            line[: len(line) // 2],
+            b"[" * 100_000,
+            b"[]",
+            b"1",
+            b'{"text": ' + b"9" * 5000 + b"}",
+            b"\xff",
+        )
         lines.append(line if chance.random() < 0.8 else chance.choice(broken))
-    arguments = ["translate", "translator", "--input=jsonl", *chance.choice(([], ["--format=jsonl"])), *FEW]
+    arguments = [
+        "translate",
+        "translator",
+        "--input=jsonl",
+        *chance.choice(([], ["--format=jsonl"])),
+        *FEW,
+    ]
     prepare = functools.partial(_with_run, material=material, name="translator", files={})
     return Case(f"JSON lines {lines[0][:60]!r}", arguments, prepare, b"\n".join(lines))
 
@@ -310,7 +423,10 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
     """Train for an update on files of odd pairs, alignments or recipes."""
     count = chance.choice((1, 3, 40))
     source, target = (
-        _bytes("\n".join(any_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance) for _ in "ab"
+        _bytes(
+            "\n".join(any_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance
+        )
+        for _ in "ab"
     )
     files = {
         "a": source,
@@ -318,7 +434,9 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
         "links": _bytes(any_text(chance, 50), chance),
         "pairs.tsv": source.replace(b" ", b"\t"),
     }
-    files["recipe.toml"] = _bytes(any_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
+    files["recipe.toml"] = (
+        _bytes(any_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
+    )
     inputs = chance.choice((["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"]))
     if chance.random() < 0.2:
         inputs = [*inputs, "--alignments=links"]
@@ -338,9 +456,14 @@ SIZES = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12))
 LARGE_SIZES = ((4000, 4000), (1, 49_000_000))
 
 
-def any_image(chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES, *LARGE_SIZES)) -> bytes:
+def any_image(
+    chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES, *LARGE_SIZES)
+) -> bytes:
     """Draw an image, most of the time a damaged one."""
-    mode, size = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")), chance.choice(sizes)
+    mode, size = (
+        chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")),
+        chance.choice(sizes),
+    )
     form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
     data = io.BytesIO()
     try:
@@ -350,7 +473,11 @@ def any_image(chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES,
     content = bytearray(data.getvalue())
     for _ in range(chance.choice((0, 0, 1, 1, 5))):
         content[chance.randrange(min(len(content), 200))] = chance.randrange(256)
-    return bytes(content[: chance.randrange(len(content))]) if chance.random() < 0.2 else bytes(content)
+    return (
+        bytes(content[: chance.randrange(len(content))])
+        if chance.random() < 0.2
+        else bytes(content)
+    )
 
 
 @kind(share=6)

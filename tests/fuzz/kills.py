@@ -1,4 +1,6 @@
-"""Kill training and bulk translation with SIGKILL, resume them, and compare the results with undisturbed ones."""
+"""Kill training and bulk translation with SIGKILL, resume them, and compare the results with
+undisturbed ones.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ PATIENCE = 20.0  # seconds until processes whose parent was killed have to be go
 
 @dataclass(frozen=True)
 class Case:
-    """A training of a family or, if `form` is given, a translation of a file in one of the `FORMATS`."""
+    """A training of a family or, if `form` is given, a translation of a file in one of the
+    `FORMATS`.
+    """
 
     number: int
     seed: int
@@ -68,7 +72,9 @@ class Broken(Exception):
 
 @cache
 def families(folder: Path) -> Families:
-    """Return the families with their data; made before processes are forked, with all modules imported."""
+    """Return the families with their data; made before processes are forked, with all modules
+    imported.
+    """
     torch.set_num_threads(1)
     os.environ["REGARD_CACHE"] = str(folder / "cache")
     assert all((regard.pipeline.bulk, regard.cli, regard.pipeline, regard.run)), "imported once"
@@ -76,7 +82,9 @@ def families(folder: Path) -> Families:
 
 
 def draw(number: int, seed: int, names: Sequence[str]) -> Case:
-    """Return case `number`: every fifth translates a file, the others train one family after the other."""
+    """Return case `number`: every fifth translates a file, the others train one family after the
+    other.
+    """
     chance = random.Random(f"{seed} kill {number}")
     if number % 5 == 4:
         form = number // 5 % len(FORMATS)
@@ -92,7 +100,9 @@ def make(work: tuple[Case, Path]) -> None:
 
 
 def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
-    """Kill the command of a case, once or more often, resume it, and compare; it works in `folder`."""
+    """Kill the command of a case, once or more often, resume it, and compare; it works in
+    `folder`.
+    """
     case, root = work
     folder, known = folder or root / f"work-{os.getpid()}", families(root)
     shutil.rmtree(folder, ignore_errors=True)
@@ -111,11 +121,17 @@ def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
 
 
 def _undisturbed(known: Families, case: Case) -> Undisturbed:
-    return known.trained(case.family) if case.form is None else known.translated(case.form, case.packed)
+    return (
+        known.trained(case.family)
+        if case.form is None
+        else known.translated(case.form, case.packed)
+    )
 
 
 def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moments.Moment]:
-    """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if it cannot."""
+    """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if
+    it cannot.
+    """
     chance, where = case.chance(), case.where
     for number in range(MOST_KILLS):
         while True:  # until it is killed before its end, but later ones may end
@@ -136,8 +152,12 @@ def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moment
         raise Broken(f"not resumed: {outcome.status} {outcome.err}")
 
 
-def _continue(case: Case, undisturbed: Undisturbed, folder: Path, moment: moments.Moment | None) -> Outcome:
-    """Run the command as its user would: resume it or, if there is nothing to resume, begin again."""
+def _continue(
+    case: Case, undisturbed: Undisturbed, folder: Path, moment: moments.Moment | None
+) -> Outcome:
+    """Run the command as its user would: resume it or, if there is nothing to resume, begin
+    again.
+    """
     before = moment.arm if moment else lambda: None
     begin, resume = undisturbed.arguments, ["train", "--out=run", "--resume", "--threads=1"]
     if case.form is not None:
@@ -155,7 +175,9 @@ def _continue(case: Case, undisturbed: Undisturbed, folder: Path, moment: moment
 
 
 def _wait_for_end(outcome: Outcome) -> None:
-    """Wait for the processes that a command started. Raises Broken, and kills them, if they outlive it for long."""
+    """Wait for the processes that a command started. Raises Broken, and kills them, if they outlive
+    it for long.
+    """
     start = time.monotonic()
     while True:
         try:

@@ -1,4 +1,6 @@
-"""Folders and files that the cases read: small models trained by the command itself, and what other toolkits write."""
+"""Folders and files that the cases read: small models trained by the command itself, and what other
+toolkits write.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,23 @@ SETTINGS = [
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=16", "dropout=0")),
 ]
 TRANSFORMER = [
-    f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "heads=2", "feedforward=32")
+    f"model.{side}.{key}"
+    for side in ("encoder", "decoder")
+    for key in ("layers=1", "heads=2", "feedforward=32")
 ]
-RECURRENT = ["model.encoder.embedding=16", "model.decoder.embedding=16", "model.decoder.attention_size=16"]
+RECURRENT = [
+    "model.encoder.embedding=16",
+    "model.decoder.embedding=16",
+    "model.decoder.attention_size=16",
+]
 CAPTIONER = [
     *("data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"),
-    *("model.encoder.heads=2", "model.encoder.depths=[1]", "model.encoder.width=8", "model.encoder.stem=strided"),
+    *(
+        "model.encoder.heads=2",
+        "model.encoder.depths=[1]",
+        "model.encoder.width=8",
+        "model.encoder.stem=strided",
+    ),
     *("model.decoder.heads=2", "model.decoder.layers=1", "model.decoder.feedforward=32"),
 ]
 
@@ -37,21 +50,66 @@ OUTSIDE = "outside"
 PLANTED = "planted-code-was-run"
 """Name of the file that planted code makes."""
 MODULES = [
-    *("numpy", "uvicorn", "fastapi", "starlette", "h11", "httptools", "uvloop", "websockets", "orjson", "ujson", "PIL"),
-    *("multipart", "python_multipart", "prometheus_client", "pydantic", "sentencepiece", "safetensors", "ctranslate2"),
-    *("sitecustomize", "usercustomize", "regard_plugin", "colorama", "ray", "rich", "typer", "sacrebleu", "tomllib"),
-    *("timm", "pyarrow", "fsspec", "upath", "tensorboard", "transformers", "torch", "regard", "json", "shutil"),
+    *(
+        "numpy",
+        "uvicorn",
+        "fastapi",
+        "starlette",
+        "h11",
+        "httptools",
+        "uvloop",
+        "websockets",
+        "orjson",
+        "ujson",
+        "PIL",
+    ),
+    *(
+        "multipart",
+        "python_multipart",
+        "prometheus_client",
+        "pydantic",
+        "sentencepiece",
+        "safetensors",
+        "ctranslate2",
+    ),
+    *(
+        "sitecustomize",
+        "usercustomize",
+        "regard_plugin",
+        "colorama",
+        "ray",
+        "rich",
+        "typer",
+        "sacrebleu",
+        "tomllib",
+    ),
+    *(
+        "timm",
+        "pyarrow",
+        "fsspec",
+        "upath",
+        "tensorboard",
+        "transformers",
+        "torch",
+        "regard",
+        "json",
+        "shutil",
+    ),
 ]
 
 
 def plant_modules(folder: Path, marker: Path) -> None:
     """Write modules into a folder that make the file `marker` when they are imported."""
     for name in MODULES:
-        (folder / f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write({name!r} + ' ')\nraise ImportError\n")
+        (folder / f"{name}.py").write_text(
+            f"open({str(marker)!r}, 'a').write({name!r} + ' ')\nraise ImportError\n"
+        )
 
 
 def make_outside(folder: Path) -> dict[str, bytes]:
-    """Make a folder that links may lead to: a file with the secret, and an empty folder; return its contents."""
+    """Make a folder that links may lead to: a file with the secret, and an empty folder; return its
+    contents.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "empty").mkdir(parents=True)
     (folder / "secret").write_text(SECRET)
@@ -67,7 +125,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def leaks(folder: Path, outputs: Sequence[bytes]) -> bool:
     """Return whether the secret is in an output, or in a file of a folder."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return any(SECRET.encode() in data for data in (*outputs, *(path.read_bytes() for path in files)))
+    return any(
+        SECRET.encode() in data for data in (*outputs, *(path.read_bytes() for path in files))
+    )
 
 
 def sets(*settings: str) -> list[str]:
@@ -75,7 +135,9 @@ def sets(*settings: str) -> list[str]:
 
 
 class Material:
-    """The folders `translator`, `recurrent`, `captioner` (runs), `marian`, `published`, `data`, `images`; runtime files."""
+    """The folders `translator`, `recurrent`, `captioner` (runs), `marian`, `published`, `data`,
+    `images`; runtime files.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -86,11 +148,15 @@ class Material:
             (root / "complete").touch()
 
     def fresh(self, reference: str) -> Callable[[Path], None]:
-        """Return what copies the undamaged folder, which `reference` names before its colon, into a case's folder."""
+        """Return what copies the undamaged folder, which `reference` names before its colon, into a
+        case's folder.
+        """
         return functools.partial(self.copy, name=reference.split(":")[0])
 
     def copy(self, folder: Path, name: str) -> None:
-        """Copy a folder, and sentence pairs or images beside it as `pairs`; commands may write into copies only."""
+        """Copy a folder, and sentence pairs or images beside it as `pairs`; commands may write into
+        copies only.
+        """
         shutil.copytree(self.root / name, folder / name)
         shutil.copytree(self.root / ("images" if name == "captioner" else "data"), folder / "pairs")
 
@@ -100,7 +166,11 @@ class Material:
 
     def files(self, name: str) -> list[str]:
         """Return the files of a folder, relative to the root."""
-        return sorted(str(path.relative_to(self.root)) for path in (self.root / name).rglob("*") if path.is_file())
+        return sorted(
+            str(path.relative_to(self.root))
+            for path in (self.root / name).rglob("*")
+            if path.is_file()
+        )
 
     def _make(self) -> None:
         import albums
@@ -113,28 +183,54 @@ class Material:
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
         albums.folder(self.root / "images", count=12)
-        pairs = [f"--{side}={self.root}/data/train.{end}" for side, end in (("source", "ko"), ("target", "en"))]
-        pairs += [f"--valid-{side}={self.root}/data/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))]
-        images = [f"--images={self.root}/images/images", f"--captions={self.root}/images/captions.tsv"]
+        pairs = [
+            f"--{side}={self.root}/data/train.{end}"
+            for side, end in (("source", "ko"), ("target", "en"))
+        ]
+        pairs += [
+            f"--valid-{side}={self.root}/data/valid.{end}"
+            for side, end in (("source", "ko"), ("target", "en"))
+        ]
+        images = [
+            f"--images={self.root}/images/images",
+            f"--captions={self.root}/images/captions.tsv",
+        ]
         images += [f"--valid-captions={self.root}/images/valid.tsv"]
         self._fill_cache()
         self._run("train", *pairs, *sets(*SETTINGS, *TRANSFORMER), "--out", "translator")
-        self._run("train", *pairs, "--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT), "--out", "recurrent")
+        self._run(
+            "train",
+            *pairs,
+            "--preset=rnn-bahdanau",
+            *sets(*SETTINGS, *RECURRENT),
+            "--out",
+            "recurrent",
+        )
         self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
         for name in ("translator", "recurrent"):
-            self._run("export", name, self.runtime_file(name).name, "--to=runtime", "--precision=float32")
+            self._run(
+                "export", name, self.runtime_file(name).name, "--to=runtime", "--precision=float32"
+            )
         marian_folder(self.root / "marian")
         shutil.copytree(self.root / "marian", self.root / "published")
         write_sums(self.root / "published")
 
     def _fill_cache(self) -> None:
-        """Copy the kernels that the tests run with, which take seconds to compile, from the cache of this user.
+        """Copy the kernels that the tests run with, which take seconds to compile, from the cache
+        of this user.
 
-        A new process looks them up: this one, and all that it forks, may have loaded others already.
+        A new process looks them up: this one, and all that it forks, may have loaded others
+        already.
         """
         code = "from regard.runtime import native; print(native.why_unavailable() or native.kernels()._name)"
         environment = {name: value for name, value in os.environ.items() if name != "REGARD_CACHE"}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         cache, kernels = Path(os.environ["REGARD_CACHE"]), Path(done.stdout.strip())
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         if kernels.name.startswith("kernels-"):

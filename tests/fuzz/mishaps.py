@@ -1,4 +1,6 @@
-"""Mishaps while a server works: processes that are killed, files that change under it, links that lead elsewhere."""
+"""Mishaps while a server works: processes that are killed, files that change under it, links that
+lead elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,36 @@ from fuzz.exchanges import BrokenAnswer, read, request, send
 from fuzz.hostile_requests import POSTED
 from fuzz.http_cases import HttpCase, Report, kind
 from fuzz.material import SECRET
-from fuzz.served import CAPTIONS, FOLDER, PYTORCH, SENTENCES, SERVING, STEADY, SWAPPED, Served, translation
+from fuzz.served import (
+    CAPTIONS,
+    FOLDER,
+    PYTORCH,
+    SENTENCES,
+    SERVING,
+    STEADY,
+    SWAPPED,
+    Served,
+    translation,
+)
 
 WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed process in its place
-OTHER = {"translator": STEADY, "recurrent": SWAPPED}  # which model has the answers of a runtime file
+OTHER = {
+    "translator": STEADY,
+    "recurrent": SWAPPED,
+}  # which model has the answers of a runtime file
 LIMIT = 5  # requests a minute
 
 
 @kind(share=0.3)
 def killed_process(chance: random.Random) -> HttpCase:
-    """Kill the process that answers, or that of PyTorch too, in the middle of a request: asked again, it is answered."""
-    wanted, count, kills = chance.choice((STEADY, FOLDER)), chance.choice((1, 20, 200)), chance.choice((1, 1, 2))
+    """Kill the process that answers, or that of PyTorch too, in the middle of a request: asked
+    again, it is answered.
+    """
+    wanted, count, kills = (
+        chance.choice((STEADY, FOLDER)),
+        chance.choice((1, 20, 200)),
+        chance.choice((1, 1, 2)),
+    )
     texts, pause = chance.choices(SENTENCES, k=count), chance.choice((0.0, 0.005, 0.05))
     killed = chance.choice(((SERVING,), (SERVING, PYTORCH)))
 
@@ -44,7 +65,9 @@ def killed_process(chance: random.Random) -> HttpCase:
         if answer is None or answer.status != 200:
             answer = server.insist(data)
         is_away = CAPTIONS in server.models and PYTORCH in killed
-        caption = server.insist(request("/v1/caption", POSTED["/v1/caption"](""))) if is_away else answer
+        caption = (
+            server.insist(request("/v1/caption", POSTED["/v1/caption"](""))) if is_away else answer
+        )
         seconds = time.monotonic() - start
         for again in (answer, caption):
             if again is None or again.status != 200:
@@ -56,14 +79,21 @@ def killed_process(chance: random.Random) -> HttpCase:
         return Report("slow" if seconds > WAIT else "closed" if is_lost else "done", (), seconds)
 
     return HttpCase(
-        f"{' and '.join(killed)} killed {kills} times after {pause} s with {count} texts of {wanted}", attack
+        f"{' and '.join(killed)} killed {kills} times after {pause} s with {count} texts of {wanted}",
+        attack,
     )
 
 
 @kind(share=0.3)
 def swapped_file(chance: random.Random) -> HttpCase:
-    """Put another runtime file in the place of a served one, renamed or copied over it: no third answer comes."""
-    in_place, text, pauses = chance.random() < 0.5, chance.choice(SENTENCES), chance.choice((0.0, 0.05))
+    """Put another runtime file in the place of a served one, renamed or copied over it: no third
+    answer comes.
+    """
+    in_place, text, pauses = (
+        chance.random() < 0.5,
+        chance.choice(SENTENCES),
+        chance.choice((0.0, 0.05)),
+    )
 
     def swap(server: Served, origin: str) -> Report:
         known = {server.expected[model][text] for model in OTHER.values()}
@@ -76,7 +106,10 @@ def swapped_file(chance: random.Random) -> HttpCase:
             elif got not in known:
                 return Report("wrong", (f"{got!r} is of neither file",))
             if time.monotonic() > end:
-                return Report("down", (f"the new file is not in use; unavailable {unavailable} times, last {got!r}",))
+                return Report(
+                    "down",
+                    (f"the new file is not in use; unavailable {unavailable} times, last {got!r}",),
+                )
             time.sleep(pauses)
         return Report("done")
 
@@ -84,9 +117,14 @@ def swapped_file(chance: random.Random) -> HttpCase:
         start = time.monotonic()
         reports = [swap(server, "translator"), swap(server, "recurrent")]
         bad = [report for report in reports if report.verdict != "done"]
-        return Report(*(bad[0].verdict, bad[0].messages) if bad else ("done",), seconds=time.monotonic() - start)
+        return Report(
+            *(bad[0].verdict, bad[0].messages) if bad else ("done",),
+            seconds=time.monotonic() - start,
+        )
 
-    return HttpCase(f"a runtime file {'copied' if in_place else 'renamed'} over a served one", attack)
+    return HttpCase(
+        f"a runtime file {'copied' if in_place else 'renamed'} over a served one", attack
+    )
 
 
 @kind(share=0.2)
@@ -108,7 +146,9 @@ def reloaded(chance: random.Random) -> HttpCase:
 
 @contextmanager
 def _linked(server: Served, name: str) -> Iterator[None]:
-    """Let a file of the folder that is served be a link to a file elsewhere, and have the folder loaded again."""
+    """Let a file of the folder that is served be a link to a file elsewhere, and have the folder
+    loaded again.
+    """
     path, kept = server.path(FOLDER) / name, server.folder / "kept"
     if has_file := path.exists():
         path.rename(kept)
@@ -125,8 +165,12 @@ def _linked(server: Served, name: str) -> Iterator[None]:
 
 @kind(share=0.2)
 def linked_file(chance: random.Random) -> HttpCase:
-    """Link a file of a served folder to one elsewhere: its content never gets into an answer, nor into an export."""
-    name = chance.choice(("README.md", "README.md", "languages.json", "alignment.json", "data.json"))
+    """Link a file of a served folder to one elsewhere: its content never gets into an answer, nor
+    into an export.
+    """
+    name = chance.choice(
+        ("README.md", "README.md", "languages.json", "alignment.json", "data.json")
+    )
 
     def attack(server: Served) -> Report:
         with _linked(server, name):
@@ -148,8 +192,12 @@ def linked_file(chance: random.Random) -> HttpCase:
 
 @kind(share=0.2)
 def forged_addresses(chance: random.Random) -> HttpCase:
-    """Claim another address in each request: the limit of requests goes by the address that they come from."""
-    name = chance.choice(("X-Forwarded-For", "X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "Via"))
+    """Claim another address in each request: the limit of requests goes by the address that they
+    come from.
+    """
+    name = chance.choice(
+        ("X-Forwarded-For", "X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "Via")
+    )
     source = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}.{chance.randrange(1, 255)}"
     forms: list[Callable[[int], str]] = [lambda n: f"10.0.0.{n}", lambda n: f"10.0.0.{n}, 127.0.0.1", lambda n: f"for=10.0.0.{n}", lambda n: f"::{n:x}"]  # fmt: skip
     form = chance.choice(forms)
@@ -158,13 +206,17 @@ def forged_addresses(chance: random.Random) -> HttpCase:
         limited = server.limited(LIMIT)
         answered = 0
         for number in range(3 * LIMIT):
-            data = translation(SENTENCES[0]).replace(b"Host:", f"{name}: {form(number)}\r\nHost:".encode(), 1)
+            data = translation(SENTENCES[0]).replace(
+                b"Host:", f"{name}: {form(number)}\r\nHost:".encode(), 1
+            )
             answer = limited.ask(data, source)
             if answer is None or answer.status not in (200, 429):
                 return Report("wrong", (f"{name}: {form(number)}: {answer}",))
             answered += answer.status == 200
         if answered > LIMIT + 1:
-            return Report("wrong", (f"{answered} requests answered where {LIMIT} a minute are allowed",))
+            return Report(
+                "wrong", (f"{answered} requests answered where {LIMIT} a minute are allowed",)
+            )
         return Report("refused")
 
     return HttpCase(f"{name}: {form(1)} and so on", attack)

@@ -1,4 +1,6 @@
-"""Moments at which a command is killed: a call that changes files, before, amid or after it, or a share of its time."""
+"""Moments at which a command is killed: a call that changes files, before, amid or after it, or a
+share of its time.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,17 @@ CALLS: list[tuple[Any, str]] = [
     (safetensors.torch, "serialize_file"),
     (Journal, "write"),
 ]
-"""All that changes files in training and bulk translation, but for what bulk translation appends and then syncs."""
+"""All that changes files in training and bulk translation, but for what bulk translation appends
+and then syncs.
+"""
 STAGES = ("before", "amid", "after")
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that an undisturbed command made: its name, whether to write a checkpoint, after how many seconds."""
+    """A call that an undisturbed command made: its name, whether to write a checkpoint, after how
+    many seconds.
+    """
 
     name: str
     in_checkpoint: bool
@@ -41,7 +47,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Moment:
-    """Call number `call` at a stage of it or, without one, after some seconds of the command's own processor time.
+    """Call number `call` at a stage of it or, without one, after some seconds of the command's own
+    processor time.
 
     All processes that the command started are killed with it.
     """
@@ -53,7 +60,11 @@ class Moment:
 
     def __str__(self) -> str:
         inside = ", of a checkpoint" * self.in_checkpoint
-        return f"{self.seconds:.3f} s" if self.call is None else f"{self.stage} call {self.call}{inside}"
+        return (
+            f"{self.seconds:.3f} s"
+            if self.call is None
+            else f"{self.stage} call {self.call}{inside}"
+        )
 
     def arm(self) -> None:
         """Kill this process at the moment."""
@@ -71,7 +82,9 @@ class Moment:
     def _kill(self) -> None:
         os.killpg(0, signal.SIGKILL)
 
-    def _at_call(self, number: int, _: bool, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
+    def _at_call(
+        self, number: int, _: bool, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]
+    ) -> Any:
         if number != self.call:
             return call()
         if self.stage == "before" or (self.stage == "amid" and not _half(name, call, arguments)):
@@ -82,10 +95,14 @@ class Moment:
 
 
 def draw(chance: random.Random, calls: list[Call], where: str) -> Moment:
-    """Draw a moment `where`: inside a "checkpoint", in another "file", or at any "time" of a command that made these calls."""
+    """Draw a moment `where`: inside a "checkpoint", in another "file", or at any "time" of a
+    command that made these calls.
+    """
     if where == "time":
         return Moment(seconds=chance.uniform(0, max(call.seconds for call in calls)))
-    eligible = [number for number, call in enumerate(calls) if call.in_checkpoint == (where == "checkpoint")]
+    eligible = [
+        number for number, call in enumerate(calls) if call.in_checkpoint == (where == "checkpoint")
+    ]
     return Moment(chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint")
 
 
@@ -93,7 +110,9 @@ def record(log: Path) -> None:
     """Write the calls of this process into a file: a line for each."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
 
-    def note(_: int, in_checkpoint: bool, name: str, call: Callable[[], Any], __: tuple[Any, ...]) -> Any:
+    def note(
+        _: int, in_checkpoint: bool, name: str, call: Callable[[], Any], __: tuple[Any, ...]
+    ) -> Any:
         os.write(file, f"{name} {int(in_checkpoint)} {time.process_time()}\n".encode())
         return call()
 
@@ -107,7 +126,9 @@ def recorded(log: Path) -> list[Call]:
 
 
 def _patch(do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], Any]) -> None:
-    """Let `do` make every call that changes files, in this process and not in those that it starts."""
+    """Let `do` make every call that changes files, in this process and not in those that it
+    starts.
+    """
     process, count, saves = os.getpid(), [0], [0]
     save = Checkpoints.save
 
@@ -122,7 +143,9 @@ def _patch(do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], An
             if os.getpid() != process:
                 return original(*arguments, **options)
             count[0] += 1
-            return do(count[0] - 1, saves[0] > 0, name, lambda: original(*arguments, **options), arguments)
+            return do(
+                count[0] - 1, saves[0] > 0, name, lambda: original(*arguments, **options), arguments
+            )
 
         return call
 

@@ -1,4 +1,6 @@
-"""Run a command of `regard` in a forked copy of this process, with limits of time, so that it may crash or hang."""
+"""Run a command of `regard` in a forked copy of this process, with limits of time, so that it may
+crash or hang.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 120.0  # seconds of wall time until a command is killed; the machine may be busy with others
+PATIENCE = (
+    120.0  # seconds of wall time until a command is killed; the machine may be busy with others
+)
 PROCESSOR_SECONDS = 40
 LARGEST_FILE = 1 << 28  # bytes
 _SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl
@@ -22,7 +26,8 @@ _SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `status` is negative after a signal; `seconds` are those of the processor.
+    """How a command ended. `status` is negative after a signal; `seconds` are those of the
+    processor.
 
     `group` is the number of its process and of the group of all processes that it started.
     """
@@ -36,10 +41,24 @@ class Outcome:
     @property
     def is_internal(self) -> bool:
         """Whether it crashed, or ended with an error that is not a sentence of our own."""
-        signs = ("internal error", "Traceback (most recent", "pydantic", "terminate called", "Fatal Python")
-        lines = [line for line in self.err.splitlines() if line and not line.startswith(("warning: ", "  "))]
+        signs = (
+            "internal error",
+            "Traceback (most recent",
+            "pydantic",
+            "terminate called",
+            "Fatal Python",
+        )
+        lines = [
+            line
+            for line in self.err.splitlines()
+            if line and not line.startswith(("warning: ", "  "))
+        ]
         has_causes = self.status == 0 or any(line.startswith("regard: ") for line in lines)
-        return self.status not in (0, 1, 2) or not has_causes or any(sign in self.err for sign in signs)
+        return (
+            self.status not in (0, 1, 2)
+            or not has_causes
+            or any(sign in self.err for sign in signs)
+        )
 
     @property
     def is_aloud(self) -> bool:
@@ -48,7 +67,9 @@ class Outcome:
 
 
 def end_with(parent: int) -> None:
-    """Let the system kill this process as soon as the thread of `parent` that started it ends, by whatever cause."""
+    """Let the system kill this process as soon as the thread of `parent` that started it ends, by
+    whatever cause.
+    """
     ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit("whoever started this process has ended")
@@ -61,7 +82,9 @@ def run(
     before: Callable[[], object] = lambda: None,
     patience: float = PATIENCE,
 ) -> Outcome:
-    """Run `regard` with these arguments in `folder`, and wait for its end; `before` is called in its process first."""
+    """Run `regard` with these arguments in `folder`, and wait for its end; `before` is called in
+    its process first.
+    """
     streams = [folder / name for name in ("stdin", "stdout", "stderr")]
     streams[0].write_bytes(stdin)
     child = os.fork()
@@ -69,20 +92,26 @@ def run(
         _become(arguments, folder, streams, before)
     status, usage = _wait(child, patience)
     seconds = usage.ru_utime + usage.ru_stime
-    outcome = Outcome(status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), seconds, child)
+    outcome = Outcome(
+        status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), seconds, child
+    )
     for stream in streams:
         stream.unlink()
     return outcome
 
 
-def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], before: Callable[[], object]) -> None:
+def _become(
+    arguments: Sequence[str], folder: Path, streams: Sequence[Path], before: Callable[[], object]
+) -> None:
     """Turn the forked process into the command; never returns."""
     status = 99
     try:
         os.setsid()
         os.chdir(folder)
         sys.argv = ["fuzz"]  # which a model card would name: the same whoever runs the command
-        os.environ["OMP_NUM_THREADS"] = "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
+        os.environ["OMP_NUM_THREADS"] = (
+            "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
+        )
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
         sys.stdin, sys.stdout = os.fdopen(0, "r"), os.fdopen(1, "w")
@@ -91,7 +120,9 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], bef
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            signal.signal(
+                number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            )
         warnings.resetwarnings()
         before()
         from regard.cli import main

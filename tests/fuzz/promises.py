@@ -1,4 +1,6 @@
-"""Ordinary input of kinds that were lost in silence, each judged by what the documentation promises of it."""
+"""Ordinary input of kinds that were lost in silence, each judged by what the documentation promises
+of it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CAPITALS = {
     "de": ["STRASSE SCHLIEẞEN", "GRÖSSE"],
     "hy": ["ԵՎ ՓԱԿԵԼ"],
 }
-"""Labels in capitals by language, among them those that lower case and upper case of English spoil."""
+"""Labels in capitals by language, among them those that lower case and upper case of English
+spoil.
+"""
 SENTENCES = {
     "km": ("ខ្ញុំទៅផ្ទះ។", "គាត់កំពុងគេង។"),
     "bo": ("ང་ནང་ལ་འགྲོ།", "ཁོ་འདིར་སྡོད།"),
@@ -41,7 +45,9 @@ SENTENCES = {
     "zh": ("我回家。", "他在睡觉。"),
     "ko": ("나는 빵을 먹고 있었다.", "그는 왔다."),
 }
-"""Two sentences of each script, with its own stops; all but Arabic, Greek and Korean are written without a space, too."""
+"""Two sentences of each script, with its own stops; all but Arabic, Greek and Korean are written
+without a space, too.
+"""
 SPACED = ("ar", "el", "ko")
 UNMARKED = {"th": ("ฉันกลับบ้าน", "เขากำลังนอนหลับ"), "lo": ("ຂ້ອຍກັບບ້ານ", "ລາວກຳລັງນອນ")}
 """Two sentences of scripts without stops, which a space parts."""
@@ -61,28 +67,42 @@ def _lines(out: bytes) -> list[str]:
 
 
 def _with(folder: Path, material: Material, languages: tuple[str, str] = ("", ""), files: dict[str, bytes] | None = None) -> None:  # fmt: skip
-    """Copy the translator, whose languages become these if any are given, and write files beside it."""
+    """Copy the translator, whose languages become these if any are given, and write files beside
+    it.
+    """
     material.copy(folder, "translator")
     if any(languages):
         named = {"source": languages[0], "target": languages[1]}
-        write_settings(folder / "translator", load_settings(folder / "translator").with_values(languages=named))
+        write_settings(
+            folder / "translator", load_settings(folder / "translator").with_values(languages=named)
+        )
     for name, content in (files or {}).items():
         (folder / name).write_bytes(content)
 
 
-def _translation(name: str, lines: Sequence[str], material: Material, *options: str, **rest: object) -> Case:
-    """Return the case of translating lines greedily; `rest`: of the case, and `languages` of the model."""
+def _translation(
+    name: str, lines: Sequence[str], material: Material, *options: str, **rest: object
+) -> Case:
+    """Return the case of translating lines greedily; `rest`: of the case, and `languages` of the
+    model.
+    """
     languages = rest.pop("languages", ("", ""))
     prepare = functools.partial(_with, material=material, languages=languages)
     arguments = ["translate", "translator", *options, *GREEDY]
-    return Case(f"{name}: {lines[-1][:40]!r}", arguments, prepare, "\n".join(lines).encode(), **rest)  # type: ignore[arg-type]
+    return Case(
+        f"{name}: {lines[-1][:40]!r}", arguments, prepare, "\n".join(lines).encode(), **rest
+    )  # type: ignore[arg-type]
 
 
 def _is_cased(out: bytes, count: int) -> bool:
-    """Return whether no dot of a Turkish letter was left over, and no letter in capitals has an accent of Greek."""
+    """Return whether no dot of a Turkish letter was left over, and no letter in capitals has an
+    accent of Greek.
+    """
     lines = _lines(out)
     capitals = unicodedata.normalize("NFD", "".join(line for line in lines if line.isupper()))
-    greek = any("\u0370" <= a <= "\u03ff" and b == "\u0301" for a, b in itertools.pairwise(capitals))
+    greek = any(
+        "\u0370" <= a <= "\u03ff" and b == "\u0301" for a, b in itertools.pairwise(capitals)
+    )
     return len(lines) == count and "i\u0307" not in "".join(lines) and not greek
 
 
@@ -90,42 +110,61 @@ def _is_cased(out: bytes, count: int) -> bool:
 def lines_in_capitals(chance: random.Random, material: Material) -> Case:
     """Translate labels in capitals by a model of their language, with text that it knows."""
     language = chance.choice(list(CAPITALS))
-    lines = [PROSE[0], *chance.sample(CAPITALS[language], chance.randrange(1, len(CAPITALS[language]) + 1))]
-    languages = chance.choice(((language, "en"), ("ko", language), (language, "el"), (language, "tr")))
+    lines = [
+        PROSE[0],
+        *chance.sample(CAPITALS[language], chance.randrange(1, len(CAPITALS[language]) + 1)),
+    ]
+    languages = chance.choice(
+        ((language, "en"), ("ko", language), (language, "el"), (language, "tr"))
+    )
     is_right = functools.partial(_is_cased, count=len(lines))
-    return _translation(f"capitals {languages}", lines, material, languages=languages, is_right=is_right)
+    return _translation(
+        f"capitals {languages}", lines, material, languages=languages, is_right=is_right
+    )
 
 
 def _are_parts(out: bytes, between: str, known: int) -> bool:
-    """Return whether the last line is the two lines before it, one after the other, `between` them."""
+    """Return whether the last line is the two lines before it, one after the other, `between`
+    them.
+    """
     lines = _lines(out)[known:]
     return len(lines) == 3 and _unspaced(lines[2]) == _unspaced(lines[0] + between + lines[1])
 
 
 @kind(share=4)
 def sentences_of_scripts(chance: random.Random, material: Material) -> Case:
-    """Translate two sentences of a script in one line: each as it is translated in a line of its own, or it is said."""
+    """Translate two sentences of a script in one line: each as it is translated in a line of its
+    own, or it is said.
+    """
     script = chance.choice([*SENTENCES, *UNMARKED])
     first, second = (SENTENCES | UNMARKED)[script]
     space = " " if script in SPACED or script in UNMARKED else chance.choice(("", " "))
     are_parts = functools.partial(_are_parts, between="", known=1)
-    judge = {"is_right" if space and script in SENTENCES else "is_kept": are_parts}  # only some ends may be missed
+    judge = {
+        "is_right" if space and script in SENTENCES else "is_kept": are_parts
+    }  # only some ends may be missed
     lines = [PROSE[0], first, second, first + space + second]
     return _translation(f"sentences of {script}", lines, material, "--split=on", **judge)
 
 
 @kind(share=2)
 def breaks_in_lines(chance: random.Random, material: Material) -> Case:
-    """Translate a line with a break of HTML: each side as it is in a line of its own, or it is said."""
+    """Translate a line with a break of HTML: each side as it is in a line of its own, or it is
+    said.
+    """
     tag, (first, second) = chance.choice(BREAKS), chance.sample(PROSE[:3], 2)
     space = chance.choice(("", " "))
     is_kept = functools.partial(_are_parts, between=tag, known=0)
-    return _translation("break", [first, second, f"{first}{space}{tag}{space}{second}"], material, is_kept=is_kept)
+    return _translation(
+        "break", [first, second, f"{first}{space}{tag}{space}{second}"], material, is_kept=is_kept
+    )
 
 
 @kind(share=2)
 def escaped_marks(chance: random.Random, material: Material) -> Case:
-    """Translate a page that writes of marks: each is there once, escaped as it was, or it is said."""
+    """Translate a page that writes of marks: each is there once, escaped as it was, or it is
+    said.
+    """
     marks = chance.sample(ESCAPED, chance.choice((1, 2)))
     words = PROSE[0].split()
     page = "".join(f"<p>{words[0]} {mark} {' '.join(words[1:])}.</p>\n" for mark in marks)
@@ -140,8 +179,12 @@ def escaped_marks(chance: random.Random, material: Material) -> Case:
 
 @kind(share=2)
 def decomposed_text(chance: random.Random, material: Material) -> Case:
-    """Keep a word by --keep, word and line each composed or not: it is there once, or it is said."""
-    word, line = chance.choice((("빵을", PROSE[0]), ("사과를", PROSE[1]), ("café", "나는 café 에 간다")))
+    """Keep a word by --keep, word and line each composed or not: it is there once, or it is
+    said.
+    """
+    word, line = chance.choice(
+        (("빵을", PROSE[0]), ("사과를", PROSE[1]), ("café", "나는 café 에 간다"))
+    )
     pattern = unicodedata.normalize(chance.choice(("NFC", "NFD")), word)
     line = unicodedata.normalize(chance.choice(("NFC", "NFD")), line)
     return _translation(
@@ -149,7 +192,9 @@ def decomposed_text(chance: random.Random, material: Material) -> Case:
         [line],
         material,
         f"--keep={pattern}",
-        is_kept=lambda out: unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word) == 1,
+        is_kept=lambda out: (
+            unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word) == 1
+        ),
     )
 
 
@@ -160,14 +205,19 @@ def _are_links_of(out: bytes, source: list[str], target: list[str]) -> bool:
         return False
     for line, *texts in zip(lines, source, target, strict=True):
         for link in line.split():
-            if any(int(number) >= len(text.split(" ")) for number, text in zip(link.split("-"), texts, strict=True)):
+            if any(
+                int(number) >= len(text.split(" "))
+                for number, text in zip(link.split("-"), texts, strict=True)
+            ):
                 return False
     return True
 
 
 @kind(share=3)
 def links_of_odd_spaces(chance: random.Random, material: Material) -> Case:
-    """Align lines with spaces that part no words of the file, and such that do: by its words, or it is said."""
+    """Align lines with spaces that part no words of the file, and such that do: by its words, or it
+    is said.
+    """
     source, target = ["나는 빵을 먹고 있었다"], ["I was eating bread"]
     for _ in range(3):
         space = chance.choice(ODD_SPACES)
@@ -182,9 +232,16 @@ def links_of_odd_spaces(chance: random.Random, material: Material) -> Case:
 
 @kind(share=2)
 def marks_in_prose(chance: random.Random, material: Material) -> Case:
-    """Translate prose with & or _ before a capital, which is no label's: no mark is put behind the translation."""
-    mark, words = chance.choice("&_"), [*chance.choice(PROSE[:3]).split(), *chance.choice(PROSE[:3]).split()]
-    words.insert(chance.randrange(2, len(words)), f"{mark}{chance.choice(('Mary', 'Count', 'Open'))}")
+    """Translate prose with & or _ before a capital, which is no label's: no mark is put behind the
+    translation.
+    """
+    mark, words = (
+        chance.choice("&_"),
+        [*chance.choice(PROSE[:3]).split(), *chance.choice(PROSE[:3]).split()],
+    )
+    words.insert(
+        chance.randrange(2, len(words)), f"{mark}{chance.choice(('Mary', 'Count', 'Open'))}"
+    )
     line = " ".join(words)
     is_right = lambda out: f"({mark}" not in out.decode("utf-8", "replace")  # noqa: E731
     return _translation("mark in prose", [line], material, is_right=is_right)
@@ -192,7 +249,9 @@ def marks_in_prose(chance: random.Random, material: Material) -> Case:
 
 @kind(share=2)
 def bad_patterns_to_keep(chance: random.Random, material: Material) -> Case:
-    """Name a file of patterns that is missing, a folder, a pipe, or no text: it is refused, or said."""
+    """Name a file of patterns that is missing, a folder, a pipe, or no text: it is refused, or
+    said.
+    """
     made: dict[str, Callable[[Path], object]] = {
         "missing.txt": lambda _: None,
         "patterns/missing.txt": lambda _: None,
@@ -213,15 +272,27 @@ def bad_patterns_to_keep(chance: random.Random, material: Material) -> Case:
 
 @kind(share=3)
 def codes_of_languages(chance: random.Random, material: Material) -> Case:
-    """Give training or an export codes of languages: an alias is known, and a code that is none refused, or said."""
+    """Give training or an export codes of languages: an alias is known, and a code that is none
+    refused, or said.
+    """
     is_known = chance.random() < 0.5
     code = chance.choice(KNOWN if is_known else UNKNOWN)
     codes = f"--languages={chance.choice((f'xho,{code}', f'{code},xho'))}"
-    small = [f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")]
-    train = [*("train", *CALLS["train"][:3], "--dry-run", "--threads=1"), *sets("tokenizer.size=600", *small)]
-    arguments = [*chance.choice((train, ["export", "translator", "out.regard", "--to=runtime"])), codes]
+    small = [
+        f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")
+    ]
+    train = [
+        *("train", *CALLS["train"][:3], "--dry-run", "--threads=1"),
+        *sets("tokenizer.size=600", *small),
+    ]
+    arguments = [
+        *chance.choice((train, ["export", "translator", "out.regard", "--to=runtime"])),
+        codes,
+    ]
     prepare = functools.partial(_with, material=material)
-    return Case(f"{arguments[0]} {codes}", arguments, prepare, is_known=is_known, is_kept=lambda _: is_known)
+    return Case(
+        f"{arguments[0]} {codes}", arguments, prepare, is_known=is_known, is_kept=lambda _: is_known
+    )
 
 
 @kind(share=2)

@@ -1,4 +1,5 @@
-"""Processes that serve are killed again and again, under load: how soon the next answer comes, and whether it is right.
+"""Processes that serve are killed again and again, under load: how soon the next answer comes, and
+whether it is right.
 
 And a call that kills the process which answers it may do so three times and no more.
 """
@@ -79,21 +80,27 @@ class Load:
     """Clients with texts of their own, and what became of their calls."""
 
     server: Served
-    right: list[float] = field(default_factory=list)  # when the calls that had a right answer were sent
+    right: list[float] = field(
+        default_factory=list
+    )  # when the calls that had a right answer were sent
     wrong: list[str] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     stop: threading.Event = field(default_factory=threading.Event)
     change: threading.Condition = field(default_factory=threading.Condition)
 
     def use(self, expected: Sequence[tuple[str, str, str]]) -> None:
-        """Ask for texts of models, one after the other and again from the first; what was not answered is asked again."""
+        """Ask for texts of models, one after the other and again from the first; what was not
+        answered is asked again.
+        """
         for model, text, translated in cycle(expected):
             while (wait := self._ask(model, text, translated)) is not None:
                 if self.stop.wait(wait):
                     return
 
     def _ask(self, model: str, text: str, translated: str) -> float | None:
-        """Ask once; return the seconds until the call is to be made again, or None if it was answered."""
+        """Ask once; return the seconds until the call is to be made again, or None if it was
+        answered.
+        """
         sent, answer = time.monotonic(), None
         try:
             answer = self.server.ask(translation(text, model))
@@ -117,14 +124,18 @@ class Load:
         return 0.0 if self.stop.is_set() else None
 
     def seconds_until_answer(self, killed: float) -> float:
-        """Wait for a right answer to a call that was sent after a moment; return the seconds from then on."""
+        """Wait for a right answer to a call that was sent after a moment; return the seconds from
+        then on.
+        """
         with self.change:
             self.change.wait_for(lambda: bool(self.right) and self.right[-1] > killed, PATIENCE)
         return time.monotonic() - killed
 
 
 def restart(material: Material, folder: Path, count: int, seed: int) -> list[str]:
-    """Kill the process that serves so many times, and now and then that of PyTorch; return what should not have been."""
+    """Kill the process that serves so many times, and now and then that of PyTorch; return what
+    should not have been.
+    """
     chance = random.Random(f"{seed} restarts")
     server = Served(folder / "restarted", material, models=[STEADY, SWAPPED, CAPTIONS])
     caption = request("/v1/caption", POSTED["/v1/caption"](""))
@@ -133,8 +144,15 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
         server.insist(caption)
         start, load, number = time.monotonic() - began, Load(server), len(server.workers())
         texts = [" ".join(sentences) for sentences in permutations(SENTENCES, 3)]
-        triples = [(model, text, server.translate(text, model)) for text in texts for model in (STEADY, SWAPPED)]
-        clients = [threading.Thread(target=load.use, args=(triples[n::CLIENTS],), daemon=True) for n in range(CLIENTS)]
+        triples = [
+            (model, text, server.translate(text, model))
+            for text in texts
+            for model in (STEADY, SWAPPED)
+        ]
+        clients = [
+            threading.Thread(target=load.use, args=(triples[n::CLIENTS],), daemon=True)
+            for n in range(CLIENTS)
+        ]
         for client in clients:
             client.start()
         for kill in range(count):
@@ -177,7 +195,9 @@ def _summary(seconds: list[float]) -> str:
 
 
 def poison(material: Material, folder: Path) -> list[str]:
-    """Make a call that kills the process which answers it, again and again; return what should not have been."""
+    """Make a call that kills the process which answers it, again and again; return what should not
+    have been.
+    """
     plant = folder / "plant"
     plant.mkdir(parents=True, exist_ok=True)
     (plant / "sitecustomize.py").write_text(PLANT.replace("{word!r}", repr("독을".encode())))
@@ -196,7 +216,10 @@ def poison(material: Material, folder: Path) -> list[str]:
     print(f"a poisonous call: {outcomes}; {len(processes) - 1} processes died", flush=True)
     if len(processes) - 1 != DEATHS or outcomes[:DEATHS] != ["closed"] * DEATHS:
         problems.append(f"a poisonous call killed {len(processes) - 1} processes: {outcomes}")
-    if not all(outcome.startswith("503 ") and len(outcome) > len("503 ") + 10 for outcome in outcomes[DEATHS:]):
+    if not all(
+        outcome.startswith("503 ") and len(outcome) > len("503 ") + 10
+        for outcome in outcomes[DEATHS:]
+    ):
         problems.append(f"a poisonous call is not refused in a sentence: {outcomes}")
     return problems
 

@@ -1,4 +1,6 @@
-"""A server that is attacked: started with models of its own copies, probed, looked at from outside, and ended."""
+"""A server that is attacked: started with models of its own copies, probed, looked at from outside,
+and ended.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,32 @@ from fuzz.exchanges import Answer, BrokenAnswer, ask, connect, request
 from fuzz.material import PLANTED, SECRET, Material, plant_modules
 
 STEADY, FOLDER, CAPTIONS, SWAPPED = "steady", "folder", "captions", "swapped"
-"""Names of the models: a runtime file, a run folder, a captioner, and a runtime file that others take the place of."""
-SENTENCES = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 있다", "그는 왔다", "나는 3 개를 샀다", "그는 학교에 간다"]
+"""Names of the models: a runtime file, a run folder, a captioner, and a runtime file that others
+take the place of.
+"""
+SENTENCES = [
+    "나는 빵을 먹고 있었다",
+    "선생님은 사과를 보고 있다",
+    "그는 왔다",
+    "나는 3 개를 샀다",
+    "그는 학교에 간다",
+]
 MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
-OPTIONS = ["--port=0", "--threads=1", f"--deadline={DEADLINE:g}", "--reload-seconds=0.3", "--metrics"]
+OPTIONS = [
+    "--port=0",
+    "--threads=1",
+    f"--deadline={DEADLINE:g}",
+    "--reload-seconds=0.3",
+    "--metrics",
+]
 NO_ANSWER = "no answer"
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
 PAUSE = 0.02  # seconds until a client whose connection was lost asks again
 SERVING, PYTORCH = "serving_process", "pytorch_process"
-"""Modules of the processes that the server starts: the one that answers, and the one that runs PyTorch."""
+"""Modules of the processes that the server starts: the one that answers, and the one that runs
+PyTorch.
+"""
 RUN = """import resource, sys
 sys.path.insert(0, {tests!r})
 from fuzz.process import end_with
@@ -37,11 +55,15 @@ resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors}))
 from regard.pipe import main
 sys.exit(main())
 """
-"""Program of a server that ends with the thread that started it; its processes have so many descriptors each."""
+"""Program of a server that ends with the thread that started it; its processes have so many
+descriptors each.
+"""
 
 
 class Served:
-    """A server over copies of the models in `folder`, which it may not leave, and what it has to answer."""
+    """A server over copies of the models in `folder`, which it may not leave, and what it has to
+    answer.
+    """
 
     def __init__(
         self,
@@ -53,7 +75,10 @@ class Served:
         path: Sequence[Path] = (),
     ) -> None:
         self.folder, self.material, self.options = folder, material, options
-        self.models, self.search_path = models, os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]]))
+        self.models, self.search_path = (
+            models,
+            os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]])),
+        )
         self.process: subprocess.Popen[bytes] | None = None
         self._limited: Served | None = None
         self.address = ("127.0.0.1", 0)
@@ -62,7 +87,9 @@ class Served:
         (folder / "current").mkdir(parents=True)
         (folder / "secret").write_text(SECRET)
         tests, parent = str(Path(__file__).parents[1]), os.getpid()
-        (folder / "regard").write_text(RUN.format(tests=tests, parent=parent, descriptors=descriptors))
+        (folder / "regard").write_text(
+            RUN.format(tests=tests, parent=parent, descriptors=descriptors)
+        )
         plant_modules(folder / "current", folder / PLANTED)
         self.refresh()
 
@@ -70,7 +97,9 @@ class Served:
         """Return a second server, which takes so many requests a minute from each address."""
         if self._limited is None:
             more = [f"--requests-per-minute={requests}"]
-            self._limited = Served(self.folder / "limited", self.material, more, models=[STEADY]).start()
+            self._limited = Served(
+                self.folder / "limited", self.material, more, models=[STEADY]
+            ).start()
         return self._limited
 
     @property
@@ -96,7 +125,9 @@ class Served:
         self.put(SWAPPED, "recurrent")
 
     def put(self, model: str, origin: str, in_place: bool = False) -> None:
-        """Give a model another file: renamed over the old one, which is safe, or copied over it, which is not."""
+        """Give a model another file: renamed over the old one, which is safe, or copied over it,
+        which is not.
+        """
         new = self.material.runtime_file(origin)
         if in_place:
             self.path(model).write_bytes(new.read_bytes())
@@ -111,7 +142,8 @@ class Served:
         self.stop()
 
     def start(self) -> Served:
-        """Start the server, and wait until it listens; ask once what it translates while nobody attacks it.
+        """Start the server, and wait until it listens; ask once what it translates while nobody
+        attacks it.
 
         One that does not come so far is ended.
         """
@@ -125,32 +157,58 @@ class Served:
 
     def _launch(self) -> None:
         models = [str(self.path(model)) for model in self.models]
-        languages = [f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models]
-        command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
+        languages = [
+            f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models
+        ]
+        command = [
+            sys.executable,
+            "-u",
+            str(self.folder / "regard"),
+            "serve",
+            *models,
+            *languages,
+            *OPTIONS,
+        ]
         environment = {**os.environ, "PYTHONPATH": self.search_path}
         environment.pop(
             "PYTHONDONTWRITEBYTECODE", None
         )  # a process that is started again is to find its modules compiled
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, *self.options], cwd=self.folder / "current", env=environment, stdout=log, stderr=log
+                [*command, *self.options],
+                cwd=self.folder / "current",
+                env=environment,
+                stdout=log,
+                stderr=log,
             )
 
     def _wait_until_ready(self) -> None:
         assert self.process is not None
         end = time.monotonic() + PATIENCE
-        while not (match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())):
+        while not (
+            match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())
+        ):
             assert self.process.poll() is None, self.log.read_text(errors="replace")
             assert time.monotonic() < end, "the server does not start"
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
-        assert self.workers(), "no process is known as one that serves, so that none would be killed or measured"
+        assert self.workers(), (
+            "no process is known as one that serves, so that none would be killed or measured"
+        )
         if not self.expected:
             translators = [model for model in self.models if model != CAPTIONS]
-            self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
+            self.expected = {
+                model: {text: self.translate(text, model) for text in SENTENCES}
+                for model in translators
+            }
 
     def translate(
-        self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "", insists: bool = False
+        self,
+        text: str,
+        model: str = STEADY,
+        source: str = "127.0.0.1",
+        key: str = "",
+        insists: bool = False,
     ) -> str:
         """Return the translation of a text; of another answer its status and beginning.
 
@@ -173,9 +231,11 @@ class Served:
         return connect(self.address, source, PATIENCE)
 
     def insist(self, data: bytes, source: str = "127.0.0.1") -> Answer | None:
-        """Send a request, as clients do, again if its connection was lost, and as late as an overloaded server says.
+        """Send a request, as clients do, again if its connection was lost, and as late as an
+        overloaded server says.
 
-        Return its answer, or the last one if it is refused for longer than a server that does not answer may be silent.
+        Return its answer, or the last one if it is refused for longer than a server that does not
+        answer may be silent.
         """
         end = time.monotonic() + PATIENCE
         while True:
@@ -189,7 +249,9 @@ class Served:
             time.sleep(wait)
 
     def processes(self) -> list[int]:
-        """The process that was started and all its descendants, whichever of their threads started them."""
+        """The process that was started and all its descendants, whichever of their threads started
+        them.
+        """
         assert self.process is not None
         numbers = [self.process.pid]
         for number in numbers:
@@ -220,7 +282,9 @@ class Served:
         return [f"{count} tracebacks in {self.log}"] * bool(count)
 
     def stop(self) -> float:
-        """Send SIGTERM; return the seconds until the server has ended. One that does not end is killed."""
+        """Send SIGTERM; return the seconds until the server has ended. One that does not end is
+        killed.
+        """
         assert self.process is not None
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
@@ -259,7 +323,9 @@ def refusal(answer: Answer) -> str:
 
 
 def worker(process: int) -> str:
-    """Return the name of the module of a process that serves models; empty if the process is none, or has ended."""
+    """Return the name of the module of a process that serves models; empty if the process is none,
+    or has ended.
+    """
     try:
         command = Path(f"/proc/{process}/cmdline").read_text("utf-8", "replace")
     except OSError:

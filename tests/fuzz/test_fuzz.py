@@ -1,4 +1,6 @@
-"""A small part of the fuzzer in every run of the tests, and a larger one in the slow tests; `make fuzz` runs ten thousand cases."""
+"""A small part of the fuzzer in every run of the tests, and a larger one in the slow tests; `make
+fuzz` runs ten thousand cases.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from pathlib import Path
 import pytest
 from cached import FolderCache
 
-pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
+pytest.importorskip(
+    "resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS"
+)
 from fuzz import cases, fuzzer, planted, process
 from fuzz.cases import KINDS, Case, Judge
 from fuzz.material import Material
@@ -40,9 +44,15 @@ def test_every_kind_is_drawn(material: Material, count: int) -> None:
     ("code", "verdict"),
     [
         ("def main(arguments): raise RuntimeError('an error')", "internal"),
-        ("import faulthandler, os\ndef main(arguments): faulthandler.disable(); os.abort()", "internal"),
+        (
+            "import faulthandler, os\ndef main(arguments): faulthandler.disable(); os.abort()",
+            "internal",
+        ),
         ("import sys\ndef main(arguments): sys.exit(1)", "internal"),  # without a sentence
-        ("import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)", "refused"),
+        (
+            "import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)",
+            "refused",
+        ),
         (
             "import sys\ndef main(arguments): print('other'); print('warning: hm', file=sys.stderr); sys.exit(0)",
             "aloud",
@@ -53,11 +63,16 @@ def test_every_kind_is_drawn(material: Material, count: int) -> None:
         ("def main(arguments): open('planted-code-was-run', 'w').close()", "executed"),
         ("def main(arguments): open('../outside/secret', 'a').write('x')", "followed"),
         ("def main(arguments): print(open('../outside/secret').read())", "followed"),
-        ("def main(arguments): open('out', 'w').write(open('../outside/secret').read())", "followed"),
+        (
+            "def main(arguments): open('out', 'w').write(open('../outside/secret').read())",
+            "followed",
+        ),
         ("import time\ndef main(arguments):\n  while time.process_time() < 600: pass", "slow"),
     ],
 )
-def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts(
+    code: str, verdict: str, material: Material, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fuzzer sees what it looks for, in commands that do it."""
     own: dict[str, object] = {}
     exec(code, own)
@@ -65,7 +80,11 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     monkeypatch.setattr(cases, "SLOW", 0.5)
     monkeypatch.setattr(process, "PROCESSOR_SECONDS", 1)
     judge.references["translator:none"] = (b"",)
-    result = judge(Case("deliberate", [], reference="translator:none", is_right=lambda out: b"untrue" not in out))
+    result = judge(
+        Case(
+            "deliberate", [], reference="translator:none", is_right=lambda out: b"untrue" not in out
+        )
+    )
     assert result.verdict == verdict, result.outcome
 
 
@@ -74,11 +93,19 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     [
         ("import sys\ndef main(arguments): print('kept'); sys.exit(0)", "done"),
         ("import sys\ndef main(arguments): print('lost'); sys.exit(0)", "silent"),
-        ("import sys\ndef main(arguments): print('lost'); print('warning: hm', file=sys.stderr); sys.exit(0)", "aloud"),
-        ("import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)", "wrong"),
+        (
+            "import sys\ndef main(arguments): print('lost'); print('warning: hm', file=sys.stderr); sys.exit(0)",
+            "aloud",
+        ),
+        (
+            "import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)",
+            "wrong",
+        ),
     ],
 )
-def test_verdicts_on_promises(code: str, verdict: str, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_on_promises(
+    code: str, verdict: str, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is lost has to be said, and what is known may not be refused."""
     own: dict[str, object] = {}
     exec(code, own)
@@ -88,7 +115,9 @@ def test_verdicts_on_promises(code: str, verdict: str, judge: Judge, monkeypatch
 
 
 def test_garbage_of_the_tests_is_not_collected_in_a_fork(tmp_path: Path) -> None:
-    """A translator of CTranslate2 that is garbage would join its threads there, and abort the command."""
+    """A translator of CTranslate2 that is garbage would join its threads there, and abort the
+    command.
+    """
 
     class Garbage:
         def __init__(self) -> None:
@@ -108,13 +137,18 @@ def test_garbage_of_the_tests_is_not_collected_in_a_fork(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(first, marks=pytest.mark.slow if first else ()) for first in range(0, 48, 6)]
+    "first",
+    [pytest.param(first, marks=pytest.mark.slow if first else ()) for first in range(0, 48, 6)],
 )
 def test_no_case_goes_badly(first: int, material: Material, judge: Judge) -> None:
-    """Six cases by default, 42 more in the slow tests; `make fuzz` runs thousands, with other seeds."""
+    """Six cases by default, 42 more in the slow tests; `make fuzz` runs thousands, with other
+    seeds.
+    """
     results = [judge(fuzzer.draw(number, 0, material)) for number in range(first, first + 6)]
     bad = [result for result in results if result.verdict in cases.BAD and result.verdict != "slow"]
-    assert [(result.case.name, result.verdict, result.outcome) for result in bad] == [], "make fuzz judges seconds too"
+    assert [(result.case.name, result.verdict, result.outcome) for result in bad] == [], (
+        "make fuzz judges seconds too"
+    )
 
 
 PLANTED = [name for name, generator in KINDS.items() if generator.__module__ == planted.__name__]

@@ -1,4 +1,6 @@
-"""The server's fuzzer: it sees what servers do wrong that do it; and one case of each kind against a real one."""
+"""The server's fuzzer: it sees what servers do wrong that do it; and one case of each kind against
+a real one.
+"""
 
 from __future__ import annotations
 
@@ -91,9 +93,13 @@ def deliberate(tmp_path: Path) -> Iterator[Callable[..., Deliberate]]:
         ([_texts("right"), HEALTH, _answer(503, PROBLEM)], "down"),
     ],
 )
-def test_verdicts_on_answers(deliberate: Callable[..., Deliberate], answers: list[bytes], verdict: str) -> None:
+def test_verdicts_on_answers(
+    deliberate: Callable[..., Deliberate], answers: list[bytes], verdict: str
+) -> None:
     def is_right(answer: http_cases.Answer, server: Served) -> bool:
-        return bool(answer.values["translations"][0]["text"] == server.expected[STEADY][SENTENCES[0]])
+        return bool(
+            answer.values["translations"][0]["text"] == server.expected[STEADY][SENTENCES[0]]
+        )
 
     exchange = Exchange(request("/v1/translate", {"text": SENTENCES[0]}), "/v1/translate", is_right)
     report = HttpJudge(deliberate(*answers))(0, HttpCase("deliberate", exchange))
@@ -120,7 +126,9 @@ def test_planted_code_and_silence_are_seen(
 ) -> None:
     server = deliberate()
     server.executed.write_text("numpy ")
-    assert HttpJudge(server)(0, HttpCase("deliberate", lambda _: Report("done"))).verdict == "executed"
+    assert (
+        HttpJudge(server)(0, HttpCase("deliberate", lambda _: Report("done"))).verdict == "executed"
+    )
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server.address = silent.getsockname()[:2]
         monkeypatch.setattr(served, "PATIENCE", 0.1)
@@ -128,7 +136,9 @@ def test_planted_code_and_silence_are_seen(
 
 
 def test_smuggled_requests_are_seen(deliberate: Callable[..., Deliberate]) -> None:
-    """A second answer after damaged framing means that the body was taken for a request; a refusal is none."""
+    """A second answer after damaged framing means that the body was taken for a request; a refusal
+    is none.
+    """
     exchange = Exchange(b"POST / HTTP/1.1\r\n\r\n", "/v1/translate", is_broken=True)
     assert exchange(deliberate(_texts("right") + HEALTH)).verdict == "wrong"
     assert exchange(deliberate(_answer(400, PROBLEM) + _answer(400, PROBLEM))).verdict == "refused"
@@ -154,7 +164,9 @@ class Unready(Served):
     def __init__(self, folder: Path, program: str = "import time\ntime.sleep(3600)\n") -> None:
         super().__init__(folder, None, models=[])  # type: ignore[arg-type]
         script = folder / "regard"
-        script.write_text(script.read_text().replace("from regard.pipe import main\nsys.exit(main())\n", program))
+        script.write_text(
+            script.read_text().replace("from regard.pipe import main\nsys.exit(main())\n", program)
+        )
 
     def refresh(self) -> None:
         pass
@@ -226,14 +238,18 @@ def material(cached: FolderCache) -> Material:
 @pytest.fixture(scope="module")
 def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpJudge]:
     """Start a server over two runtime files, which need no PyTorch."""
-    with Served(tmp_path_factory.mktemp("http") / "server", material, models=[STEADY, SWAPPED]) as server:
+    with Served(
+        tmp_path_factory.mktemp("http") / "server", material, models=[STEADY, SWAPPED]
+    ) as server:
         yield HttpJudge(server)
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_request_goes_badly(name: str, judge: HttpJudge, number: int) -> None:
-    """One case of each kind, a further one in the slow tests; `make fuzz` sends thousands, and judges seconds too."""
+    """One case of each kind, a further one in the slow tests; `make fuzz` sends thousands, and
+    judges seconds too.
+    """
     case = KINDS[name](random.Random(f"default {name} {number}"))
     report = http_fuzzer.attempt(judge, number, case)
     assert report.verdict not in {*BAD} - {"slow"}, (case.name, report)
@@ -241,7 +257,9 @@ def test_no_request_goes_badly(name: str, judge: HttpJudge, number: int) -> None
 
 @pytest.mark.slow
 def test_killed_processes_are_replaced(material: Material, tmp_path: Path) -> None:
-    """Kill the process that serves a few times, under load; `make fuzz` does so two hundred times, and judges seconds too."""
+    """Kill the process that serves a few times, under load; `make fuzz` does so two hundred times,
+    and judges seconds too.
+    """
     problems = restarts.restart(material, tmp_path, 3, 1)
     assert [problem for problem in problems if not problem.startswith(restarts.LATE)] == []
 
@@ -253,4 +271,6 @@ def test_a_poisonous_call_kills_three_times(material: Material, tmp_path: Path) 
 @pytest.mark.slow
 def test_attackers(material: Material, tmp_path: Path) -> None:
     problems = attackers.attack(material, tmp_path, 0.2, 1)
-    assert [problem for problem in problems if "p99" not in problem] == [], "make fuzz judges seconds too"
+    assert [problem for problem in problems if "p99" not in problem] == [], (
+        "make fuzz judges seconds too"
+    )

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from cached import FolderCache
 
-pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
+pytest.importorskip(
+    "resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS"
+)
 from fuzz import kills, moments
 from fuzz.families import Families, differences
 from fuzz.moments import Call, Moment
@@ -19,7 +21,10 @@ from fuzz.moments import Call, Moment
 from regard.models import DECODERS, ENCODERS
 from regard.training.recipe import presets
 
-pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")]  # forks
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+]  # forks
 
 TRAINED = ("rnn", "shards", "guided")
 
@@ -54,11 +59,17 @@ def _cases(families: Families) -> list[kills.Case]:
     inside = [case for case in training if case.where == "checkpoint"][1::-1]
     others = [case for case in training if case.where != "checkpoint"][:4]
     translation = [case for case in cases if case.form is not None]
-    return [*inside, *others, *(next(case for case in translation if case.form == form) for form in (1, 2))]
+    return [
+        *inside,
+        *others,
+        *(next(case for case in translation if case.form == form) for form in (1, 2)),
+    ]
 
 
 @pytest.mark.slow
-def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(
+    folder: Path, tmp_path: Path
+) -> None:
     """Kill one run; the tests that come next kill more."""
     case = _cases(kills.families(folder))[0]
     assert case.family == "rnn", "the run that is made"
@@ -70,7 +81,9 @@ def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(folder: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(8))
-def test_a_killed_command_is_resumed_to_the_same_bytes(all_folders: Path, tmp_path: Path, index: int) -> None:
+def test_a_killed_command_is_resumed_to_the_same_bytes(
+    all_folders: Path, tmp_path: Path, index: int
+) -> None:
     folder = all_folders
     case = _cases(kills.families(folder))[index]
     result = kills.attempt((case, folder), tmp_path / "work")
@@ -103,10 +116,15 @@ def test_every_preset_and_kind_is_killed(tmp_path: Path) -> None:
         (lambda run: _flip(run / "journal.jsonl", 0), "run/journal.jsonl: other bytes"),
         (lambda run: (run / "README.md").unlink(), "run/README.md: missing"),
         (lambda run: (run / "config.json.partial").touch(), "run/config.json.partial: left behind"),
-        (lambda run: _replace(run / "checkpoints/update-00000040/state.json"), "update-00000040/state.json: other"),
+        (
+            lambda run: _replace(run / "checkpoints/update-00000040/state.json"),
+            "update-00000040/state.json: other",
+        ),
     ],
 )
-def test_a_difference_is_seen(folder: Path, tmp_path: Path, change: object, difference: str) -> None:
+def test_a_difference_is_seen(
+    folder: Path, tmp_path: Path, change: object, difference: str
+) -> None:
     undisturbed = kills.families(folder).trained("rnn").folder
     shutil.copytree(undisturbed, tmp_path / "copy")
     assert differences(undisturbed, tmp_path / "copy") == []
@@ -116,8 +134,12 @@ def test_a_difference_is_seen(folder: Path, tmp_path: Path, change: object, diff
 
 
 @pytest.mark.slow
-def test_a_case_whose_result_differs_is_counted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Resumed with another seed, a run that is killed before it has a folder ends with other weights."""
+def test_a_case_whose_result_differs_is_counted(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resumed with another seed, a run that is killed before it has a folder ends with other
+    weights.
+    """
     families = kills.families(folder)
     number = next(n for n in range(0, 1000, 3) if kills.draw(n, 1, families.names).family == "rnn")
     case = kills.draw(number, 1, families.names)
@@ -129,11 +151,17 @@ def test_a_case_whose_result_differs_is_counted(folder: Path, tmp_path: Path, mo
     assert result.verdict == "different"
     assert "run/model.safetensors: other bytes" in result.problems
     assert kills.verdicts([result]) == "equal 0, different 1, broken 0"
-    assert kills.summary([result], 1).startswith("1 (seed 1; 1 training, of them 0 inside checkpoint writes, 1 famil")
+    assert kills.summary([result], 1).startswith(
+        "1 (seed 1; 1 training, of them 0 inside checkpoint writes, 1 famil"
+    )
 
 
-@pytest.mark.parametrize(("stage", "content"), [("before", None), ("amid", b"ab"), ("after", b"abcd")])
-def test_a_process_is_killed_at_a_stage_of_a_call(tmp_path: Path, stage: str, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("stage", "content"), [("before", None), ("amid", b"ab"), ("after", b"abcd")]
+)
+def test_a_process_is_killed_at_a_stage_of_a_call(
+    tmp_path: Path, stage: str, content: bytes | None
+) -> None:
     child = os.fork()
     if child == 0:
         os.setsid()

@@ -1,4 +1,6 @@
-"""Small random Marian models in the format of Hugging Face, with tokenizers like those of OPUS-MT."""
+"""Small random Marian models in the format of Hugging Face, with tokenizers like those of
+OPUS-MT.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def train_sentencepiece(lines: Sequence[str], kind: str = "unigram") -> bytes:
 
 
 def number_pieces(*models: bytes, most: int | None = None) -> dict[str, int]:
-    """Number pieces in another order: end of sentence first, padding last, some left out, and a language code."""
+    """Number pieces in another order: end of sentence first, padding last, some left out, and a
+    language code.
+    """
     pieces: list[str] = []
     for model in models:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -62,7 +66,9 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     for side, model in models.items():
         (path / f"{side}.spm").write_bytes(model)
     listings = (
-        [number_pieces(model, most=240) for model in models.values()] if separate else [number_pieces(*models.values())]
+        [number_pieces(model, most=240) for model in models.values()]
+        if separate
+        else [number_pieces(*models.values())]
     )
     files = ["vocab.json", "target_vocab.json"][: len(listings)]
     for name, listing in zip(files, listings, strict=True):
@@ -80,16 +86,24 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     model = MarianMTModel(config).eval()
     torch.nn.init.normal_(model.final_logits_bias)
     with torch.no_grad():
-        for layer in model.model.decoder.layers:  # more influence for the source than for the previous token
+        for layer in (
+            model.model.decoder.layers
+        ):  # more influence for the source than for the previous token
             layer.encoder_attn.out_proj.weight.mul_(4)
             layer.fc2.weight.mul_(4)
         ids = torch.randint(2, pad, (8, 8))
         logits = model(input_ids=ids, decoder_input_ids=ids.flip(0)).logits
         # end of sentence is the likeliest token at a tenth of the positions
-        model.final_logits_bias[0, 0] += (logits[..., 1:pad].amax(-1) - logits[..., 0]).quantile(0.1)
+        model.final_logits_bias[0, 0] += (logits[..., 1:pad].amax(-1) - logits[..., 0]).quantile(
+            0.1
+        )
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)
-    vocabularies = {"target_vocab_file": str(path / "target_vocab.json"), "separate_vocabs": True} if separate else {}
+    vocabularies = (
+        {"target_vocab_file": str(path / "target_vocab.json"), "separate_vocabs": True}
+        if separate
+        else {}
+    )
     names = [str(path / name) for name in ("source.spm", "target.spm", "vocab.json")]
     MarianTokenizer(*names, **vocabularies).save_pretrained(path)
     return path

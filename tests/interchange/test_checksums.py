@@ -1,4 +1,6 @@
-"""Published models are compared with the checksums that came with them: three forms, each as its own tools write it."""
+"""Published models are compared with the checksums that came with them: three forms, each as its
+own tools write it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def downloaded(folder: Path) -> Path:
 
 
 def in_cache(folder: Path) -> Path:
-    """Arrange files as in Hugging Face's cache: snapshots of links to files that are named by their checksums."""
+    """Arrange files as in Hugging Face's cache: snapshots of links to files that are named by their
+    checksums.
+    """
     blobs, snapshot = folder.parent / "blobs", folder.parent / "snapshots" / "1"
     blobs.mkdir()
     snapshot.mkdir(parents=True)
@@ -68,7 +72,9 @@ def test_a_changed_file_is_refused(folder: Path, arrange: object, name: str) -> 
     content = bytearray(CONTENT[name])
     content[len(content) // 2] ^= 1
     (path / name).write_bytes(content)
-    with pytest.raises(ExportError, match=r"damaged or changed, its checksum is not .*; fetch it again") as refused:
+    with pytest.raises(
+        ExportError, match=r"damaged or changed, its checksum is not .*; fetch it again"
+    ) as refused:
         check_sums(path, CONTENT)
     assert [cause.startswith(f"{path / name}: ") for cause in refused.value.causes] == [True]
 
@@ -81,8 +87,12 @@ def test_the_list_is_that_of_sha256sum(folder: Path) -> None:
     if shutil.which("sha256sum") is None:
         pytest.skip("there is no sha256sum")
     write_sums(folder)
-    subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True, capture_output=True)
-    done = subprocess.run(["sha256sum", "--binary", *CONTENT], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True, capture_output=True
+    )
+    done = subprocess.run(
+        ["sha256sum", "--binary", *CONTENT], cwd=folder, check=True, capture_output=True
+    )
     named = done.stdout.replace(b"*", b"*./")
     for content in (done.stdout, named, b"\xef\xbb\xbf# of version 1\n\n" + named):
         (folder / SUMS).write_bytes(content)

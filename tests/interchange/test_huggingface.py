@@ -38,7 +38,10 @@ FURTHER = ("relu", "gelu, not scaled")
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(kind, marks=pytest.mark.slow if kind in FURTHER else ()) for kind in KINDS]
+    scope="module",
+    params=[
+        pytest.param(kind, marks=pytest.mark.slow if kind in FURTHER else ()) for kind in KINDS
+    ],
 )
 def marian_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a Marian model of each kind."""
@@ -72,12 +75,16 @@ def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path
             bad_words_ids=[[pad], [unknown]], output_scores=True, return_dict_in_generate=True,
         )  # fmt: skip
         ids = [*imported.tokenizer.source.encode(line), EOS]
-        hypotheses = [([rows[i] for i in (*h.ids, EOS)], h.log_prob) for h in _search(imported, ids, settings)]
+        hypotheses = [
+            ([rows[i] for i in (*h.ids, EOS)], h.log_prob) for h in _search(imported, ids, settings)
+        ]
         for (actual, score), expected, expected_score in zip(
             hypotheses, generated.sequences, generated.sequences_scores, strict=True
         ):
             if len(actual) == 24:
-                break  # the end is forced: Hugging Face scores it with probability 1, and ranks differently from here on
+                # The end is forced: Hugging Face scores it with probability 1, and ranks
+                # differently from here on.
+                break
             assert expected[1 : len(actual) + 1].tolist() == actual
             assert score == pytest.approx(float(expected_score), abs=1e-3)
             distinct.add(tuple(actual))
@@ -87,10 +94,17 @@ def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path
 def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_path: Path) -> None:
     imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     tokenizer = transformers.MarianTokenizer.from_pretrained(marian_path)
-    for side, vocabulary in (("source", imported.tokenizer.source), ("target", imported.tokenizer.target)):
+    for side, vocabulary in (
+        ("source", imported.tokenizer.source),
+        ("target", imported.tokenizer.target),
+    ):
         rows = marian.rows(vocabulary)
-        for line in LINES[:-1]:  # the last one holds special tokens, which Hugging Face reads as such in texts
-            reference_ids = tokenizer(**{"text" if side == "source" else "text_target": line}).input_ids
+        for line in LINES[
+            :-1
+        ]:  # the last one holds special tokens, which Hugging Face reads as such in texts
+            reference_ids = tokenizer(
+                **{"text" if side == "source" else "text_target": line}
+            ).input_ids
             ids = vocabulary.encode(line)
             assert [rows[i] for i in (*ids, EOS)] == reference_ids
             assert vocabulary.encode_all([line, line]) == [ids, ids]
@@ -107,19 +121,25 @@ def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_pat
 
 def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None:
     huggingface.import_model(marian_path, tmp_path / "run")
-    parity = huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
+    parity = huggingface.export(
+        tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines")
+    )
     assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
     names = ["source.spm", "target.spm", "vocab.json"]
     names += ["target_vocab.json"] * (marian_path / "target_vocab.json").exists()
     for name in names:
         assert (tmp_path / "back" / name).read_bytes() == (marian_path / name).read_bytes(), name
-    first, second = (load_file(folder / "model.safetensors") for folder in (marian_path, tmp_path / "back"))
+    first, second = (
+        load_file(folder / "model.safetensors") for folder in (marian_path, tmp_path / "back")
+    )
     assert first.keys() == second.keys()
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
-    before, after = (json.loads((folder / CONFIG).read_text()) for folder in (marian_path, tmp_path / "back"))
-    assert {k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")} == {
-        k: v for k, v in after.items() if k not in ("init_std", "dtype")
-    }
+    before, after = (
+        json.loads((folder / CONFIG).read_text()) for folder in (marian_path, tmp_path / "back")
+    )
+    assert {
+        k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")
+    } == {k: v for k, v in after.items() if k not in ("init_std", "dtype")}
     reimported, _ = huggingface.import_model(tmp_path / "back", tmp_path / "again")
     assert (tmp_path / "again" / CONFIG).read_bytes() == (tmp_path / "run" / CONFIG).read_bytes()
     assert reimported.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
@@ -135,9 +155,15 @@ def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path
     huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
     reference, tokenizer = _load_reference(tmp_path / "back")
     generation = reference.generation_config
-    assert (generation.num_beams, generation.early_stopping, generation.length_penalty) == (5, True, 1.0)
+    assert (generation.num_beams, generation.early_stopping, generation.length_penalty) == (
+        5,
+        True,
+        1.0,
+    )
     rows = marian.rows(imported.tokenizer.target)
-    assert sorted(generation.bad_words_ids) == sorted([[tokenizer.pad_token_id], [tokenizer.unk_token_id]])
+    assert sorted(generation.bad_words_ids) == sorted(
+        [[tokenizer.pad_token_id], [tokenizer.unk_token_id]]
+    )
     reference_ids = tokenizer(LINES[0], return_tensors="pt").input_ids
     generated = reference.generate(reference_ids, num_beams=1, max_length=40)[0, 1:].tolist()
     (best,) = _search(
@@ -151,12 +177,20 @@ def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path
 def test_pytorch_weights_are_imported(opus: Path, tmp_path: Path) -> None:
     old = _copy(opus, tmp_path / "old")
     tensors = load_file(opus / "model.safetensors")
-    tied = {f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"] for side in ("encoder", "decoder")}
-    torch.save({**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]}, old / "pytorch_model.bin")
+    tied = {
+        f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"]
+        for side in ("encoder", "decoder")
+    }
+    torch.save(
+        {**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]},
+        old / "pytorch_model.bin",
+    )
     (old / "model.safetensors").unlink()
     huggingface.import_model(old, tmp_path / "one")
     huggingface.import_model(opus, tmp_path / "other")
-    assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "other/model.safetensors").read_bytes()
+    assert (tmp_path / "one/model.safetensors").read_bytes() == (
+        tmp_path / "other/model.safetensors"
+    ).read_bytes()
 
 
 def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
@@ -179,21 +213,31 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
     ("change", "messages"),
     [
         ({"model_type": "bart"}, ["model_type is 'bart'"]),
-        ({"activation_function": "tanh", "tie_word_embeddings": False}, ["'tanh'", "tie_word_embeddings is off"]),
+        (
+            {"activation_function": "tanh", "tie_word_embeddings": False},
+            ["'tanh'", "tie_word_embeddings is off"],
+        ),
         ({"normalize_before": True}, ["normalize_before is on"]),
         ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
         ({"eos_token_id": 5, "pad_token_id": 5}, ["pad_token_id is 5", "eos_token_id is 5"]),
-        ({"encoder_layers": None, "d_model": "32"}, ["encoder_layers is None, wanted an integer", "d_model is '32'"]),
+        (
+            {"encoder_layers": None, "d_model": "32"},
+            ["encoder_layers is None, wanted an integer", "d_model is '32'"],
+        ),
         ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
     ],
 )
-def test_other_models_are_refused(opus: Path, tmp_path: Path, change: dict[str, Any], messages: list[str]) -> None:
+def test_other_models_are_refused(
+    opus: Path, tmp_path: Path, change: dict[str, Any], messages: list[str]
+) -> None:
     copy = _copy(opus, tmp_path / "other")
     config = json.loads((opus / CONFIG).read_text())
     (copy / CONFIG).write_text(json.dumps({**config, **change}))
     with pytest.raises(ExportError) as raised:
         huggingface.import_model(copy, tmp_path / "run")
-    assert all(any(message in cause for cause in raised.value.causes) for message in messages), raised.value.causes
+    assert all(any(message in cause for cause in raised.value.causes) for message in messages), (
+        raised.value.causes
+    )
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "run.partial").exists()
 
@@ -202,10 +246,22 @@ def test_weights_of_another_architecture_are_refused(opus: Path, tmp_path: Path)
     tensors = load_file(opus / "model.safetensors")
     vocabulary_size = len(tensors["model.shared.weight"])
     invalid = {
-        "belong to no part of a Marian model": {**tensors, "model.encoder.layernorm_embedding.weight": torch.ones(3)},
-        "holds other positions": {**tensors, "model.encoder.embed_positions.weight": torch.ones(512, 32)},
-        "must be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(vocabulary_size, 32)},
-        "rows, and the tokenizer": {**tensors, "final_logits_bias": torch.ones(1, vocabulary_size + 1)},
+        "belong to no part of a Marian model": {
+            **tensors,
+            "model.encoder.layernorm_embedding.weight": torch.ones(3),
+        },
+        "holds other positions": {
+            **tensors,
+            "model.encoder.embed_positions.weight": torch.ones(512, 32),
+        },
+        "must be one matrix, and differ": {
+            **tensors,
+            "lm_head.weight": torch.ones(vocabulary_size, 32),
+        },
+        "rows, and the tokenizer": {
+            **tensors,
+            "final_logits_bias": torch.ones(1, vocabulary_size + 1),
+        },
     }
     for message, weights in invalid.items():
         copy = _copy(opus, tmp_path / "other")
@@ -235,7 +291,9 @@ def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
     reference, _ = _load_reference(opus, attn_implementation="eager")
     with torch.inference_mode(), watch(imported.model) as readings:
         imported.model(Batch(ids), target_in)
-    source, target = (marian.rows(side) for side in (imported.tokenizer.source, imported.tokenizer.target))
+    source, target = (
+        marian.rows(side) for side in (imported.tokenizer.source, imported.tokenizer.target)
+    )
     with torch.inference_mode():
         outputs = reference(
             input_ids=torch.tensor([[source[i] for i in ids[0]]]),
@@ -255,12 +313,17 @@ def _write_lines(path: Path) -> Path:
 
 def _greedy(imported: ModelFolder) -> list[tuple[int, ...]]:
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
-    return [_search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[0].ids for line in LINES]
+    return [
+        _search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[0].ids
+        for line in LINES
+    ]
 
 
 @torch.inference_mode()
 def _search(imported: ModelFolder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
-    return search(imported.model, imported.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings)[0]
+    return search(
+        imported.model, imported.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings
+    )[0]
 
 
 def _load_reference(marian_path: Path, **options: Any) -> tuple[Any, Any]:
@@ -278,7 +341,9 @@ def _copy(folder: Path, to: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
-def test_damaged_vocabularies_are_reported(opus: Path, tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_vocabularies_are_reported(
+    opus: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
     copy = _copy(opus, tmp_path / "other")
     (copy / name).write_bytes(content)
     with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
@@ -302,11 +367,17 @@ def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path:
     translator.settings = translator.settings.with_values(search=search)
     long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
     segments = [
-        segment.read for segment in translator._segments(long, 0, NO_CONSTRAINTS, translator.settings.search, [])
+        segment.read
+        for segment in translator._segments(long, 0, NO_CONSTRAINTS, translator.settings.search, [])
     ]
     assert len(segments) > 2
     assert all(text.startswith(">>eng<< ") for text in segments)
-    assert " ".join([segments[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in segments[1:])]) == long
+    assert (
+        " ".join(
+            [segments[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in segments[1:])]
+        )
+        == long
+    )
     assert all(len(vocabulary.encode(text)) <= 12 for text in segments)
     (translation,) = translator.translate([long], alignments=True)
     assert translation.alignments

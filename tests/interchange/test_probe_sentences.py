@@ -1,4 +1,6 @@
-"""Sentences on which exports are compared: none of a file that only a run folder names, outside of it."""
+"""Sentences on which exports are compared: none of a file that only a run folder names, outside of
+it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def all_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def vocabulary(lines: list[str], **settings: object) -> Tokenizer:
-    return Tokenizer.train(lines, lines, TokenizerSettings.model_validate({"byte_fallback": False, **settings}))
+    return Tokenizer.train(
+        lines, lines, TokenizerSettings.model_validate({"byte_fallback": False, **settings})
+    )
 
 
 def recipe(folder: Path, **data: object) -> Path:

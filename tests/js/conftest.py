@@ -30,17 +30,26 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     ) -> Path:
         key = (encoder, decoder, precision, copy_tokens, languages)
         if key not in made:
-            new, rest = tmp_path_factory.mktemp("model") / "run", {"copy_tokens": copy_tokens, "languages": languages}
+            new, rest = (
+                tmp_path_factory.mktemp("model") / "run",
+                {"copy_tokens": copy_tokens, "languages": languages},
+            )
             path = folder(new, encoder, decoder, end=0.5, **rest)  # type: ignore[arg-type]
             model = load_folder(path)
-            choice = AlignmentChoice("decoder.layers.0.cross_attention", 1, False) if decoder == "transformer" else None
+            choice = (
+                AlignmentChoice("decoder.layers.0.cross_attention", 1, False)
+                if decoder == "transformer"
+                else None
+            )
             values: dict[str, Any] = {
                 "precision": precision,
                 "search": json.loads(model.settings.search.model_dump_json()),
             }
             values["languages"] = languages
             made[key] = path.with_suffix(".regard")
-            made[key].write_bytes(runtime_file(model, pack_model(model.model, precision), choice, values))
+            made[key].write_bytes(
+                runtime_file(model, pack_model(model.model, precision), choice, values)
+            )
         return made[key]
 
     return file

@@ -1,4 +1,6 @@
-"""regard export --to page: one file with all it needs, checked against the model, or refused in a sentence."""
+"""regard export --to page: one file with all it needs, checked against the model, or refused in a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
-from regard.explain.browser_page import EXAMPLES, MEASURED, choose_examples, export_page, measure_trust
+from regard.explain.browser_page import (
+    EXAMPLES,
+    MEASURED,
+    choose_examples,
+    export_page,
+    measure_trust,
+)
 from regard.explain.explanation import explain
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
@@ -47,7 +55,9 @@ def files_of(page: str) -> list[bytes]:
 def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> None:
     run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
     (run / "README.md").write_text("# </script> A card")
-    parity, _ = export_page([run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out)
+    parity, _ = export_page(
+        [run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out
+    )
     assert parity.mismatches["tokenisation"] == 0
     page = out.read_text("utf-8")
     wasm, first, second = files_of(page)
@@ -79,18 +89,27 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
     path = folder(tmp_path / "run", end=0.5)
     trust = measure_trust(path, [*SENTENCES, "x" * 1000])
     assert trust is not None
-    explanations = [explain(load_translator(path), sentence).data.attributions for sentence in SENTENCES]
+    explanations = [
+        explain(load_translator(path), sentence).data.attributions for sentence in SENTENCES
+    ]
     pairs = [item.agreement for item in explanations if item is not None]
     assert trust.sentences == len(pairs) == len(SENTENCES)
     assert list(trust.agreement.values()) == pytest.approx(np.nanmean(pairs, axis=0))
     assert measure_trust(path, []) is None
-    assert measure_trust(folder(tmp_path / "other", "recurrent", "no_attention", end=0.5), SENTENCES) is None
+    assert (
+        measure_trust(folder(tmp_path / "other", "recurrent", "no_attention", end=0.5), SENTENCES)
+        is None
+    )
 
 
 def test_languages_that_are_given_hold_for_both_directions(built: bytes, tmp_path: Path) -> None:
     run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
     export_page([run, run], out, languages=Languages(source="de", target="fr"))
-    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', out.read_text("utf-8"), re.DOTALL)
+    match = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>',
+        out.read_text("utf-8"),
+        re.DOTALL,
+    )
     assert match
     models = json.loads(match[1])["models"]
     assert [model["languages"] for model in models] == [["de", "fr"], ["fr", "de"]]
@@ -108,7 +127,9 @@ def test_a_page_requests_nothing() -> None:
     assert not re.search("https?:|localStorage|sessionStorage|indexedDB|cookie", script)
 
 
-def test_the_library_for_browsers_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_library_for_browsers_is_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
     with pytest.raises(ExportError, match=r"python tools/build_library.py wasm"):
         export_page([tmp_path], tmp_path / "page.html")
@@ -133,7 +154,9 @@ def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precisi
         assert parity.mismatches["tokenisation"] == 0
         assert set(parity.mismatches.values()) == {0} or precision != "float32"
         sizes.append(out.stat().st_size)
-        scores.append([line.score for line in RuntimeTranslator(out, threads=1).translate(SENTENCES, beam=1)])
+        scores.append(
+            [line.score for line in RuntimeTranslator(out, threads=1).translate(SENTENCES, beam=1)]
+        )
     if precision == "float32":
         assert sizes[0] == sizes[1], "they are the same numbers, and lie in the file once"
         assert scores[0] == scores[1]
@@ -156,8 +179,14 @@ def test_embeddings_that_are_not_tied_stay_as_they_are(tmp_path: Path) -> None:
 def test_columns_of_the_packed_output_are_its_weight(tmp_path: Path, precision: Any) -> None:
     model = load_folder(folder(tmp_path / "run")).model
     weight = model.decoder.output.weight.detach().numpy()
-    tolerance = {"float32": 0.0, "bfloat16": np.abs(weight).max() / 256, "int8": np.abs(weight).max() / 250}
-    np.testing.assert_allclose(_output_columns(pack_model(model, precision)), weight, rtol=0, atol=tolerance[precision])
+    tolerance = {
+        "float32": 0.0,
+        "bfloat16": np.abs(weight).max() / 256,
+        "int8": np.abs(weight).max() / 250,
+    }
+    np.testing.assert_allclose(
+        _output_columns(pack_model(model, precision)), weight, rtol=0, atol=tolerance[precision]
+    )
 
 
 def test_arguments_are_divided(tmp_path: Path) -> None:
@@ -172,7 +201,9 @@ def test_arguments_are_divided(tmp_path: Path) -> None:
         _second_and_out([tmp_path, out], "runtime")
 
 
-def test_the_command_line_writes_a_page(wasm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_writes_a_page(
+    wasm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from regard.cli import main
 
     run = folder(tmp_path / "run", end=0.5)

@@ -25,8 +25,12 @@ console.log(JSON.stringify([hasUnseen(undefined, [1, 2]), hasUnseen({}, [1, 2]),
 def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     draw = random.Random(1)
     training = [[draw.randrange(4, 90) for _ in range(12)] for _ in range(80)]
-    lines = training[:20] + [[draw.randrange(4, 30_000 if n % 2 else 95) for _ in range(n % 6)] for n in range(300)]
-    lines += [[-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]]
+    lines = training[:20] + [
+        [draw.randrange(4, 30_000 if n % 2 else 95) for _ in range(n % 6)] for n in range(300)
+    ]
+    lines += [
+        [-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]
+    ]
     familiar = Familiar.learn(training, [], 0.03)
     assert familiar is not None
     request = json.dumps({"familiar": asdict(familiar), "lines": lines})
@@ -43,8 +47,24 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
 
 
 LINES = [
-    *("나는 집에 간다", "나는 빵을 먹고 있었다", "나는 학생이다", "", "너를 사랑해", "나는 자동차를 운전한다"),
-    *("우리 영화 보러 갈래?", "asdf", "おはよう", "나는 빵을 먹었니?", "안녕하세요", "집에 나는 간다", "12 34", "😀"),
+    *(
+        "나는 집에 간다",
+        "나는 빵을 먹고 있었다",
+        "나는 학생이다",
+        "",
+        "너를 사랑해",
+        "나는 자동차를 운전한다",
+    ),
+    *(
+        "우리 영화 보러 갈래?",
+        "asdf",
+        "おはよう",
+        "나는 빵을 먹었니?",
+        "안녕하세요",
+        "집에 나는 간다",
+        "12 34",
+        "😀",
+    ),
 ]
 OF_A_MODEL = """
 import { readFileSync } from "node:fs";
@@ -57,8 +77,18 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((line) => translator.
 def test_a_model_tells_the_same_lines_in_javascript(node: str, wasm: Path) -> None:
     translator = regard.load(live.MODEL)
     expected = [translation.doubtful for translation in translator.translate(LINES)]
-    command = [node, "--input-type=module", "-e", OF_A_MODEL, str(MODULE), str(wasm), str(live.MODEL)]
-    process = subprocess.run(command, input=json.dumps(LINES), capture_output=True, text=True, check=True)
+    command = [
+        node,
+        "--input-type=module",
+        "-e",
+        OF_A_MODEL,
+        str(MODULE),
+        str(wasm),
+        str(live.MODEL),
+    ]
+    process = subprocess.run(
+        command, input=json.dumps(LINES), capture_output=True, text=True, check=True
+    )
     assert json.loads(process.stdout) == expected
     assert not any(expected[:4])
     assert all(expected[4:9])

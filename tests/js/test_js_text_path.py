@@ -1,4 +1,6 @@
-"""The module translates a line as Python does: capitals, mnemonics, spans, second tries, parts, doubts and notes."""
+"""The module translates a line as Python does: capitals, mnemonics, spans, second tries, parts,
+doubts and notes.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,14 @@ ODD = [
         "Ctrl+S © 12.5",
         "\U000f1900 집",
     ),
-    *("집 " * 60, "집 {a} " + "빵을 먹고 " * 30, "I'm “sure”", "it's 'ok' {x}", "CAFÉ OUVERT", "ΟΔΟΣ {a} ΣΑΣ"),
+    *(
+        "집 " * 60,
+        "집 {a} " + "빵을 먹고 " * 30,
+        "I'm “sure”",
+        "it's 'ok' {x}",
+        "CAFÉ OUVERT",
+        "ΟΔΟΣ {a} ΣΑΣ",
+    ),
 ]
 
 
@@ -85,14 +94,19 @@ def spans_lines() -> list[str]:
     found = [span for spans in SPANS.values() for span in spans]
     lines = [f"{SENTENCES[n % 6]} {span} 집" for n, span in enumerate(found)]
     lines += [
-        f"{one} {SENTENCES[n % 6]} ({other})" for n, (one, other) in enumerate(zip(found, found[7:], strict=False))
+        f"{one} {SENTENCES[n % 6]} ({other})"
+        for n, (one, other) in enumerate(zip(found, found[7:], strict=False))
     ]
-    lines += [f"{a}, {b} 집 {c}." for a, b, c in zip(found[::3], found[1::3], found[2::3], strict=False)]
+    lines += [
+        f"{a}, {b} 집 {c}." for a, b, c in zip(found[::3], found[1::3], found[2::3], strict=False)
+    ]
     return lines
 
 
 LINES = [*SENTENCES, *SCRIPTS, *ODD, *TITLES, *LABELS, *spans_lines()]
-LINES += [unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "_Àbc %s", "É {a} É")]
+LINES += [
+    unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "_Àbc %s", "É {a} É")
+]
 LINES += [capitals for language in ("tr", "el", "lt", "nl") for _, capitals in labels(language)[:6]]
 
 
@@ -103,7 +117,11 @@ def translations_of(model: Path, lines: Sequence[str], **options: Any) -> list[d
         warnings.simplefilter("always")
         translations = RuntimeTranslator(model, threads=1).translate(lines, **options)
     for n, one in enumerate(translations):
-        notes = [str(w.message) for w in caught if isinstance(w.message, LineWarning) and w.message.index == n]
+        notes = [
+            str(w.message)
+            for w in caught
+            if isinstance(w.message, LineWarning) and w.message.index == n
+        ]
         parts = [(part.source, part.text, part.doubtful) for part in one.parts]
         result = {
             "text": one.text,
@@ -113,20 +131,32 @@ def translations_of(model: Path, lines: Sequence[str], **options: Any) -> list[d
             "score": one.score,
         }
         results.append(
-            {**result, "notes": notes, "alignments": None if one.alignments is None else [*map(list, one.alignments)]}
+            {
+                **result,
+                "notes": notes,
+                "alignments": None if one.alignments is None else [*map(list, one.alignments)],
+            }
         )
     return results
 
 
-def assert_equal(lines: Sequence[str], answers: Sequence[Any], expected: Sequence[dict[str, Any]]) -> None:
+def assert_equal(
+    lines: Sequence[str], answers: Sequence[Any], expected: Sequence[dict[str, Any]]
+) -> None:
     wrong = list[Any]()
     for line, answer, other in zip(lines, answers, expected, strict=True):
         result = {name: answer[name] for name in ("text", "tokens", "doubtful", "alignments")}
-        result["parts"] = [(part["source"], part["text"], part["doubtful"]) for part in answer["parts"]]
-        differing = {name: (value, other[name]) for name, value in result.items() if value != other[name]}
+        result["parts"] = [
+            (part["source"], part["text"], part["doubtful"]) for part in answer["parts"]
+        ]
+        differing = {
+            name: (value, other[name]) for name, value in result.items() if value != other[name]
+        }
         if answer["score"] != pytest.approx(other["score"], abs=1e-4):
             differing["score"] = (answer["score"], other["score"])
-        if not set(answer["notes"]) <= set(other["notes"]):  # Python also tells those of tries that were given up
+        if not set(answer["notes"]) <= set(
+            other["notes"]
+        ):  # Python also tells those of tries that were given up
             differing["notes"] = (answer["notes"], other["notes"])
         if differing:
             wrong.append((line, differing))
@@ -145,18 +175,27 @@ def test_lines_are_translated_as_by_the_package(
     assert_equal(LINES, answers, translations_of(model, LINES))
     whole = run(node, wasm, model, lines=LINES, options={"keep": False})["answers"]
     assert_equal(LINES, whole, translations_of(model, LINES, keep=False))
-    assert sum(one["text"] != other["text"] for one, other in zip(answers, whole, strict=True)) > 100
+    assert (
+        sum(one["text"] != other["text"] for one, other in zip(answers, whole, strict=True)) > 100
+    )
 
 
-def test_constraints_of_one_line_leave_the_others(node: str, wasm: Path, make: Callable[..., Path]) -> None:
-    model, lines = make(copy_tokens=24), ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"]
+def test_constraints_of_one_line_leave_the_others(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
+    model, lines = (
+        make(copy_tokens=24),
+        ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"],
+    )
     constraints = [Constraints(prefix="I go" if n % 2 else "") for n in range(4)]
     prefixes = [item.prefix for item in constraints]
     answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})["answers"]
     assert_equal(lines, answers, translations_of(model, lines, constraints=constraints))
 
 
-def test_a_hypothesis_goes_on_with_its_spans(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_a_hypothesis_goes_on_with_its_spans(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     """What a page continues from a word has copy tokens as the hypothesis had them."""
     model, line = make(copy_tokens=24), "나는 {name} 집에 간다"
     (shown,) = run(node, wasm, model, lines=[line], options={"attention": "cross"})["answers"]
@@ -168,9 +207,18 @@ def test_a_hypothesis_goes_on_with_its_spans(node: str, wasm: Path, make: Callab
         assert not re.search("[\U000f1900-\U000f1917]", answer["text"])
 
 
-def test_links_count_the_words_of_the_line_as_it_was_given(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_links_count_the_words_of_the_line_as_it_was_given(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     model, marked = make(copy_tokens=24), "나는\u00a0새  {name} \u200b 집에 %s."
-    lines = [*SENTENCES, *SCRIPTS[:24], "  나는   집에 간다 ", "나는\u00a0집에\u200b 간다", "나는 \u200b 집에 간다", ""]
+    lines = [
+        *SENTENCES,
+        *SCRIPTS[:24],
+        "  나는   집에 간다 ",
+        "나는\u00a0집에\u200b 간다",
+        "나는 \u200b 집에 간다",
+        "",
+    ]
     answers = run(node, wasm, model, lines=lines, options={"alignments": True})["answers"]
     assert_equal(lines, answers, translations_of(model, lines, alignments=True))
     (answer,) = run(node, wasm, model, lines=[marked], options={"alignments": True})["answers"]
@@ -181,7 +229,9 @@ def test_links_count_the_words_of_the_line_as_it_was_given(node: str, wasm: Path
     assert {target for _, target in answer["alignments"]} <= {*range(len(answer["text"].split()))}
 
 
-def test_hypotheses_are_in_the_letters_of_the_line(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_hypotheses_are_in_the_letters_of_the_line(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     lines = ["OPEN THE FILE {name}", "_PDF", "Close The Last Window"]
     whole = run(node, wasm, make(copy_tokens=24), lines=lines, options={"nbest": 3})["answers"]
     for rank in range(3):
@@ -189,11 +239,15 @@ def test_hypotheses_are_in_the_letters_of_the_line(node: str, wasm: Path, make: 
         assert text.replace("{name}", "") == text.replace("{name}", "").upper()
         assert "{name}" in text
         assert "_" in whole[1]["nbest"][rank]["text"]
-    (plain,) = run(node, wasm, make(copy_tokens=24), lines=["Close the last window"], options={"nbest": 3})["answers"]
+    (plain,) = run(
+        node, wasm, make(copy_tokens=24), lines=["Close the last window"], options={"nbest": 3}
+    )["answers"]
     assert [one["text"] for one in whole[2]["nbest"]] == [one["text"] for one in plain["nbest"]]
 
 
-def test_a_figure_shows_the_letters_that_the_model_reads(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_a_figure_shows_the_letters_that_the_model_reads(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     for options in ({"attention": "cross"}, {"trace": True}):
         answers = run(node, wasm, make(), lines=["OPEN THE FILE"], options=options)["answers"]
         assert [one["text"] for one in answers] == [
@@ -201,7 +255,9 @@ def test_a_figure_shows_the_letters_that_the_model_reads(node: str, wasm: Path, 
         ]
 
 
-def test_an_error_names_the_line_among_all(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_an_error_names_the_line_among_all(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     lines = ["나는 집에 간다", "{a}\n집\n빵", "집" * 50]
     wrong = [["translate", lines, {"maxLine": 20}]]
     (message,) = run(node, wasm, make(copy_tokens=24), lines=[], options={}, wrong=wrong)["errors"]
@@ -209,7 +265,9 @@ def test_an_error_names_the_line_among_all(node: str, wasm: Path, make: Callable
 
 
 @pytest.mark.system
-def test_a_page_translates_as_the_package(browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_page_translates_as_the_package(
+    browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path
+) -> None:
     model, lines = (
         make(copy_tokens=24, languages=("tr", "el")),
         ["OPEN THE FILE", "İŞİ SİL", "나는 {name} 집에", "_PDF", "집 <b>{a}</b> %s 빵"],
@@ -218,13 +276,15 @@ def test_a_page_translates_as_the_package(browser: Any, wasm: Path, make: Callab
     page.on("pageerror", lambda error: problems.append(str(error)))
     path = tmp_path / "page.html"
     path.write_text(
-        render_live_page([LiveModel(model.read_bytes(), ("tr", "el"))], wasm.read_bytes()), encoding="utf-8"
+        render_live_page([LiveModel(model.read_bytes(), ("tr", "el"))], wasm.read_bytes()),
+        encoding="utf-8",
     )
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-loaded]")
     page.fill("#input", "\n".join(lines))
     page.wait_for_function(
-        "n => document.querySelectorAll('#translation .line-of-text:not(.pending)').length === n", arg=len(lines)
+        "n => document.querySelectorAll('#translation .line-of-text:not(.pending)').length === n",
+        arg=len(lines),
     )
     shown = page.locator("#translation .line-of-text").all_inner_texts()
     assert shown == [one["text"] for one in translations_of(model, lines)]

@@ -1,4 +1,6 @@
-"""Letters, mnemonics and spans are in JavaScript as in the package: the tables are fresh, and the rules give the same."""
+"""Letters, mnemonics and spans are in JavaScript as in the package: the tables are fresh, and the
+rules give the same.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,25 @@ TITLES = [
     "HELLO 🙂 WORLD… THIS, THAT",
 ]
 TAGS = [
-    *(" ", " ", " ", "the ", "house", "red ", "(big) ", "12", ", ", ". ", "“", "”", "집을", "& ", "< ", "é", "\n"),
+    *(
+        " ",
+        " ",
+        " ",
+        "the ",
+        "house",
+        "red ",
+        "(big) ",
+        "12",
+        ", ",
+        ". ",
+        "“",
+        "”",
+        "집을",
+        "& ",
+        "< ",
+        "é",
+        "\n",
+    ),
     *(
         "<b>",
         "</b>",
@@ -111,7 +131,9 @@ LABELS = [
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_text_tables", ROOT / "tools" / "make_text_tables.py")
+    spec = importlib.util.spec_from_file_location(
+        "make_text_tables", ROOT / "tools" / "make_text_tables.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -135,11 +157,15 @@ def encode(text: str) -> list[int]:
 
 
 def tagged_lines() -> list[tuple[str, list[tuple[str, list[tuple[int, int]] | None]]]]:
-    """Return lines with tags and other spans, and made-up translations of their parts, with links or without."""
+    """Return lines with tags and other spans, and made-up translations of their parts, with links
+    or without.
+    """
     draw = random.Random(4)
     found = [span for kind, spans in SPANS.items() if kind != "tag" for span in spans]
     lines = [
-        "".join(draw.choices(TAGS + found, [8] * len(TAGS) + [1] * len(found), k=draw.randint(3, 24)))
+        "".join(
+            draw.choices(TAGS + found, [8] * len(TAGS) + [1] * len(found), k=draw.randint(3, 24))
+        )
         for _ in range(2000)
     ]
     tagged = list[tuple[str, list[tuple[str, list[tuple[int, int]] | None]]]]()
@@ -155,19 +181,29 @@ def copied_lines(draw: random.Random) -> list[tuple[str, str]]:
     """Return lines with spans, and made-up translations with copy characters."""
     found = [span for kind, spans in SPANS.items() if kind in COPIED for span in spans]
     sources = [
-        "".join(draw.choices([*found, "집 ", " go ", "을 ", "(", ". "], k=draw.randint(1, 7))) for _ in range(1500)
+        "".join(draw.choices([*found, "집 ", " go ", "을 ", "(", ". "], k=draw.randint(1, 7)))
+        for _ in range(1500)
     ]
     texts = [*COPY_CHARACTERS[:3], *COPY_CHARACTERS[:3], "집", "go", " ", " ", "(", ".", "家"]
     return [
-        (line, "".join(draw.choices(texts, k=draw.randint(1, 9))).strip()) for line in sources if copied_spans(line)
+        (line, "".join(draw.choices(texts, k=draw.randint(1, 9))).strip())
+        for line in sources
+        if copied_spans(line)
     ]
 
 
 def translation_of(part: str, draw: random.Random) -> tuple[str, list[tuple[int, int]] | None]:
     words = part.split(" ")
-    target = draw.choices([*words, "das", "Haus.", "(und)", "12", "“x”"], k=draw.randint(1, len(words) + 2))
-    links = [(draw.randrange(len(words)), draw.randrange(len(target))) for _ in range(draw.randint(0, 2 * len(words)))]
-    return (part if draw.random() < 0.1 else " ".join(target)), sorted({*links}) if draw.random() < 0.8 else None
+    target = draw.choices(
+        [*words, "das", "Haus.", "(und)", "12", "“x”"], k=draw.randint(1, len(words) + 2)
+    )
+    links = [
+        (draw.randrange(len(words)), draw.randrange(len(target)))
+        for _ in range(draw.randint(0, 2 * len(words)))
+    ]
+    return (part if draw.random() < 0.1 else " ".join(target)), sorted(
+        {*links}
+    ) if draw.random() < 0.8 else None
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +211,16 @@ def answers(node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return questions, and the answers of JavaScript, in one process."""
     draw = random.Random(3)
     words = [(code, word) for code in LETTERS for word in draw.sample(generated(code), 400)]
-    words += [(code, word) for code in ("", "hy", "de", "nl") for word in " ".join([*TITLES, *LABELS]).split()]
-    lines = [(code, "tr", line) for code in ("tr", "el", "lt", "nl", "de", "hy", "") for line in [*TITLES, *LABELS]]
+    words += [
+        (code, word)
+        for code in ("", "hy", "de", "nl")
+        for word in " ".join([*TITLES, *LABELS]).split()
+    ]
+    lines = [
+        (code, "tr", line)
+        for code in ("tr", "el", "lt", "nl", "de", "hy", "")
+        for line in [*TITLES, *LABELS]
+    ]
     lines += [
         (code, other, capitals)
         for code in ("tr", "el", "lt", "nl")
@@ -186,15 +230,32 @@ def answers(node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     lines += [(code, "", line.title()) for code in ("nl", "") for line in TEXT]
     found = [span for spans in SPANS.values() for span in spans]
     texts = [
-        "".join(draw.choices([*found, "집 ", " go ", "e\u0301", "12", "ä ", ".", "\u200b"], k=draw.randint(1, 9)))
+        "".join(
+            draw.choices(
+                [*found, "집 ", " go ", "e\u0301", "12", "ä ", ".", "\u200b"], k=draw.randint(1, 9)
+            )
+        )
         for _ in range(2000)
     ]
     texts += [unicodedata.normalize("NFD", text) for text in texts[:300]]
     pairs = [*zip(texts, [*texts[1:], ""], strict=True)]
-    question = {"codes": CODES.split(), "words": words, "lines": lines, "pairs": pairs, "tagged": tagged_lines()}
+    question = {
+        "codes": CODES.split(),
+        "words": words,
+        "lines": lines,
+        "pairs": pairs,
+        "tagged": tagged_lines(),
+    }
     question["copied"] = copied_lines(draw)
     command = [node, str(HERE / "text_rules.mjs")]
-    done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command,
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return question, json.loads(done.stdout)
 
@@ -213,11 +274,16 @@ def test_languages_have_the_same_rules(answers: tuple[dict[str, Any], dict[str, 
 def test_letters_change_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
     question, result = answers
     cases = [(letter_case(code), word) for code, word in question["words"]]
-    expected = [(case.upper(word), case.lower(word), case.initial(word), case.spellings(word)) for case, word in cases]
+    expected = [
+        (case.upper(word), case.lower(word), case.initial(word), case.spellings(word))
+        for case, word in cases
+    ]
     assert_equal(question["words"], result["words"], expected)
 
 
-def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_lines_and_labels_are_read_as_in_the_package(
+    answers: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
     question, result = answers
     expected = list[Any]()
     for source, target, line in question["lines"]:
@@ -225,12 +291,22 @@ def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[dict[str, An
         known, (label, mnemonic) = reader.read(line), strip_mnemonic(line, encode)
         tokens = known.restore_tokens([*line[:9]])
         read = (known.line, known.restore(line), known.restore_source(known.line), tokens)
-        expected.append((read, (label, mnemonic, mnemonic and insert_mnemonic(line, mnemonic, reader.source))))
+        expected.append(
+            (read, (label, mnemonic, mnemonic and insert_mnemonic(line, mnemonic, reader.source)))
+        )
     assert_equal(question["lines"], result["lines"], expected)
-    assert sum(read[0] != line for (*_, line), (read, _) in zip(question["lines"], expected, strict=True)) > 200
+    assert (
+        sum(
+            read[0] != line
+            for (*_, line), (read, _) in zip(question["lines"], expected, strict=True)
+        )
+        > 200
+    )
 
 
-def test_spans_and_notes_are_those_of_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_spans_and_notes_are_those_of_the_package(
+    answers: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
     question, result = answers
     expected = list[Any]()
     for line, other in question["pairs"]:
@@ -239,7 +315,9 @@ def test_spans_and_notes_are_those_of_the_package(answers: tuple[dict[str, Any],
     assert_equal(question["pairs"], result["spans"], expected)
 
 
-def test_copied_spans_and_their_words_are_those_of_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_copied_spans_and_their_words_are_those_of_the_package(
+    answers: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
     question, result = answers
     expected = list[Any]()
     for line, text in question["copied"]:
@@ -251,7 +329,9 @@ def test_copied_spans_and_their_words_are_those_of_the_package(answers: tuple[di
     assert_equal(question["copied"], result["copied"], expected)
 
 
-def test_tags_are_put_back_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_tags_are_put_back_as_in_the_package(
+    answers: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
     question, result = answers
     expected = list[Any]()
     for line, translations in question["tagged"]:

@@ -1,4 +1,6 @@
-"""The live page in a real browser, from disk and without a network: typing, pasting, pointing, keys, two directions."""
+"""The live page in a real browser, from disk and without a network: typing, pasting, pointing,
+keys, two directions.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,32 @@ PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 HOVER = 120
 """Milliseconds after which the page takes a sentence for hovered."""
-ALIGNMENT = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
+ALIGNMENT = {
+    "layer": "decoder.layers.0.cross_attention",
+    "head": 1,
+    "shifted": False,
+    "symmetry": None,
+}
 
 
 @pytest.fixture(scope="module")
-def page_file(wasm: Path, make: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(
+    wasm: Path, make: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Write a page with two directions: the second model is recurrent."""
     models = [
         LiveModel(
-            make(precision="int8").read_bytes(), ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", {"size": "1 MB"}, TRUST
+            make(precision="int8").read_bytes(),
+            ("en", "ko"),
+            ALIGNMENT,
+            PROPOSED,
+            "# A card",
+            {"size": "1 MB"},
+            TRUST,
         ),
-        LiveModel(make("recurrent", "recurrent", "int8").read_bytes(), ("ko", "en"), None, (SECOND,)),
+        LiveModel(
+            make("recurrent", "recurrent", "int8").read_bytes(), ("ko", "en"), None, (SECOND,)
+        ),
     ]
     path = tmp_path_factory.mktemp("page") / "translator.html"
     path.write_text(render_live_page(models, wasm.read_bytes()), encoding="utf-8")
@@ -54,7 +71,12 @@ def open_page(browser: Any, page_file: Path) -> Iterator[Any]:
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text))
-        page.on("request", lambda request: request.url.startswith(("file:", "blob:")) or problems.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "blob:")) or problems.append(request.url)
+            ),
+        )
         if script:
             page.add_init_script(script)
         page.goto(page_file.as_uri())
@@ -91,7 +113,9 @@ def is_current(span: Any) -> bool:
     return "current" in str(span.get_attribute("class")).split()
 
 
-def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Callable[..., Path]) -> None:
+def test_it_translates_the_example_and_what_is_typed(
+    open_page: Any, make: Callable[..., Path]
+) -> None:
     page, model = open_page(), make(precision="int8")
     assert page.title() == page.inner_text("#title") == "English → Korean"
     assert shown(page) == [expected(model, FIRST)]
@@ -99,7 +123,10 @@ def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Calla
     page.keyboard.type("I was eating bread. You read a book", delay=5)  # the example is replaced
     page.wait_for_selector(DONE)
     assert page.input_value("#input") == "I was eating bread. You read a book"
-    assert shown(page) == [expected(model, "I was eating bread."), expected(model, "You read a book")]
+    assert shown(page) == [
+        expected(model, "I was eating bread."),
+        expected(model, "You read a book"),
+    ]
     assert is_current(page.locator(".line-of-text").nth(1))
 
 
@@ -121,7 +148,10 @@ def test_languages_whose_codes_are_none_are_translated_all_the_same(
     page.locator(".line-of-text:not(.pending)").nth(1).wait_for()
     page.wait_for_selector(DONE)
     translated = make(precision="int8")
-    assert shown(page) == [expected(translated, "I was eating bread."), expected(translated, "You read a book")]
+    assert shown(page) == [
+        expected(translated, "I was eating bread."),
+        expected(translated, "You read a book"),
+    ]
     assert problems == []
     page.context.close()
 
@@ -130,9 +160,13 @@ def test_sentences_to_try_are_translated_by_a_click(open_page: Any) -> None:
     page = open_page()
     assert page.locator("#examples .chip").all_inner_texts() == list(PROPOSED)
     page.click("#examples .chip >> nth=1")
-    page.wait_for_function("text => document.querySelector('#input').value === text", arg=PROPOSED[1])
+    page.wait_for_function(
+        "text => document.querySelector('#input').value === text", arg=PROPOSED[1]
+    )
     page.click("#switch")
-    page.wait_for_selector("#examples", state="hidden")  # of one sentence there is nothing to choose
+    page.wait_for_selector(
+        "#examples", state="hidden"
+    )  # of one sentence there is nothing to choose
 
 
 def test_paragraphs_and_abbreviations_are_kept(open_page: Any) -> None:
@@ -150,12 +184,14 @@ def test_attention_is_that_of_the_native_library(open_page: Any, make: Callable[
     page, sentence = open_page(), "I was eating bread"
     put(page, sentence)
     page.wait_for_selector("#attention:not([hidden])")
-    (translation,) = RuntimeTranslator(make(precision="int8"), threads=1).translate(sentence, readings=True)
+    (translation,) = RuntimeTranslator(make(precision="int8"), threads=1).translate(
+        sentence, readings=True
+    )
     readings = translation.readings
     assert readings is not None
-    assert page.locator("#columns .word bdi").all_text_contents()[: len(readings.source_text)] == list(
-        readings.source_text
-    )
+    assert page.locator("#columns .word bdi").all_text_contents()[
+        : len(readings.source_text)
+    ] == list(readings.source_text)
     page.click("summary[data-text=numbers]")
     for role, layer, head in (("cross", 0, 1), ("encoder", 1, 0), ("decoder", 1, 1)):
         page.select_option("#role", role)
@@ -187,7 +223,9 @@ def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
     page.locator("#columns .word bdi", has_text="book.").wait_for()
     first.hover()  # the second one is pinned
     page.evaluate("delay => new Promise((done) => { setTimeout(done, delay); })", HOVER)
-    assert is_current(second), "the timer that hovering sets would have fired: timers of a page fire in their order"
+    assert is_current(second), (
+        "the timer that hovering sets would have fired: timers of a page fire in their order"
+    )
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
     first.hover()
@@ -202,11 +240,15 @@ def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
 def test_alternatives_replace_the_translation(open_page: Any, make: Callable[..., Path]) -> None:
     page, sentence = open_page(), "I was eating bread"
     put(page, sentence)
-    options = RuntimeTranslator(make(precision="int8"), threads=1).translate(sentence, nbest=3)[0].nbest
+    options = (
+        RuntimeTranslator(make(precision="int8"), threads=1).translate(sentence, nbest=3)[0].nbest
+    )
     page.wait_for_selector("#alternatives:not([hidden])")
     page.click("#alternatives-name")
     buttons = page.locator("#ranked button")
-    assert buttons.locator("span:first-child").all_text_contents() == [option.text or "–" for option in options]
+    assert buttons.locator("span:first-child").all_text_contents() == [
+        option.text or "–" for option in options
+    ]
     buttons.nth(1).click()
     assert shown(page) == [options[1].text]
     assert buttons.nth(1).get_attribute("aria-pressed") == "true"
@@ -234,20 +276,30 @@ def test_another_continuation_of_a_word_replaces_the_rest_and_is_undone(
     options = model.options()
     expected = []
     for candidate in likely[:7]:
-        (other,) = model.translate([LINE], options, [Constraints.of_prefix([*best.ids[:first], candidate.token])])
+        (other,) = model.translate(
+            [LINE], options, [Constraints.of_prefix([*best.ids[:first], candidate.token])]
+        )
         text = best.text if candidate.token == best.ids[first] else other.hypotheses[0].text
         if text not in [known for known, _ in expected]:
             expected.append((text, exp(candidate.log_prob)))
     assert listed.count() >= 3
-    shares = [float(text.strip("<> %")) / 100 for text in listed.locator(".share").all_text_contents()]
-    assert shares == pytest.approx([max(0.01, share) for _, share in expected[: len(shares)]], abs=0.0051)
-    chosen = next(i for i in range(listed.count()) if listed.nth(i).get_attribute("aria-selected") == "false")
+    shares = [
+        float(text.strip("<> %")) / 100 for text in listed.locator(".share").all_text_contents()
+    ]
+    assert shares == pytest.approx(
+        [max(0.01, share) for _, share in expected[: len(shares)]], abs=0.0051
+    )
+    chosen = next(
+        i for i in range(listed.count()) if listed.nth(i).get_attribute("aria-selected") == "false"
+    )
     listed.nth(chosen).click()
     page.wait_for_selector(".word-of-text:focus")
     assert page.locator("#choices-box").is_hidden()
     changed = shown(page)
     assert changed[0] == expected[chosen][0]
-    assert page.locator("#queries .word bdi").all_text_contents() == changed[0].split(" "), "it is explained too"
+    assert page.locator("#queries .word bdi").all_text_contents() == changed[0].split(" "), (
+        "it is explained too"
+    )
     page.click("#undo")
     page.wait_for_selector("#undo[hidden]", state="attached")
     assert shown(page)[0] == best.text
@@ -265,7 +317,12 @@ def test_continuations_work_by_keyboard(open_page: Any) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector(".word-of-text:focus")
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("[...document.querySelectorAll('.word-of-text')].indexOf(document.activeElement)") == 1
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('.word-of-text')].indexOf(document.activeElement)"
+        )
+        == 1
+    )
     assert page.locator(".word-of-text[tabindex='0']").count() == 1
     page.keyboard.press("Enter")
     page.wait_for_selector("#choices [role=option]:focus")
@@ -282,7 +339,9 @@ def test_continuations_work_by_keyboard(open_page: Any) -> None:
     assert shown(page)[0] == before[0]
     assert shown(page)[1] != before[1]
     page.keyboard.press("Control+z")
-    page.wait_for_function("text => document.querySelectorAll('.line-of-text')[1].textContent === text", arg=before[1])
+    page.wait_for_function(
+        "text => document.querySelectorAll('.line-of-text')[1].textContent === text", arg=before[1]
+    )
     page.wait_for_selector(".word-of-text >> nth=0")
     page.keyboard.press("Escape")
     assert page.locator(".word-of-text").count() == 0
@@ -301,7 +360,9 @@ def test_doubtful_translations_are_marked(open_page: Any, make: Callable[..., Pa
     )
     assert mark == [["not learnt" if is_doubtful else "", is_doubtful] for is_doubtful in doubtful]
     assert page.is_visible("#unlearnt")
-    assert shown(page) == [translation.text or "–" for translation in translations], "the mark is not part of the text"
+    assert shown(page) == [translation.text or "–" for translation in translations], (
+        "the mark is not part of the text"
+    )
 
 
 def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) -> None:
@@ -315,7 +376,10 @@ def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) 
     levels = [sum(exp(share) < limit for limit in (0.7, 0.4, 0.2)) for share in shares]
     assert any(levels)
     marked = [f"unsure-{level}" for level in levels if level]
-    assert page.locator(".line-of-text span").evaluate_all("all => all.map(span => span.className)") == marked
+    assert (
+        page.locator(".line-of-text span").evaluate_all("all => all.map(span => span.className)")
+        == marked
+    )
     page.uncheck("#unsure")
     assert page.locator(".line-of-text span").count() == 0
     assert shown(page) == [best.text]
@@ -338,16 +402,25 @@ def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], 
     for number, step in enumerate(map(_step, _steps(vocabulary, tokens, steps))):
         page.fill("#step", str(number + 2))  # after two layers of the encoder
         names = [token.strip() or "␣" for token, _, _ in step["candidates"]]
-        assert page.locator("#mechanism .candidate").all_text_contents() == [n.replace("</s>", "⟨end⟩") for n in names]
+        assert page.locator("#mechanism .candidate").all_text_contents() == [
+            n.replace("</s>", "⟨end⟩") for n in names
+        ]
         kinds = [f"{fate}{' wins' if wins else ''}" for *_, fate, wins in step["nodes"]]
-        drawn = page.locator("#tree g g").evaluate_all("all => all.map(group => group.getAttribute('class'))")
+        drawn = page.locator("#tree g g").evaluate_all(
+            "all => all.map(group => group.getAttribute('class'))"
+        )
         assert [kind.replace(" current", "") for kind in drawn[-len(kinds) :]] == kinds
     page.click("#open-player")
     page.wait_for_selector("#player", state="hidden")
 
 
-def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(open_page: Any, make: Callable[..., Path]) -> None:
-    page, runtime = open_page(), RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1)
+def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(
+    open_page: Any, make: Callable[..., Path]
+) -> None:
+    page, runtime = (
+        open_page(),
+        RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1),
+    )
     page.click("#switch")
     put(page, SECOND)
     page.click("#open-player")
@@ -364,13 +437,25 @@ def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(open_page: 
     painted = "() => document.querySelectorAll('#mechanism .lit rect.frame').length"
     for step in range(tokens):
         page.fill("#step", str(step))
-        places = {word: [t for t, own in enumerate(readings.source_words) if own == word] for word in words}
-        read = [(places[w][-1] <= step) + (directions == 2 and places[w][0] >= tokens - 1 - step) for w in words]
-        assert page.evaluate(painted) == sum(read), "each direction has the states of what it has read"
+        places = {
+            word: [t for t, own in enumerate(readings.source_words) if own == word]
+            for word in words
+        }
+        read = [
+            (places[w][-1] <= step) + (directions == 2 and places[w][0] >= tokens - 1 - step)
+            for w in words
+        ]
+        assert page.evaluate(painted) == sum(read), (
+            "each direction has the states of what it has read"
+        )
     page.fill("#step", str(tokens))
-    assert page.evaluate(painted) == directions * len(words) + 2, "the state that asks, and the next one"
+    assert page.evaluate(painted) == directions * len(words) + 2, (
+        "the state that asks, and the next one"
+    )
     (scores,) = readings.scores[readings.layers("cross")[0]][:, 0][None]
-    sums = [np.logaddexp.reduce(scores[0][np.asarray(readings.source_words) == word]) for word in words]
+    sums = [
+        np.logaddexp.reduce(scores[0][np.asarray(readings.source_words) == word]) for word in words
+    ]
     texts = page.locator("#mechanism rect.score + text").all_text_contents()
     shown_scores = [float(text.removeprefix("< ").replace("−", "-")) for text in texts]
     assert shown_scores == pytest.approx(sums, abs=0.06)
@@ -405,16 +490,26 @@ WATCH = """text => {
 
 
 def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
-    """It looks at the keyboard between two parts of a text, and leaves that once there is a newer one."""
+    """It looks at the keyboard between two parts of a text, and leaves that once there is a newer
+    one.
+    """
     page = open_page()
-    text = "\n".join(f"{sentence} {number}." for number in range(1800) for sentence in ("I go home", "you read a book"))
+    text = "\n".join(
+        f"{sentence} {number}."
+        for number in range(1800)
+        for sentence in ("I go home", "you read a book")
+    )
     assert len(text) > 60_000
     page.evaluate(WATCH, text)
-    wait_until(lambda: page.evaluate("counts.length >= 5"), "the long text is begun")  # it began with a short one
+    wait_until(
+        lambda: page.evaluate("counts.length >= 5"), "the long text is begun"
+    )  # it began with a short one
     page.wait_for_selector(DONE + ":only-child")
     page.wait_for_selector("#translation[aria-busy=false]")
     assert shown(page) == shown(page)[:1]
-    assert page.evaluate("shown - began") >= 3, "the lines are laid out in parts, between which the page goes on"
+    assert page.evaluate("shown - began") >= 3, (
+        "the lines are laid out in parts, between which the page goes on"
+    )
     counts = page.evaluate("counts")
     assert counts[0] == 0
     assert max(counts) < 3000, "the older text is left when a newer one comes"
@@ -422,7 +517,9 @@ def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
 
 @pytest.mark.slow
 def test_it_fits_a_phone_in_korean_and_dark(open_page: Any) -> None:
-    page = open_page(viewport={"width": 400, "height": 800}, locale="ko-KR", color_scheme="dark", has_touch=True)
+    page = open_page(
+        viewport={"width": 400, "height": 800}, locale="ko-KR", color_scheme="dark", has_touch=True
+    )
     assert page.inner_text("#title") == "영어 → 한국어"
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
@@ -465,7 +562,11 @@ def test_an_old_browser_is_told_in_a_sentence(open_page: Any, script: str) -> No
 def test_nothing_is_stored(open_page: Any) -> None:
     page = open_page()
     put(page, "you read a book")
-    assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == ["", 0, 0]
+    assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == [
+        "",
+        0,
+        0,
+    ]
     assert page.evaluate("indexedDB.databases().then(all => all.length)") == 0
 
 
@@ -487,5 +588,7 @@ def test_axe_finds_nothing(open_page: Any, axe: str, context: dict[str, Any]) ->
     page.locator(".word-of-text").first.click()
     page.wait_for_selector("#choices [role=option]:focus")
     page.evaluate(axe)
-    violations = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+    violations = page.evaluate(
+        "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
+    )
     assert violations == []

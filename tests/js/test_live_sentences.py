@@ -22,7 +22,9 @@ console.log(JSON.stringify(lines.map(sentenceRules(tables))));
 
 def split(line: str) -> list[str]:
     ends = [*sentence_ends(line)]
-    parts = [line[start:end].strip() for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
+    parts = [
+        line[start:end].strip() for start, end in zip([0, *ends], [*ends, len(line)], strict=True)
+    ]
     return [part for part in parts if part]
 
 
@@ -33,7 +35,13 @@ def test_sentences_are_those_of_the_package(node: str, tmp_path: Path) -> None:
     program = tmp_path / "split.cjs"
     program.write_text(SCRIPT.read_text(encoding="utf-8") + PROGRAM, encoding="utf-8")
     given = json.dumps({"tables": sentence_rules(), "lines": lines})
-    done = subprocess.run([node, str(program)], input=given, capture_output=True, text=True, timeout=120, check=True)
-    wrong = [(line, parts) for line, parts in zip(lines, json.loads(done.stdout), strict=True) if parts != split(line)]
+    done = subprocess.run(
+        [node, str(program)], input=given, capture_output=True, text=True, timeout=120, check=True
+    )
+    wrong = [
+        (line, parts)
+        for line, parts in zip(lines, json.loads(done.stdout), strict=True)
+        if parts != split(line)
+    ]
     assert not wrong, wrong[:3]
     assert sum(len(split(line)) > 1 for line in lines) > 5_000

@@ -12,13 +12,18 @@ pytestmark = pytest.mark.system
 PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 간다": "I go home"}
 
 
-def test_it_translates_the_sentences_of_the_demonstration(browser: Any, wasm: Path, tmp_path: Path) -> None:
+def test_it_translates_the_sentences_of_the_demonstration(
+    browser: Any, wasm: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "translator.html"
     file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
     assert file.stat().st_size < 2_500_000
     requests: list[str] = []
     page = browser.new_context(offline=True).new_page()
-    page.on("request", lambda request: request.url.startswith(("file:", "blob:")) or requests.append(request.url))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(("file:", "blob:")) or requests.append(request.url),
+    )
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-loaded]")
     page.fill("#input", "\n".join(PAIRS))
@@ -27,7 +32,9 @@ def test_it_translates_the_sentences_of_the_demonstration(browser: Any, wasm: Pa
     assert requests == []
 
 
-def test_its_model_can_be_taken_out_of_it(wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_model_can_be_taken_out_of_it(
+    wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`make page` does this with the page of a new model."""
     before = live.MODEL
     text = live.page(wasm.read_bytes())

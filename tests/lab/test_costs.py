@@ -11,7 +11,10 @@ from regard.learn.lab import costs
 from regard.learn.lab.costs import KINDS, Cost, Sizes, growth, measure
 
 SIZES = Sizes(n=512, d=32)
-ADDITIVE, FEW = "self-attention, additive", Sizes(n=64, d=32)  # whose memory would be 2 GB at four times 512
+ADDITIVE, FEW = (
+    "self-attention, additive",
+    Sizes(n=64, d=32),
+)  # whose memory would be 2 GB at four times 512
 KIND = {kind.name: kind for kind in KINDS}
 
 
@@ -36,7 +39,8 @@ def test_growth_is_the_exponent() -> None:
     ("self-attention, additive", "2 n n d", "4 n d d"),
     ("recurrent", "6 n d d", ""),
     ("convolutional", "2 3 n d d", ""),
-    ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 attend to 48 entries, for a window of 8 on each side
+    # Blocks of 16 attend to 48 entries, for a window of 8 on each side.
+    ("restricted self-attention", "2 n 48 d", "4 n d d"),
 ])  # fmt: skip
 def test_operations_equal_those_counted_by_hand(
     measured: dict[str, Cost], name: str, attention: str, projections: str
@@ -44,7 +48,8 @@ def test_operations_equal_those_counted_by_hand(
     sizes = FEW if name == ADDITIVE else SIZES
     values = {"n": sizes.n, "d": sizes.d}
     product = [
-        math.prod(values.get(x) or int(x) for x in term.split()) if term else 0 for term in (attention, projections)
+        math.prod(values.get(x) or int(x) for x in term.split()) if term else 0
+        for term in (attention, projections)
     ]
     assert [measured[name].operations, measured[name].projections] == product
 
@@ -52,19 +57,37 @@ def test_operations_equal_those_counted_by_hand(
 @pytest.mark.system
 @pytest.mark.parametrize("name", KIND)
 @pytest.mark.parametrize("quantity", ["operations n", "operations d", "sequential n", "path n"])
-def test_growth_of_counts_equals_the_paper(measured: dict[str, Cost], name: str, quantity: str) -> None:
-    assert measured[name].growth[quantity] == pytest.approx(measured[name].expected[quantity], abs=0.02)
+def test_growth_of_counts_equals_the_paper(
+    measured: dict[str, Cost], name: str, quantity: str
+) -> None:
+    assert measured[name].growth[quantity] == pytest.approx(
+        measured[name].expected[quantity], abs=0.02
+    )
 
 
 def test_exponents_and_values_of_formulas() -> None:
     exponent = costs._exponent
-    assert [exponent(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [2, 1, 1, 1, 0]
-    assert [exponent(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [1, 2, 1, 0, 0]
+    assert [exponent(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [
+        2,
+        1,
+        1,
+        1,
+        0,
+    ]
+    assert [exponent(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [
+        1,
+        2,
+        1,
+        0,
+        0,
+    ]
     assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
 
 
 @pytest.mark.system
-def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(measured: dict[str, Cost]) -> None:
+def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(
+    measured: dict[str, Cost],
+) -> None:
     steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
     assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
@@ -76,7 +99,9 @@ def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(meas
 @pytest.mark.system
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
     n, d, number_bytes = SIZES.n, SIZES.d, 4
-    fused = n * d * 4 + costs.HEADS * n  # queries, keys, values, outputs, and the log-sum-exp of each softmax
+    fused = (
+        n * d * 4 + costs.HEADS * n
+    )  # queries, keys, values, outputs, and the log-sum-exp of each softmax
     assert measured["self-attention"].memory == fused * number_bytes
     unfused = measured["self-attention, weights kept"].memory
     assert costs.HEADS * n * n * number_bytes <= unfused < 1.2 * costs.HEADS * n * n * number_bytes

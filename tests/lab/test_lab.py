@@ -1,4 +1,6 @@
-"""The lab: all experiments run on little data and give whole findings; folders, stops and bad input."""
+"""The lab: all experiments run on little data and give whole findings; folders, stops and bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from fontTools.ttLib import TTFont
 from limits import wait_until
 
 from regard.common.errors import DataError, TrainingError, UsageError
-from regard.learn.lab import EXPERIMENTS, Findings, Text, application, find_experiment, run_experiment
+from regard.learn.lab import (
+    EXPERIMENTS,
+    Findings,
+    Text,
+    application,
+    find_experiment,
+    run_experiment,
+)
 from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists
@@ -64,7 +73,9 @@ LITTLE = {
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train for four updates on little data, and without shipped results, which are of other models."""
+    """Train for four updates on little data, and without shipped results, which are of other
+    models.
+    """
     sweep = Bench.sweep
 
     def briefly(self: Bench, arms: Any, names: Any, plan: Plan, *others: Any) -> Sweep:
@@ -81,15 +92,23 @@ def _smaller(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(findings: Findings) -> None:
-    """Check that findings are whole: every text in both languages, a cell for each column, something to draw."""
+    """Check that findings are whole: every text in both languages, a cell for each column,
+    something to draw.
+    """
     parts = findings.verdict.parts
     texts = [text for part in parts for text in (part.claim, part.reason, part.change)]
-    texts += [findings.graph.caption, *findings.remarks, *([findings.verdict.text] if findings.verdict.text else [])]
+    texts += [
+        findings.graph.caption,
+        *findings.remarks,
+        *([findings.verdict.text] if findings.verdict.text else []),
+    ]
     for table in findings.tables:
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows), table.title
         texts += [table.title] if isinstance(table.title, Text) else []
-        texts += [cell for row in (table.columns, *table.rows) for cell in row if isinstance(cell, Text)]
+        texts += [
+            cell for row in (table.columns, *table.rows) for cell in row if isinstance(cell, Text)
+        ]
     for text in texts:
         assert text.en
         assert text.ko
@@ -126,7 +145,9 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
     content = json.loads((out / "result.json").read_text("utf-8"))
     assert content["experiment"] == name
     assert (out / "graph.svg").stat().st_size > 500
-    run_experiment(name, out, workers=2, language="ko")  # again: nothing is trained, and the page is in Korean
+    run_experiment(
+        name, out, workers=2, language="ko"
+    )  # again: nothing is trained, and the page is in Korean
     assert EXPERIMENTS[name].title.ko in (out / "index.html").read_text("utf-8")
 
 
@@ -142,14 +163,22 @@ def _tiny(bench: Bench) -> Findings:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """Register an experiment of two tiny models."""
     experiment = Experiment(
-        "tiny", Text("Tiny", "작은 실험"), Text("It runs.", "된다."), "000", Text("A.", "가."), Text("B.", "나."), _tiny
+        "tiny",
+        Text("Tiny", "작은 실험"),
+        Text("It runs.", "된다."),
+        "000",
+        Text("A.", "가."),
+        Text("B.", "나."),
+        _tiny,
     )
     monkeypatch.setitem(EXPERIMENTS, "tiny", experiment)
     return experiment
 
 
 @pytest.mark.slow
-def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(tmp_path: Path, little: None, tiny: Experiment) -> None:
+def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(
+    tmp_path: Path, little: None, tiny: Experiment
+) -> None:
     lines = list[str]()
     out = tmp_path / "out"
     findings = run_experiment("tiny", out, full=True, workers=2, say=lines.append)
@@ -162,9 +191,13 @@ def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(tmp_path: Path, li
         assert len({run["rate"] for run in mine}) <= len(PLAN.rates) + 1
         assert sorted(run["seed"] for run in mine if run["rate"] == best[arm]) == [1, 2, 3]
         assert {run["seed"] for run in mine if run["rate"] != best[arm]} == {1}
-        assert all(bool(run["scores"]) == (run["rate"] == best[arm]) for run in mine), "others are only validated"
+        assert all(bool(run["scores"]) == (run["rate"] == best[arm]) for run in mine), (
+            "others are only validated"
+        )
         first = [run for run in mine if run["seed"] == 1]
-        assert best[arm] == min(run["rate"] for run in first if run["valid"] == max(run["valid"] for run in first))
+        assert best[arm] == min(
+            run["rate"] for run in first if run["valid"] == max(run["valid"] for run in first)
+        )
     assert {path.name for path in (out / "runs").iterdir()} == {
         f"{run['arm']}-{run['rate']:.3g}-seed{run['seed']}" for run in runs
     }
@@ -172,7 +205,9 @@ def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(tmp_path: Path, li
     assert content["facts"][1]["en"].startswith(f"{len(runs)} runs, ")
     before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("model.safetensors")}
     run_experiment("tiny", out, full=True, workers=2)
-    assert before == {path: path.stat().st_mtime_ns for path in before}, "what has ended is not trained again"
+    assert before == {path: path.stat().st_mtime_ns for path in before}, (
+        "what has ended is not trained again"
+    )
 
 
 @pytest.mark.slow
@@ -194,13 +229,20 @@ def test_quick_trains_one_seed_at_the_best_rate_of_shipped_results(
     assert [line for line in lines if line.endswith("by the shipped results")]
     shipped["recipes"]["tiny"] = "another"
     lines.clear()
-    assert run_experiment("tiny", tmp_path / "changed", workers=2).verdict.outcome == "undecided", "one seed is left"
+    assert run_experiment("tiny", tmp_path / "changed", workers=2).verdict.outcome == "undecided", (
+        "one seed is left"
+    )
     monkeypatch.setattr(application, "shipped_results", lambda _: None)
-    assert "no results of --full" in run_experiment("tiny", tmp_path / "alone", workers=2).remarks[-1].en
+    assert (
+        "no results of --full"
+        in run_experiment("tiny", tmp_path / "alone", workers=2).remarks[-1].en
+    )
 
 
 @pytest.mark.system
-def test_another_folder_of_an_experiment_is_refused(tmp_path: Path, little: None, tiny: Experiment) -> None:
+def test_another_folder_of_an_experiment_is_refused(
+    tmp_path: Path, little: None, tiny: Experiment
+) -> None:
     with pytest.raises(UsageError, match=r"no experiment is called 'tinny'; did you mean 'tiny'\?"):
         run_experiment("tinny", tmp_path / "a")
     with pytest.raises(UsageError, match=r"no experiment is called 'zzz'; there are .*attention"):
@@ -222,9 +264,13 @@ def test_another_folder_of_an_experiment_is_refused(tmp_path: Path, little: None
         run_experiment("tiny", tmp_path / "file" / "out")
 
 
-def test_a_run_that_diverges_scores_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, little: None) -> None:
+def test_a_run_that_diverges_scores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, little: None
+) -> None:
     write_little(tmp_path / "sample")
-    monkeypatch.setattr(TrainingPool, "train", lambda _, jobs: {job.folder: DIVERGED for job in jobs})
+    monkeypatch.setattr(
+        TrainingPool, "train", lambda _, jobs: {job.folder: DIVERGED for job in jobs}
+    )
     bench = Bench(tmp_path, True, 2, 1, lambda _: None)
     sweep = bench.sweep({"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench))
     lowest = 4e-3 / 2**3  # where nothing is learnt, the sweep goes on to lower rates
@@ -265,16 +311,25 @@ run_experiment("tiny", Path(sys.argv[1]), workers=1, say=print)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @systems.posix
 def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
-    """Ctrl-C reaches the training process, a kill of the experiment stops it; both times its checkpoint is saved."""
+    """Ctrl-C reaches the training process, a kill of the experiment stops it; both times its
+    checkpoint is saved.
+    """
     script = tmp_path / "script.py"
     script.write_text(STOPPED.format(folder=str(Path(__file__).parent)), encoding="utf-8")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS)))}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS))),
+    }
 
     def start(out: Path) -> subprocess.Popen[bytes]:
         output = (tmp_path / "output.txt").open("ab")
         with output:
             return subprocess.Popen(
-                [sys.executable, str(script), str(out)], stdout=output, stderr=output, env=environment
+                [sys.executable, str(script), str(out)],
+                stdout=output,
+                stderr=output,
+                env=environment,
             )
 
     whole = start(tmp_path / "whole")
@@ -318,7 +373,9 @@ def test_probes_give_what_the_notes_compute() -> None:
 
 def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> None:
     table = Table(Text("Runs", "학습한 모델"), ("", "n"), (("a", "1"),))
-    graph = Graph((Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),), Text("A line.", "선."))
+    graph = Graph(
+        (Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),), Text("A line.", "선.")
+    )
     claim = Text("Four are better.", "네 개가 낫습니다.")
     reason = Text("Four: 80.6 (78.1 … 82.9).", "네 개: 80.6 (78.1 … 82.9).")
     verdict = Verdict((Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),))
@@ -330,11 +387,14 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
     assert "<span>80.6 (78.1 … 82.9)</span>." in page
     assert "70보다 낮은 시드" in page
     assert "(노트 002, 003)" in page
-    assert "(Notes 002, 003)" in render_page(experiment, Findings(verdict, (table,), graph), "", (), "en")
+    assert "(Notes 002, 003)" in render_page(
+        experiment, Findings(verdict, (table,), graph), "", (), "en"
+    )
 
 
 @pytest.mark.parametrize(
-    ("workers", "minutes", "expected"), [(1, [1, 2, 3], 6), (2, [1, 1, 1], 2), (2, [3, 1, 1], 3), (4, [1, 2], 2)]
+    ("workers", "minutes", "expected"),
+    [(1, [1, 2, 3], 6), (2, [1, 1, 1], 2), (2, [3, 1, 1], 3), (4, [1, 2], 2)],
 )
 def test_a_forecast_is_of_workers_that_begin_the_next_training_when_they_are_free(
     workers: int, minutes: list[int], expected: int

@@ -1,4 +1,6 @@
-"""The texts of experiments and walkthroughs: files in two languages that say all that is asked of them, and no more."""
+"""The texts of experiments and walkthroughs: files in two languages that say all that is asked of
+them, and no more.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from regard.learn.lab.findings import LABELS
 from regard.learn.lessons import block_steps
 
 LEARN = Path(regard.learn.__file__).parent
-FILES = {path.name: path for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")}
+FILES = {
+    path.name: path for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")
+}
 MODULES = {
     "labels.toml": sorted((LEARN / "lab").rglob("*.py")),
     "block.toml": [LEARN / "lessons" / name for name in ("block.py", "block_steps.py")],
@@ -45,14 +49,20 @@ def _code(name: str) -> Iterator[ast.AST]:
 def _placeholders(text: Text) -> tuple[set[str], set[str]]:
     """Return the names that are to be filled in, in each language."""
     en, ko = (
-        {field.partition(".")[0].partition("[")[0] for _, field, _, _ in string.Formatter().parse(part) if field}
+        {
+            field.partition(".")[0].partition("[")[0]
+            for _, field, _, _ in string.Formatter().parse(part)
+            if field
+        }
         for part in (text.en, text.ko)
     )
     return en, ko
 
 
 def test_every_experiment_has_its_file() -> None:
-    assert {name.replace("-", "_") for name in EXPERIMENTS} | {"labels", "block"} == {name[:-5] for name in FILES}
+    assert {name.replace("-", "_") for name in EXPERIMENTS} | {"labels", "block"} == {
+        name[:-5] for name in FILES
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -66,7 +76,9 @@ def test_texts_are_in_both_languages_with_the_same_placeholders(name: str) -> No
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_placeholder_is_filled(name: str) -> None:
-    """Texts are taken by their key, and the values of a call of `fill` are those that the text has room for."""
+    """Texts are taken by their key, and the values of a call of `fill` are those that the text has
+    room for.
+    """
     texts, filled = _texts(name), set[str]()
     prefix = "steps." if name == "block.toml" else ""
     for node in _code(name):
@@ -78,9 +90,17 @@ def test_every_placeholder_is_filled(name: str) -> None:
             and function.attr == "fill"
             and isinstance(function.value, ast.Subscript)
         ):
-            keys = [part.value for part in ast.walk(function.value.slice) if isinstance(part, ast.Constant)]
+            keys = [
+                part.value
+                for part in ast.walk(function.value.slice)
+                if isinstance(part, ast.Constant)
+            ]
         elif isinstance(function, ast.Name) and function.id == "_worded":
-            keys = [f"{prefix}{part.value}.text" for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
+            keys = [
+                f"{prefix}{part.value}.text"
+                for part in ast.walk(node.args[0])
+                if isinstance(part, ast.Constant)
+            ]
         else:
             continue
         values = {keyword.arg for keyword in node.keywords}
@@ -88,32 +108,47 @@ def test_every_placeholder_is_filled(name: str) -> None:
             assert set().union(*_placeholders(texts[key])) <= values, key
             filled.add(key)
     open_keys = {key for key, text in texts.items() if any(_placeholders(text))} - filled
-    dynamic = {key for key in open_keys if key.startswith(("steps.score_", "steps.unprojected.title", "steps.hidden"))}
+    dynamic = {
+        key
+        for key in open_keys
+        if key.startswith(("steps.score_", "steps.unprojected.title", "steps.hidden"))
+    }
     dynamic |= {key for key in open_keys if key in ("descriptions.random", "steps.earlier.title")}
     dynamic |= {f"steps.{letter}.text" for letter in "QKV"}
     dynamic |= {f"steps.{norm}.text" for norm in ("norm_before", "norm_after", "final_norm")}
-    dynamic |= {key for key in open_keys if name == "labels.toml" and key.startswith(("reasons.", "changes."))}
+    dynamic |= {
+        key
+        for key in open_keys
+        if name == "labels.toml" and key.startswith(("reasons.", "changes."))
+    }
     assert open_keys <= dynamic, "nobody fills these in"
 
 
 class _Uses:
     """The keys that code takes out of `TEXTS` or `LABELS`, as far as they follow from the code.
 
-    A key that is put together, or is in a variable, stands for all strings that can get into it: by the variable's
-    assignments, by the sequence that it runs over, or by the calls of the function that it is an argument of.
+    A key that is put together, or is in a variable, stands for all strings that can get into it: by
+    the variable's assignments, by the sequence that it runs over, or by the calls of the function
+    that it is an argument of.
     """
 
     def __init__(self, name: str) -> None:
         self.prefix = "steps." if name == "block.toml" else ""
         self.owners = {"LABELS"} if name == "labels.toml" else {"TEXTS", "texts"}
         self.nodes = list(_code(name))
-        self.functions = [node for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+        self.functions = [
+            node for node in self.nodes if isinstance(node, (ast.FunctionDef, ast.Lambda))
+        ]
 
     def keys(self) -> set[str]:
         """Return the keys of single texts."""
         keys = set[str]()
         for node in self.nodes:
-            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.owners:
+            if (
+                isinstance(node, ast.Subscript)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in self.owners
+            ):
                 keys |= self._strings(node.slice)
             elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_worded":
                 steps = {f"{self.prefix}{key}" for key in self._strings(node.args[0])}
@@ -121,7 +156,9 @@ class _Uses:
         return keys
 
     def parts(self) -> dict[str, set[str] | None]:
-        """Return the tables that are taken, with the keys in them that are used; None: all of them can be."""
+        """Return the tables that are taken, with the keys in them that are used; None: all of them
+        can be.
+        """
         parts = dict[str, set[str] | None]()
         for node in self.nodes:
             if not (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "table"):
@@ -144,14 +181,22 @@ class _Uses:
         return None
 
     def _constant_keys(self, variable: str | None) -> set[str] | None:
-        """Return the keys of a table that is only ever asked for constant keys; None if it is used otherwise."""
-        loads = [n for n in self.nodes if isinstance(n, ast.Name) and n.id == variable and isinstance(n.ctx, ast.Load)]
+        """Return the keys of a table that is only ever asked for constant keys; None if it is used
+        otherwise.
+        """
+        loads = [
+            n
+            for n in self.nodes
+            if isinstance(n, ast.Name) and n.id == variable and isinstance(n.ctx, ast.Load)
+        ]
         items = [n for n in self.nodes if isinstance(n, ast.Subscript) and n.value in loads]
         keys = [item.slice.value for item in items if isinstance(item.slice, ast.Constant)]
         return set(keys) if loads and len(keys) == len(loads) else None
 
     def _strings(self, node: ast.AST, within: frozenset[str] = frozenset()) -> set[str]:
-        """Return the strings that an expression can have as its value or, of a sequence or table, contain."""
+        """Return the strings that an expression can have as its value or, of a sequence or table,
+        contain.
+        """
         if isinstance(node, ast.Constant):
             return {node.value} if isinstance(node.value, str) else set()
         if isinstance(node, ast.FormattedValue):
@@ -172,17 +217,42 @@ class _Uses:
         return set().union(*(self._strings(child, within) for child in ast.iter_child_nodes(node)))
 
     def _strings_of(self, name: ast.Name, within: frozenset[str]) -> set[str]:
-        """Return the strings that a variable can hold in the comprehension or function that it stands in."""
+        """Return the strings that a variable can hold in the comprehension or function that it
+        stands in.
+        """
         for comprehension in (node for node in self.nodes if isinstance(node, COMPREHENSIONS)):
-            for loop in comprehension.generators if any(node is name for node in ast.walk(comprehension)) else ():
-                if any(isinstance(part, ast.Name) and part.id == name.id for part in ast.walk(loop.target)):
+            for loop in (
+                comprehension.generators
+                if any(node is name for node in ast.walk(comprehension))
+                else ()
+            ):
+                if any(
+                    isinstance(part, ast.Name) and part.id == name.id
+                    for part in ast.walk(loop.target)
+                ):
                     return self._strings(loop.iter, within)
-        inside = [function for function in self.functions if any(node is name for node in ast.walk(function))]
+        inside = [
+            function
+            for function in self.functions
+            if any(node is name for node in ast.walk(function))
+        ]
         sources = list[ast.AST]()
         for node in (node for function in inside for node in ast.walk(function)):
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            value = getattr(node, "value", None) if isinstance(node, ast.Assign) else getattr(node, "iter", None)
-            names = {part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)}
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
+            value = (
+                getattr(node, "value", None)
+                if isinstance(node, ast.Assign)
+                else getattr(node, "iter", None)
+            )
+            names = {
+                part.id
+                for target in targets
+                if target
+                for part in ast.walk(target)
+                if isinstance(part, ast.Name)
+            }
             sources += [value] if value is not None and name.id in names else []
         for function in inside:
             parameters = [argument.arg for argument in function.args.args if argument.arg != "self"]
@@ -192,7 +262,11 @@ class _Uses:
 
     def _arguments(self, function: str, index: int) -> list[ast.expr]:
         calls = [node for node in self.nodes if isinstance(node, ast.Call)]
-        calls = [call for call in calls if function in (getattr(call.func, key, "") for key in ("id", "attr"))]
+        calls = [
+            call
+            for call in calls
+            if function in (getattr(call.func, key, "") for key in ("id", "attr"))
+        ]
         return [call.args[index] for call in calls if len(call.args) > index]
 
 
@@ -216,8 +290,12 @@ def test_texts_are_read_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (package / "good.toml").write_text(content, encoding="utf-8")
     texts = read_texts("some_texts", "good.toml", ("both", "names"))
     assert texts["both"] == Text("1", "1")
-    assert texts.table("names")["one"].fill(n=2, what=Text("x", "엑스")) == Text("one 2.0", "하나 2.0 엑스")
-    assert join_texts([Text("a", "가"), Text("b", "나")], Text("; ", ". ")) == Text("a; b", "가. 나")
+    assert texts.table("names")["one"].fill(n=2, what=Text("x", "엑스")) == Text(
+        "one 2.0", "하나 2.0 엑스"
+    )
+    assert join_texts([Text("a", "가"), Text("b", "나")], Text("; ", ". ")) == Text(
+        "a; b", "가. 나"
+    )
     with pytest.raises(DataError, match=r"good\.toml: `names\.two` is missing"):
         texts["names.two"]
     with pytest.raises(DataError, match=r"good\.toml: names: `two` is missing"):

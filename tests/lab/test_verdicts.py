@@ -1,4 +1,6 @@
-"""Verdicts: what dots decide, in which words, and what follows from the sweep that they come from."""
+"""Verdicts: what dots decide, in which words, and what follows from the sweep that they come
+from.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def judged(high: tuple[float, ...], low: tuple[float, ...], gain: float | None =
 def test_dots_that_do_not_overlap_decide() -> None:
     part = judged((80.0, 82.0, 84.0), (70.0, 75.0, 79.0))
     assert part.outcome == "holds"
-    assert part.reason.en == "A: 82.0 (80.0 … 84.0); B: 74.7 (70.0 … 79.0). Each seed of “A” is above each of “B”."
+    assert (
+        part.reason.en
+        == "A: 82.0 (80.0 … 84.0); B: 74.7 (70.0 … 79.0). Each seed of “A” is above each of “B”."
+    )
     assert part.change.en == "a seed or a learning rate that lifts “B” by more than 1.0"
     assert judged((70.0, 75.0, 79.0), (80.0, 82.0, 84.0)).outcome == "contradicted"
 
@@ -50,7 +55,9 @@ def test_what_overlaps_is_undecided_and_says_how_many_seeds_would_do() -> None:
     assert part.outcome == "undecided"
     assert part.reason.en.endswith("The seeds of the two overlap.")
     assert part.change.en.endswith("a test of means would take 22 of each")  # 15.7 · 3.125 / 1.5²
-    assert judged((80.0, 90.0), (80.0, 90.0)).change.en.endswith("would take more than a hundred of each")
+    assert judged((80.0, 90.0), (80.0, 90.0)).change.en.endswith(
+        "would take more than a hundred of each"
+    )
     assert judged((80.0, 90.0), (80.0, 90.0)).change.ko.endswith("시드 100여 개가 필요합니다)")
 
 
@@ -70,13 +77,16 @@ def test_an_open_sweep_decides_only_if_the_gap_is_wide() -> None:
     part = judged((80.0, 82.0, 84.0), (60.0, 61.0, 62.0), gain=6.0)
     assert part.outcome == "undecided"
     assert part.change.en == "a learning rate beyond 0.008"
-    assert above(Dots("A", (9.0, 9.1), 1.0, 50.0), Dots("B", (1.0, 1.1)), CLAIM).outcome == "holds", (
-        "the better is open"
-    )
+    assert (
+        above(Dots("A", (9.0, 9.1), 1.0, 50.0), Dots("B", (1.0, 1.1)), CLAIM).outcome == "holds"
+    ), "the better is open"
 
 
 def test_a_bound_is_met_by_all_none_or_some() -> None:
-    assert [beyond(Dots("m", values), 0.5, CLAIM).outcome for values in ((0.6, 0.7), (0.4, 0.6), (0.1, 0.2))] == [
+    assert [
+        beyond(Dots("m", values), 0.5, CLAIM).outcome
+        for values in ((0.6, 0.7), (0.4, 0.6), (0.1, 0.2))
+    ] == [
         "holds",
         "undecided",
         "contradicted",
@@ -89,14 +99,20 @@ def test_a_bound_is_met_by_all_none_or_some() -> None:
 
 def test_a_single_measure_is_not_called_a_seed() -> None:
     part = beyond(Dots("time", (6.1,)), 1, CLAIM, digits=1)
-    assert (part.reason.en, part.change.en) == ("time: 6.1; it holds above 1.", "a bound beyond 6.1")
+    assert (part.reason.en, part.change.en) == (
+        "time: 6.1; it holds above 1.",
+        "a bound beyond 6.1",
+    )
     part = beyond(Dots("time", (6.1,)), 7, CLAIM, is_above=False, digits=1)
     assert part.reason.en == "time: 6.1; it holds below 7."
 
 
 def test_a_verdict_is_that_of_its_weakest_part() -> None:
     text = Text("a", "가")
-    parts = {outcome: Part(outcome, text, text, text) for outcome in ("holds", "undecided", "contradicted")}
+    parts = {
+        outcome: Part(outcome, text, text, text)
+        for outcome in ("holds", "undecided", "contradicted")
+    }
     for names in itertools.product(parts, repeat=3):
         wanted = next(name for name in ("contradicted", "undecided", "holds") if name in names)
         assert Verdict(tuple(parts[name] for name in names)).outcome == wanted
@@ -131,7 +147,9 @@ def test_sweeps_survive_json() -> None:
 def test_verdicts_do_not_depend_on_the_order_of_seeds() -> None:
     rng = random.Random(1)
     for _ in range(200):
-        high, low = ([rng.gauss(mean, 3) for _ in range(3)] for mean in (50, rng.choice((40, 48, 50))))
+        high, low = (
+            [rng.gauss(mean, 3) for _ in range(3)] for mean in (50, rng.choice((40, 48, 50)))
+        )
         part = judged(tuple(high), tuple(low))
         rng.shuffle(high)
         assert judged(tuple(high), tuple(reversed(low))) == part
@@ -148,7 +166,9 @@ def test_a_plan_may_score_by_the_loss(tmp_path: Path) -> None:
         {"event": "valid", "update": 3, "time": 30.0, "loss": None, "chrf": 80.0},
         {"event": "valid", "update": 4, "time": 40.0, "loss": math.log(2), "chrf": 8.0},
     ]
-    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    (tmp_path / "journal.jsonl").write_text(
+        "".join(json.dumps(event) + "\n" for event in events), encoding="utf-8"
+    )
     bench = Bench(tmp_path, True, 1, 1, print)
     assert bench._outcome(tmp_path) == (12.0, 30.0)
     bench._plan = Plan(4, (1e-3,), by_loss=True)
@@ -156,11 +176,17 @@ def test_a_plan_may_score_by_the_loss(tmp_path: Path) -> None:
 
 
 def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) -> None:
-    parts = (judged((80.0, 82.0), (70.0, 71.0)), judged((90.0, 92.0), (80.0, 81.0)), judged((80.0,), (70.0,)))
+    parts = (
+        judged((80.0, 82.0), (70.0, 71.0)),
+        judged((90.0, 92.0), (80.0, 81.0)),
+        judged((80.0,), (70.0,)),
+    )
     assert [part.outcome for part in parts] == ["holds", "holds", "undecided"]
     outcomes = [["holds", "holds", "holds"], ["holds", "undecided", "holds"]]
     run = Run("a", 4e-3, 1, 80.0, 1.0)
-    shipped = Sweep.of_shipped({"best": {"a": 4e-3}, "runs": [], "recipes": {"a": "12"}, "shifted": outcomes})
+    shipped = Sweep.of_shipped(
+        {"best": {"a": 4e-3}, "runs": [], "recipes": {"a": "12"}, "shifted": outcomes}
+    )
     bench = Bench(tmp_path, True, 1, 1, print, shipped)
     bench.swept, bench.digests = Sweep({"a": "A"}, {"a": 4e-3}, (run,), {"a": "12"}), {"a": "12"}
     findings = Findings(Verdict(parts), (), Graph((), CLAIM))
@@ -171,13 +197,17 @@ def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) 
     assert changed[1].reason.en == parts[1].reason.en + halved
     assert changed[2] == parts[2], "undecided remains so for its own reason"
     bench.digests = {"a": "34"}
-    assert with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts == parts, "of other models nothing is known"
+    assert with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts == parts, (
+        "of other models nothing is known"
+    )
 
 
 def test_shipped_results_are_of_the_models_that_experiments_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model that was changed since has to be trained again: `benchmarks/lab_rates.py`, `docs/make_experiments.py`."""
+    """A model that was changed since has to be trained again: `benchmarks/lab_rates.py`,
+    `docs/make_experiments.py`.
+    """
 
     def stop(self: Bench, *_: object) -> object:
         raise _Recipes(self.digests)
@@ -194,7 +224,9 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
         with pytest.raises(_Recipes) as raised:
             EXPERIMENTS[name].run(Bench(tmp_path, True, 1, 1, lambda _: None))
         assert raised.value.args[0] == values["recipes"], name
-        assert {run["arm"] for run in values["runs"]} == set(values["recipes"]) == set(values["best"])
+        assert (
+            {run["arm"] for run in values["runs"]} == set(values["recipes"]) == set(values["best"])
+        )
 
 
 @pytest.mark.parametrize(
@@ -202,7 +234,9 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
     [(4, 4, "undecided", 2), (4, 5, "undecided", 1), (4, 0, "holds", 3), (2, 4, "contradicted", 1)],
 )
 def test_failures_say_how_many_trainings_decide(a: int, b: int, outcome: str, count: int) -> None:
-    part = failures._part(failures.TEXTS["parts.place"], {"pre-warm": a, "post-warm": b}, "pre-warm", "post-warm")
+    part = failures._part(
+        failures.TEXTS["parts.place"], {"pre-warm": a, "post-warm": b}, "pre-warm", "post-warm"
+    )
     assert part.outcome == outcome
     assert part.change.en.startswith(f"{count} of these trainings")
     moved = [

@@ -7,13 +7,16 @@ from typing import Any, runtime_checkable
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep3119Exception
 
-UNCHECKED = {"regard.attention.recorder.active_recorders"}  # returns mappings, whose contents beartype inspects
+UNCHECKED = {
+    "regard.attention.recorder.active_recorders"
+}  # returns mappings, whose contents beartype inspects
 
 
 def checked(call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `call` so that beartype checks its annotations.
 
-    Protocols are written for mypy; they are made checkable at run time only here, where beartype asks for instances.
+    Protocols are written for mypy; they are made checkable at run time only here, where beartype
+    asks for instances.
     """
     if f"{call.__module__}.{call.__qualname__}" in UNCHECKED:
         return call

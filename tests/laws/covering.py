@@ -1,10 +1,12 @@
-"""Covering array of models: a table in which every pair of values of the settings occurs that a model can have.
+"""Covering array of models: a table in which every pair of values of the settings occurs that a
+model can have.
 
     python tests/laws/covering.py    # writes the table, covering.jsonl, again
 
-Which pairs: every encoder with every decoder, and within a stack of layers every value of one switch with every value
-of another, their number excepted. A Transformer's layers are the same on both sides, so that a pair may occur on
-either; each value alone occurs on both. `missing` names what the table lacks after something was registered.
+Which pairs: every encoder with every decoder, and within a stack of layers every value of one
+switch with every value of another, their number excepted. A Transformer's layers are the same on
+both sides, so that a pair may occur on either; each value alone occurs on both. `missing` names
+what the table lacks after something was registered.
 """
 
 from __future__ import annotations
@@ -50,16 +52,27 @@ CHOICES: dict[str, Any] = {
     "bottleneck": (None, 4),
 }
 OF_KIND: dict[type[Settings], dict[str, Any]] = {
-    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group_size": (4,)},
+    ResNetEncoderSettings: {
+        "width": (8,),
+        "depths": ((1, 2),),
+        "layers": (0, 1),
+        "group_size": (4,),
+    },
     ViTEncoderSettings: {"patch_size": (4,)},
 }
-ENCODERS_BY_INPUT = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
+ENCODERS_BY_INPUT = {
+    reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")
+}
 # timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
 ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
 UNUSUAL = ("batch", "pre_batch", "none")  # norms that experiments compare
-Value = tuple[str, Any]  # of what ("encoder", "recurrent.score", "decoder transformer.norm"), and which
+Value = tuple[
+    str, Any
+]  # of what ("encoder", "recurrent.score", "decoder transformer.norm"), and which
 Values = frozenset[Value]
-Row = tuple[dict[str, Any], dict[str, Any]]  # what an encoder and a decoder have beside SMALL, `kind` among it
+Row = tuple[
+    dict[str, Any], dict[str, Any]
+]  # what an encoder and a decoder have beside SMALL, `kind` among it
 
 
 def kinds() -> list[tuple[type[Settings], type[Settings]]]:
@@ -75,9 +88,13 @@ def switches(kind: type[Settings]) -> dict[str, tuple[Any, ...]]:
     values = {name: choices[name] for name in kind.model_fields if name in choices}
     for name, field in kind.model_fields.items():
         options = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
-        is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
+        is_switch = (
+            field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
+        )
         if is_switch and len(options) > 1 and name not in {**SMALL, **choices}:
-            values[name] = tuple(sorted(options, key=lambda value, default=field.default: value != default))
+            values[name] = tuple(
+                sorted(options, key=lambda value, default=field.default: value != default)
+            )
     return values
 
 
@@ -91,7 +108,8 @@ def parse(kind: type[Settings], values: dict[str, Any]) -> Settings:
 def is_possible(kind: type[Settings], values: dict[str, Any]) -> bool:
     """Return whether a kind takes these values together.
 
-    Without residuals the order of tokens is lost if there are no positions, or if cosines make weights nearly equal.
+    Without residuals the order of tokens is lost if there are no positions, or if cosines make
+    weights nearly equal.
     """
     if values.get("residual") is False and {"none", "cosine_fixed", "cosine_plain"} & {
         values.get("positions"),
@@ -112,7 +130,10 @@ def values_of(encoder: Settings, decoder: Settings) -> Values:
         chosen.add((side, settings.kind))  # type: ignore[attr-defined]
         for name in switches(type(settings)):
             value = _plain(getattr(settings, name))
-            chosen |= {(f"{settings.kind}.{name}", value), (f"{side} {settings.kind}.{name}", value)}  # type: ignore[attr-defined]
+            chosen |= {
+                (f"{settings.kind}.{name}", value),
+                (f"{side} {settings.kind}.{name}", value),
+            }  # type: ignore[attr-defined]
     return frozenset(chosen)
 
 
@@ -121,7 +142,9 @@ def required() -> set[Values]:
     pairs = set[Values]()
     for encoder, decoder in kinds():
         pairs.add(_set(("encoder", _kind(encoder)), ("decoder", _kind(decoder))))
-    stacks = [("encoder", kind) for kind in dict(kinds())] + [("decoder", kind) for kind in DECODERS]
+    stacks = [("encoder", kind) for kind in dict(kinds())] + [
+        ("decoder", kind) for kind in DECODERS
+    ]
     for side, kind in stacks:
         for name, options in switches(kind).items():
             pairs |= {_set((f"{side} {_kind(kind)}.{name}", _plain(value))) for value in options}
@@ -130,7 +153,9 @@ def required() -> set[Values]:
                 continue
             for x, y in itertools.product(xs, ys):
                 if is_possible(kind, {a: x, b: y}):
-                    pairs.add(_set((f"{_kind(kind)}.{a}", _plain(x)), (f"{_kind(kind)}.{b}", _plain(y))))
+                    pairs.add(
+                        _set((f"{_kind(kind)}.{a}", _plain(x)), (f"{_kind(kind)}.{b}", _plain(y)))
+                    )
     return pairs
 
 
@@ -142,14 +167,23 @@ def read() -> list[tuple[Settings, Settings]]:
 def missing(models: Sequence[tuple[Settings, Settings]]) -> list[str]:
     """Name the required pairs that no model of a table has."""
     contained = {pair for model in models for pair in _pairs(values_of(*model))}
-    return sorted(" with ".join(f"{name}={value}" for name, value in sorted(pair)) for pair in required() - contained)
+    return sorted(
+        " with ".join(f"{name}={value}" for name, value in sorted(pair))
+        for pair in required() - contained
+    )
 
 
 def make(seed: int) -> list[Row]:
-    """Return a table: models drawn with a seed, each time one of those with most pairs that are missing."""
+    """Return a table: models drawn with a seed, each time one of those with most pairs that are
+    missing.
+    """
     rng, rows, first, left = random.Random(seed), list[Row](), kinds(), required()
     while left:
-        pairs = [first[len(rows)]] if len(rows) < len(first) else [rng.choice(first) for _ in range(150)]
+        pairs = (
+            [first[len(rows)]]
+            if len(rows) < len(first)
+            else [rng.choice(first) for _ in range(150)]
+        )
         drawn = [(_draw(a, rng), _draw(b, rng)) for a, b in pairs for _ in range(400 // len(pairs))]
         if len(rows) < len(first):  # what only experiments use comes later
             drawn = [row for row in drawn if all(map(is_usual, row))]
@@ -164,15 +198,18 @@ def make(seed: int) -> list[Row]:
 
 def is_usual(values: dict[str, Any]) -> bool:
     """Return whether a side has what models outside of experiments have."""
-    experiments = values.get("residual") is False or (values["kind"] == "transformer" and values["norm"] in UNUSUAL)
+    experiments = values.get("residual") is False or (
+        values["kind"] == "transformer" and values["norm"] in UNUSUAL
+    )
     return not experiments
 
 
 def is_lively(encoder: Settings, decoder: Settings) -> bool:
-    """Return whether laws can tell much by a model: its hypotheses differ, none tie, and rounding is not amplified.
+    """Return whether laws can tell much by a model: its hypotheses differ, none tie, and rounding
+    is not amplified.
 
-    Without residuals, or with deep saturated cells, some models of random weights write the same for every source, or
-    other tokens for a source that differs by a rounding.
+    Without residuals, or with deep saturated cells, some models of random weights write the same
+    for every source, or other tokens for a source that differs by a rounding.
     """
     from laws.models import fitted, make, sources, targets
     from laws.searching import beam
@@ -184,13 +221,23 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
     with torch.no_grad():
         model = make(settings)
         scores = model.project(model(batch, target)).log_softmax(-1)
-        noisy = [parameter * (1 + 1e-6 * torch.randn_like(parameter)) for parameter in model.parameters()]
+        noisy = [
+            parameter * (1 + 1e-6 * torch.randn_like(parameter)) for parameter in model.parameters()
+        ]
         winners = beam(model, model.encode(batch), torch.full((6,), 6), 4, LengthPenalty(1.0))
         for parameter, value in zip(model.parameters(), noisy, strict=True):
             parameter.copy_(value)
         distance = (model.project(model(batch, target)).log_softmax(-1) - scores).abs().max()
-    apart = all(h.score - g.score > 1e-3 for hypotheses in winners for h, g in itertools.pairwise(hypotheses))
-    return apart and len({h.ids for hypotheses in winners for h in hypotheses}) >= 14 and float(distance) < 3e-4
+    apart = all(
+        h.score - g.score > 1e-3
+        for hypotheses in winners
+        for h, g in itertools.pairwise(hypotheses)
+    )
+    return (
+        apart
+        and len({h.ids for hypotheses in winners for h in hypotheses}) >= 14
+        and float(distance) < 3e-4
+    )
 
 
 def main() -> None:
@@ -214,7 +261,9 @@ def _parsed(row: Sequence[dict[str, Any]]) -> tuple[Settings, Settings]:
 
 
 def _pairs(values: Values) -> set[Values]:
-    return {_set(value) for value in values} | {_set(*pair) for pair in itertools.combinations(values, 2)}
+    return {_set(value) for value in values} | {
+        _set(*pair) for pair in itertools.combinations(values, 2)
+    }
 
 
 def _set(*values: Value) -> Values:

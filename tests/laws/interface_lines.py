@@ -1,6 +1,8 @@
-"""Lines for the law over interfaces: sentences that its model knows, and all that stands in lines beside sentences.
+"""Lines for the law over interfaces: sentences that its model knows, and all that stands in lines
+beside sentences.
 
-The model translates Korean, and English into itself, so that its sources have capitals and titles too.
+The model translates Korean, and English into itself, so that its sources have capitals and titles
+too.
 """
 
 from __future__ import annotations
@@ -19,10 +21,47 @@ from tests.data.test_spans import LINES as SPANS
 INVISIBLE = "\u200b\u00ad\ufeff\u2060\u200e\u200d\u00a0\u3000\u2009\t\x01\x7f"
 BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c"
 """Characters that some programs end a line at; lines of Regard end at a line feed alone."""
-NO_LETTERS = ("…", "---", "12 34", "!!!", "«»", "😀", "3 < 5", "* * *", "(1)", "%s", "{0} {1}", "→ ©", "¿?", "1.2.3.")
-OTHER_LETTERS = ("Ｉ ｇｏ ｈｏｍｅ", "ﬁnd a cup", "𝐈 go home", "I g⓪ home", "ℌello", "나는 ㎏ 집에 간다", "ⅳ 나는")
-TAGGED = ("<b>{0}</b>", "{0} <br/> {1}", "{0} &amp; {1}", "a < b {0}", '<a href="x">{0}</a> {1}', "{0} &lt;i&gt;")
-FRAMES = ("{0} {span}", "{span} {0}", "{0}({span})", "“{span}” {0}", "{first} {span} {rest}", "{0}: {span}.")
+NO_LETTERS = (
+    "…",
+    "---",
+    "12 34",
+    "!!!",
+    "«»",
+    "😀",
+    "3 < 5",
+    "* * *",
+    "(1)",
+    "%s",
+    "{0} {1}",
+    "→ ©",
+    "¿?",
+    "1.2.3.",
+)
+OTHER_LETTERS = (
+    "Ｉ ｇｏ ｈｏｍｅ",
+    "ﬁnd a cup",
+    "𝐈 go home",
+    "I g⓪ home",
+    "ℌello",
+    "나는 ㎏ 집에 간다",
+    "ⅳ 나는",
+)
+TAGGED = (
+    "<b>{0}</b>",
+    "{0} <br/> {1}",
+    "{0} &amp; {1}",
+    "a < b {0}",
+    '<a href="x">{0}</a> {1}',
+    "{0} &lt;i&gt;",
+)
+FRAMES = (
+    "{0} {span}",
+    "{span} {0}",
+    "{0}({span})",
+    "“{span}” {0}",
+    "{first} {span} {rest}",
+    "{0}: {span}.",
+)
 
 
 class Material:
@@ -89,10 +128,14 @@ class Material:
         return self.draw.choice([both, both, both[: len(both) // 2], f"{self.korean()} {both}"])
 
     def very_long(self) -> str:
-        """Return a line of many sentences, a sentence longer than any of training, or one word without an end."""
+        """Return a line of many sentences, a sentence longer than any of training, or one word
+        without an end.
+        """
         many = " ".join(self.ended() for _ in range(self.draw.randint(15, 40)))
         words = " ".join(self.either().rstrip(".?!") for _ in range(15))
-        return self.draw.choice([many, words, "가" * 300, words.replace(" ", "")[:400], f"{many} {self.span()}"])
+        return self.draw.choice(
+            [many, words, "가" * 300, words.replace(" ", "")[:400], f"{many} {self.span()}"]
+        )
 
     def shuffled(self) -> str:
         """Return the words of two sentences in any order, which is unlike the text of training."""
@@ -101,8 +144,12 @@ class Material:
         return " ".join(words)
 
     def private(self) -> str:
-        """Return a sentence with characters that stand for spans within a model, or other private ones."""
-        return self.around(self.draw.choice([COPY_CHARACTERS[0], COPY_CHARACTERS[5:7], "\ue000", "\U00100000"]))
+        """Return a sentence with characters that stand for spans within a model, or other private
+        ones.
+        """
+        return self.around(
+            self.draw.choice([COPY_CHARACTERS[0], COPY_CHARACTERS[5:7], "\ue000", "\U00100000"])
+        )
 
 
 MAKERS: dict[str, Callable[[Material], str]] = {
@@ -110,7 +157,10 @@ MAKERS: dict[str, Callable[[Material], str]] = {
     "English": Material.english,
     "sentences": lambda m: " ".join(m.ended() for _ in range(m.draw.randint(2, 4))),
     "glued sentences": lambda m: f"{m.ended()}{m.ended()}",
-    **{f"span: {kind}": (lambda m, kind=kind: m.around(m.draw.choice(SPANS[kind]))) for kind in SPANS},
+    **{
+        f"span: {kind}": (lambda m, kind=kind: m.around(m.draw.choice(SPANS[kind])))
+        for kind in SPANS
+    },
     "two spans": lambda m: m.around(f"{m.span()} {m.span()}"),
     "some spans": lambda m: m.with_spans(m.draw.randint(3, 6)),
     "many spans": lambda m: m.with_spans(m.draw.randint(20, 30)),
@@ -121,7 +171,9 @@ MAKERS: dict[str, Callable[[Material], str]] = {
     "title": lambda m: m.english().title(),
     "decomposed": lambda m: unicodedata.normalize("NFD", m.korean()),
     "decomposed with a span": lambda m: unicodedata.normalize("NFD", m.around(m.span())),
-    "accents": lambda m: unicodedata.normalize(m.draw.choice(["NFC", "NFD"]), f"{m.english()} café naïve Ångström."),
+    "accents": lambda m: unicodedata.normalize(
+        m.draw.choice(["NFC", "NFD"]), f"{m.english()} café naïve Ångström."
+    ),
     "invisible": lambda m: m.with_inserted(INVISIBLE),
     "invisible with a span": lambda m: f"{m.with_inserted(INVISIBLE)} {m.span()}",
     "breaks": lambda m: m.with_inserted(BREAKS),
@@ -132,7 +184,9 @@ MAKERS: dict[str, Callable[[Material], str]] = {
     "letterless": lambda m: m.draw.choice(NO_LETTERS),
     "very long": Material.very_long,
     "other letters": lambda m: m.draw.choice(OTHER_LETTERS),
-    "quoted": lambda m: m.draw.choice(["“{}” {}", "({}) {}", "{} – {}", "'{}', {}"]).format(m.ended(), m.either()),
+    "quoted": lambda m: m.draw.choice(["“{}” {}", "({}) {}", "{} – {}", "'{}', {}"]).format(
+        m.ended(), m.either()
+    ),
     "tagged": lambda m: m.draw.choice(TAGGED).format(m.either(), m.either()),
     "language code": lambda m: f"<2en> {m.either()}",
     "shuffled": Material.shuffled,

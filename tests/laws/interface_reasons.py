@@ -1,6 +1,7 @@
 """Why interfaces may differ: the reasons that docs/translation.md names.
 
-Each explains a field of results on some lines and interfaces. A reason that explains nothing any more is deleted.
+Each explains a field of results on some lines and interfaces. A reason that explains nothing any
+more is deleted.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from laws.interfaces import Result
 
 FIELDS = ("text", "score", "doubtful", "parts", "warnings")
 SCORE_TOLERANCE = 1e-4
-COMMAND, SERVER = frozenset({"pipe", "file", "json lines"}), frozenset({"v1", "libretranslate", "deepl"})
+COMMAND, SERVER = (
+    frozenset({"pipe", "file", "json lines"}),
+    frozenset({"v1", "libretranslate", "deepl"}),
+)
 BROWSERS = frozenset({"node", "page"})
 DOCS = Path(__file__).parents[2] / "docs"
-SECTIONS = {"translation.md": "Where interfaces differ", "ko/translation.md": "인터페이스마다 다른 점"}
+SECTIONS = {
+    "translation.md": "Where interfaces differ",
+    "ko/translation.md": "인터페이스마다 다른 점",
+}
 """The pages that list the reasons, and the heading that they list them under."""
 
 
@@ -33,13 +40,19 @@ class Case:
     @property
     def differing(self) -> list[str]:
         """The fields of which the interface tells something else."""
-        return [field for field in FIELDS if getattr(self.actual, field) is not None and not self._is_same(field)]
+        return [
+            field
+            for field in FIELDS
+            if getattr(self.actual, field) is not None and not self._is_same(field)
+        ]
 
     def _is_same(self, field: str) -> bool:
         expected, actual = getattr(self.expected, field), getattr(self.actual, field)
         if field == "score":
             return abs(expected - actual) <= SCORE_TOLERANCE
-        return actual == (len(expected) if isinstance(actual, int) and field == "parts" else expected)
+        return actual == (
+            len(expected) if isinstance(actual, int) and field == "parts" else expected
+        )
 
     def describe(self, field: str) -> str:
         """Say how a field differs."""
@@ -52,7 +65,9 @@ Holds = Callable[[Case], bool]
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason for differences in some fields: on which lines and interfaces; `most`: on what share of the lines."""
+    """A reason for differences in some fields: on which lines and interfaces; `most`: on what share
+    of the lines.
+    """
 
     name: str
     interfaces: frozenset[str]
@@ -72,28 +87,38 @@ def _of(*kinds: str) -> Holds:
 
 
 def _has_layout(case: Case) -> bool:
-    """Return whether a line has other white space than single blanks between its words, or breaks, or nothing else."""
+    """Return whether a line has other white space than single blanks between its words, or breaks,
+    or nothing else.
+    """
     return case.kind == "empty" or case.line != " ".join(case.line.split())
 
 
 def _in_words_of_command(case: Case) -> bool:
     def reworded(note: str) -> str:
-        return re.sub(r"`(\w+)=(\w+)`", lambda match: f"--{match[1].replace('_', '-')} {match[2]}", note)
+        return re.sub(
+            r"`(\w+)=(\w+)`", lambda match: f"--{match[1].replace('_', '-')} {match[2]}", note
+        )
 
     return case.actual.warnings == tuple(map(reworded, case.expected.warnings or ()))
 
 
 _HAS_SPANS = _of("span", "tagged", "private", "very long")
-_IS_READ_OTHERWISE = _of("span", "tagged", "private", "very long", "letterless", "capitals", "title", "label")
+_IS_READ_OTHERWISE = _of(
+    "span", "tagged", "private", "very long", "letterless", "capitals", "title", "label"
+)
 
 
 def _by_sentences(case: Case) -> bool:
-    """Return whether only what is told of sentences differs, or the spans of a line stood in several."""
+    """Return whether only what is told of sentences differs, or the spans of a line stood in
+    several.
+    """
     return _HAS_SPANS(case) or case.actual.text == case.expected.text
 
 
 def _of_library(case: Case) -> bool:
-    """Return whether a line is read otherwise by the way of a text, or only its repetition is not noted."""
+    """Return whether a line is read otherwise by the way of a text, or only its repetition is not
+    noted.
+    """
     return _IS_READ_OTHERWISE(case) or case.differing == ["warnings"]
 
 
@@ -102,7 +127,13 @@ REASONS = [
     Reason("Texts of the server", SERVER, _has_layout),
     Reason("Sentences of the server", frozenset({"v1"}), _by_sentences),
     Reason("The library alone", frozenset({"c"}), _of_library),
-    Reason("int8 in a run folder", frozenset({"run folder"}), _HAS_SPANS, precisions=("int8",), most=0.01),
+    Reason(
+        "int8 in a run folder",
+        frozenset({"run folder"}),
+        _HAS_SPANS,
+        precisions=("int8",),
+        most=0.01,
+    ),
     Reason("int8 in WebAssembly", BROWSERS, lambda _: True, precisions=("int8",), most=0.05),
     Reason("Fields of a page", frozenset({"page"}), _of("carriage return", "breaks")),
 ]
@@ -111,7 +142,11 @@ REASONS = [
 
 def reasons_of(interface: str, precision: str) -> list[Reason]:
     """Return why an interface may differ, those last that may explain few lines."""
-    reasons = [reason for reason in REASONS if interface in reason.interfaces and precision in reason.precisions]
+    reasons = [
+        reason
+        for reason in REASONS
+        if interface in reason.interfaces and precision in reason.precisions
+    ]
     return sorted(reasons, key=lambda reason: -reason.most)
 
 

@@ -1,4 +1,6 @@
-"""Every interface that translates, as a function from lines to results; public commands, requests and calls alone."""
+"""Every interface that translates, as a function from lines to results; public commands, requests
+and calls alone.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,19 @@ class Result:
 
 def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple[bytes, bytes]:
     """Run a command that must succeed; return its output and its messages."""
-    environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", **options.pop("variables", {})}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": PATHS,
+        "OMP_NUM_THREADS": "1",
+        **options.pop("variables", {}),
+    }
     done = subprocess.run(
-        [*map(str, command)], input=given, capture_output=True, env=environment, check=False, **options
+        [*map(str, command)],
+        input=given,
+        capture_output=True,
+        env=environment,
+        check=False,
+        **options,
     )
     assert done.returncode == 0, done.stderr.decode("utf-8")[-2000:]
     return done.stdout, done.stderr
@@ -70,9 +82,13 @@ def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
         notes[warning.message.index].append(str(warning.message))
     results = []
     for translation, own in zip(translations, notes, strict=True):
-        assert list(getattr(translation, "notes", own)) == own, "what is warned of is part of the result"
+        assert list(getattr(translation, "notes", own)) == own, (
+            "what is warned of is part of the result"
+        )
         parts = tuple((part.source, part.text) for part in translation.parts)
-        results.append(Result(translation.text, translation.score, translation.doubtful, parts, tuple(own)))
+        results.append(
+            Result(translation.text, translation.score, translation.doubtful, parts, tuple(own))
+        )
     return results
 
 
@@ -100,7 +116,9 @@ def _lines_of(lines: Sequence[str]) -> bytes:
 
 def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
     """Translate standard input by `regard translate`, which prints the translations."""
-    return _of_text(lines, *run_command("translate", path, given=_lines_of(lines)), "standard input")
+    return _of_text(
+        lines, *run_command("translate", path, given=_lines_of(lines)), "standard input"
+    )
 
 
 def by_file(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
@@ -116,7 +134,8 @@ def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result
     assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
     parts = [_parts(row["parts"]) for row in rows]
     return [
-        Result(row["text"], row["score"], row["doubtful"], *rest) for row, *rest in zip(rows, parts, notes, strict=True)
+        Result(row["text"], row["score"], row["doubtful"], *rest)
+        for row, *rest in zip(rows, parts, notes, strict=True)
     ]
 
 
@@ -124,11 +143,15 @@ def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
     return tuple((row["source"], row["text"]) for row in rows)
 
 
-def _translated_file(lines: Sequence[str], path: Path, folder: Path, form: str) -> tuple[bytes, bytes]:
+def _translated_file(
+    lines: Sequence[str], path: Path, folder: Path, form: str
+) -> tuple[bytes, bytes]:
     """Return the output and the messages of the command for a file of lines."""
     (folder / "lines.txt").write_bytes(_lines_of(lines))
     out = folder / f"out.{form}"
-    _, errors = run_command("translate", path, "lines.txt", f"--format={form}", f"--output={out}", cwd=folder)
+    _, errors = run_command(
+        "translate", path, "lines.txt", f"--format={form}", f"--output={out}", cwd=folder
+    )
     return out.read_bytes(), errors
 
 
@@ -142,7 +165,9 @@ def _of_text(lines: Sequence[str], output: bytes, errors: bytes, name: str) -> l
 def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:
     """Return the warnings of each line that a command has printed."""
     notes: list[list[str]] = [[] for _ in range(count)]
-    for number, note in re.findall(rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M):
+    for number, note in re.findall(
+        rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M
+    ):
         if not note.startswith("most characters were never seen"):  # which is of the whole file
             notes[int(number) - 1].append(note)
     return [tuple(own) for own in notes]
@@ -156,7 +181,9 @@ class Server:
 
     def by_own(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v1/translate."""
-        rows = self._asked(lines, "/v1/translate", "text", "translations", scores=True, source="ko", target="en")
+        rows = self._asked(
+            lines, "/v1/translate", "text", "translations", scores=True, source="ko", target="en"
+        )
         return [self._own_result(row) for row in rows]
 
     def _own_result(self, row: Any) -> Result:
@@ -172,15 +199,22 @@ class Server:
     def by_libretranslate(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /translate."""
         return [
-            Result(text) for text in self._asked(lines, "/translate", "q", "translatedText", source="ko", target="en")
+            Result(text)
+            for text in self._asked(
+                lines, "/translate", "q", "translatedText", source="ko", target="en"
+            )
         ]
 
     def by_deepl(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v2/translate."""
-        rows = self._asked(lines, "/v2/translate", "text", "translations", source_lang="KO", target_lang="EN-GB")
+        rows = self._asked(
+            lines, "/v2/translate", "text", "translations", source_lang="KO", target_lang="EN-GB"
+        )
         return [Result(row["text"]) for row in rows]
 
-    def _asked(self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any) -> list[Any]:
+    def _asked(
+        self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any
+    ) -> list[Any]:
         rows: list[Any] = []
         for batch in batches(lines):
             response = self.client.post(path, json={name: batch, **rest})
@@ -193,7 +227,9 @@ def batches(lines: Sequence[str]) -> Iterator[list[str]]:
     """Yield the lines of each request."""
     batch: list[str] = []
     for line in lines:
-        if batch and (len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]):
+        if batch and (
+            len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]
+        ):
             yield batch
             batch = []
         batch.append(line)
@@ -203,13 +239,29 @@ def batches(lines: Sequence[str]) -> Iterator[list[str]]:
 @contextmanager
 def served(path: Path) -> Iterator[Server]:
     """Serve a model by `regard serve` while the context is open."""
-    command = [*COMMAND, "serve", str(path), "--port=0", "--threads=1", "--deadline=600", "--reload-seconds=0"]
+    command = [
+        *COMMAND,
+        "serve",
+        str(path),
+        "--port=0",
+        "--threads=1",
+        "--deadline=600",
+        "--reload-seconds=0",
+    ]
     environment = {**os.environ, "PYTHONPATH": PATHS}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+    ) as process:
         assert process.stderr
         try:
-            address = next(match[1] for line in process.stderr if (match := re.search(r"listening at (\S+)", line)))
-            reader = threading.Thread(target=process.stderr.read, daemon=True)  # or it would wait for a full pipe
+            address = next(
+                match[1]
+                for line in process.stderr
+                if (match := re.search(r"listening at (\S+)", line))
+            )
+            reader = threading.Thread(
+                target=process.stderr.read, daemon=True
+            )  # or it would wait for a full pipe
             reader.start()
             with httpx.Client(base_url=address, timeout=600) as client:
                 yield Server(client)
@@ -220,9 +272,13 @@ def served(path: Path) -> Iterator[Server]:
 def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Result]:
     """Translate by regard.js under node."""
     program = ROOT / "tests" / "js" / "translate.mjs"
-    output, _ = _run([node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode())
+    output, _ = _run(
+        [node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode()
+    )
     answers = json.loads(output)["answers"]
-    parts = [of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)]
+    parts = [
+        of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)
+    ]
     return [
         Result(answer["text"], answer["score"], answer["doubtful"], own, tuple(answer["notes"]))
         for answer, own in zip(answers, parts, strict=True)
@@ -244,7 +300,11 @@ def by_page(lines: Sequence[str], page: Any) -> list[Result]:
         page.fill("#input", line)
         page.wait_for_selector("#translation[aria-busy=false]")
         rows = page.locator("#translation p").evaluate_all(READ)
-        results.append(Result("\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)))
+        results.append(
+            Result(
+                "\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)
+            )
+        )
     return results
 
 

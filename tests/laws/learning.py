@@ -1,4 +1,6 @@
-"""Small tasks that are learnt in a minute, and the alignment that the attention of a trained model should show."""
+"""Small tasks that are learnt in a minute, and the alignment that the attention of a trained model
+should show.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ TASKS = ("copy", "reverse")
 
 @dataclass(frozen=True)
 class Task:
-    """Random strings of 3 to 8 symbols, to be copied or reversed; 100 of them are held out for the test."""
+    """Random strings of 3 to 8 symbols, to be copied or reversed; 100 of them are held out for the
+    test.
+    """
 
     name: str
 
@@ -45,8 +49,15 @@ class Task:
 
     def batch(self, rng: random.Random, size: int = 64) -> TrainingBatch:
         unseen = {tuple(string) for string in self.unseen()}
-        strings = [string for string in (self.draw(rng) for _ in range(size)) if tuple(string) not in unseen]
-        batch, source = collate([Example([EOS], [*self.target(s), EOS]) for s in strings]), self.source_batch(strings)
+        strings = [
+            string
+            for string in (self.draw(rng) for _ in range(size))
+            if tuple(string) not in unseen
+        ]
+        batch, source = (
+            collate([Example([EOS], [*self.target(s), EOS]) for s in strings]),
+            self.source_batch(strings),
+        )
         return replace(batch, source=source.data, source_keep=source.keep)
 
 
@@ -57,9 +68,11 @@ def _unseen(task: Task) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Colours(Task):
-    """Images of coloured squares in one or two rows of two or three; the target names the colours in reading order.
+    """Images of coloured squares in one or two rows of two or three; the target names the colours
+    in reading order.
 
-    The first number of a string is the number of columns. A square has a side of four pixels and a little noise.
+    The first number of a string is the number of columns. A square has a side of four pixels and a
+    little noise.
     """
 
     name: str = "colours"
@@ -79,7 +92,12 @@ class Colours(Task):
 
     def _painted(self, columns: int, *colours: int) -> Tensor:
         noise = torch.Generator().manual_seed(hash((columns, *colours)) % 2**31)
-        paint = torch.tensor([[c >> 2 & 1, c >> 1 & 1, c & 1] for c in (colour - SYMBOLS[0] + 1 for colour in colours)])
+        paint = torch.tensor(
+            [
+                [c >> 2 & 1, c >> 1 & 1, c & 1]
+                for c in (colour - SYMBOLS[0] + 1 for colour in colours)
+            ]
+        )
         squares = 0.1 + 0.8 * paint.float().view(-1, columns, 3)
         pixels = squares.movedim(2, 0).repeat_interleave(4, 1).repeat_interleave(4, 2)
         return pixels + 0.1 * torch.rand(pixels.shape, generator=noise)
@@ -89,11 +107,18 @@ def string(rng: random.Random) -> list[int]:
     return [rng.choice(SYMBOLS) for _ in range(rng.randint(3, 8))]
 
 
-def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: float, seed: int = 0) -> Model:
-    """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to zero."""
+def trained(
+    settings: ModelSettings, task: Task, updates: int, learning_rate: float, seed: int = 0
+) -> Model:
+    """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to
+    zero.
+    """
     torch.manual_seed(seed)
     rng, model = random.Random(seed), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
-    objective, optimizer = Objective(model, 0.0), torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
+    objective, optimizer = (
+        Objective(model, 0.0),
+        torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98)),
+    )
     warmup = updates // 10
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup))
@@ -117,23 +142,31 @@ def accuracy(model: Model, task: Task) -> float:
         torch.tensor([len(string) + 4 for string in strings]),
         LengthPenalty(1.0),
     )
-    right = [list(h.ids) == task.target(string) for h, string in zip(hypotheses, strings, strict=True)]
+    right = [
+        list(h.ids) == task.target(string) for h, string in zip(hypotheses, strings, strict=True)
+    ]
     return sum(right) / len(right)
 
 
 @torch.no_grad()
 def best_head(model: Model, task: Task) -> float:
-    """Return the share of target tokens whose attention peaks at the source token they are made from, of the best head.
+    """Return the share of target tokens whose attention peaks at the source token they are made
+    from, of the best head.
 
-    The row of a token is the one that predicts it or the next, of which it is the input. 0 without cross-attention.
+    The row of a token is the one that predicts it or the next, of which it is the input. 0 without
+    cross-attention.
     """
     shares: dict[tuple[str, int, int], list[bool]] = {}
-    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
+    roles = {
+        name: module.role for name, module in model.named_modules() if isinstance(module, Attention)
+    }
     for string in task.unseen():
         target = torch.tensor([[BOS, *task.target(string)]])
         with record_attention(model) as readings:
             model(task.source_batch([string]), target)
-        expected = torch.tensor([task.aligned_source(t, len(string)) for t in range(len(task.target(string)))])
+        expected = torch.tensor(
+            [task.aligned_source(t, len(string)) for t in range(len(task.target(string)))]
+        )
         for name in (name for name in readings if roles[name] == "cross"):
             peaks: Tensor = readings[name][0].argmax(-1)  # (H, T)
             for head, row in enumerate(peaks):

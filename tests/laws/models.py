@@ -1,4 +1,6 @@
-"""Small models of every registered kind, with weights that make their outputs differ, and data for them."""
+"""Small models of every registered kind, with weights that make their outputs differ, and data for
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, 
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
 GAIN = 2.0
-_WEIGHTS: dict[Any, list[Tensor]] = {}  # made models have them again: most laws look at the same ones
+_WEIGHTS: dict[
+    Any, list[Tensor]
+] = {}  # made models have them again: most laws look at the same ones
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
-"""Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see `make slow`."""
+"""Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see
+`make slow`.
+"""
 
 
 def variants(kind: type[Settings]) -> list[Settings]:
@@ -37,14 +43,25 @@ def variants(kind: type[Settings]) -> list[Settings]:
 
 def label(settings: Settings) -> str:
     """Return the distinguishing values of settings, for the name of a test."""
-    fields = {"kind", "layers", *(n for n, f in type(settings).model_fields.items() if n not in SMALL)}
-    values = [(name, getattr(settings, name)) for name in type(settings).model_fields if name in fields]
-    parts = (str(value) if not isinstance(value, bool) else name if value else f"no_{name}" for name, value in values)
+    fields = {
+        "kind",
+        "layers",
+        *(n for n, f in type(settings).model_fields.items() if n not in SMALL),
+    }
+    values = [
+        (name, getattr(settings, name)) for name in type(settings).model_fields if name in fields
+    ]
+    parts = (
+        str(value) if not isinstance(value, bool) else name if value else f"no_{name}"
+        for name, value in values
+    )
     return ".".join(parts)
 
 
 def pairs(share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
-    """Return the models of the covering array as parameters of a test; few of them are not `broad`."""
+    """Return the models of the covering array as parameters of a test; few of them are not
+    `broad`.
+    """
     return _parameters(_product() if WHOLE else covering.read(), share, reads)
 
 
@@ -54,18 +71,24 @@ def kinds(share: str = "none", reads: Sequence[str] = ("text", "images")) -> lis
 
 
 def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Return parameters of a test: each model with one of the values, in turn, or (see `WHOLE`) with all of them."""
+    """Return parameters of a test: each model with one of the values, in turn, or (see `WHOLE`)
+    with all of them.
+    """
     parameters = []
     for i, model in enumerate(models):
         for j, value in enumerate(values):
             if WHOLE or (j - i - i // len(values)) % len(values) == 0:
                 name = value if isinstance(value, str | int | float) else str(j)
-                parameters.append(pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}"))
+                parameters.append(
+                    pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}")
+                )
     return parameters
 
 
 def _product() -> list[tuple[Settings, Settings]]:
-    """Return every variant of an encoder with every kind of decoder, and every variant of a decoder conversely."""
+    """Return every variant of an encoder with every kind of decoder, and every variant of a decoder
+    conversely.
+    """
     models = list(covering.read())
     for encoder, decoder in covering.kinds():
         models += [(settings, covering.parse(decoder, {})) for settings in variants(encoder)]
@@ -73,7 +96,9 @@ def _product() -> list[tuple[Settings, Settings]]:
     return list(dict.fromkeys(models))
 
 
-def _parameters(models: Iterable[tuple[Settings, Settings]], share: str, reads: Sequence[str]) -> list[Any]:
+def _parameters(
+    models: Iterable[tuple[Settings, Settings]], share: str, reads: Sequence[str]
+) -> list[Any]:
     chosen = [
         ModelSettings(encoder=encoder, decoder=decoder, share=share)
         for encoder, decoder in itertools.starmap(fitted, models)
@@ -84,7 +109,9 @@ def _parameters(models: Iterable[tuple[Settings, Settings]], share: str, reads: 
 
 
 def fitted(encoder: Settings, decoder: Settings) -> tuple[Settings, Settings]:
-    """Give a decoder that compares its states with the source as they are the size of the source."""
+    """Give a decoder that compares its states with the source as they are the size of the
+    source.
+    """
     if getattr(decoder, "attention_projection", True):
         return encoder, decoder
     size = ENCODERS[type(encoder)](encoder, SOURCE_VOCABULARY).sizes.size
@@ -92,16 +119,21 @@ def fitted(encoder: Settings, decoder: Settings) -> tuple[Settings, Settings]:
 
 
 def _features(settings: ModelSettings) -> frozenset[tuple[str, str]]:
-    """Return the encoder, the decoder and the attention scores of a model: each must have a case in the quick tests."""
+    """Return the encoder, the decoder and the attention scores of a model: each must have a case in
+    the quick tests.
+    """
     sides = {"encoder": settings.encoder, "decoder": settings.decoder}
     scores = {("score", side.score) for side in sides.values() if hasattr(side, "score")}
     return frozenset({(name, side.kind) for name, side in sides.items()} | scores)
 
 
-def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY) -> Model:
+def make(
+    settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY
+) -> Model:
     """Return a model with random weights, large enough that its output depends on its input.
 
-    End of sentence is the likeliest next token at a share of `ends` of the positions of random targets.
+    End of sentence is the likeliest next token at a share of `ends` of the positions of random
+    targets.
     """
     joint = settings.share == "all"
     source_vocabulary = vocabulary if joint else SOURCE_VOCABULARY
@@ -110,17 +142,27 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: 
     model = build(settings, source_vocabulary, vocabulary, joint).eval()
     if key not in _WEIGHTS:
         _draw_weights(model, settings, seed, ends)
-        _WEIGHTS[key] = [tensor.clone() for tensor in itertools.chain(model.parameters(), model.buffers())]
+        _WEIGHTS[key] = [
+            tensor.clone() for tensor in itertools.chain(model.parameters(), model.buffers())
+        ]
     with torch.no_grad():
-        for tensor, drawn in zip(itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True):
+        for tensor, drawn in zip(
+            itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True
+        ):
             tensor.copy_(drawn)
-    torch.default_generator.manual_seed(seed)  # what is drawn next does not depend on who made this model first
+    torch.default_generator.manual_seed(
+        seed
+    )  # what is drawn next does not depend on who made this model first
     return model
 
 
 def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
     gain = GAIN
-    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {"batch", "pre_batch", "none"}:
+    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {
+        "batch",
+        "pre_batch",
+        "none",
+    }:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
     vocabulary = model.decoder.output.weight.shape[0]
     with torch.no_grad():
@@ -140,7 +182,10 @@ def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float)
 def sentences(*lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:
     """Return random sources of these lengths, end of sentence included, padded to the longest."""
     generator = torch.Generator().manual_seed(seed)
-    rows = [torch.randint(EOS + 1, vocabulary, (n - 1,), generator=generator).tolist() + [EOS] for n in lengths]
+    rows = [
+        torch.randint(EOS + 1, vocabulary, (n - 1,), generator=generator).tolist() + [EOS]
+        for n in lengths
+    ]
     return Batch(*pad(rows))
 
 
@@ -159,7 +204,9 @@ def images(*lengths: int, seed: int = 1) -> Batch:
     return Batch(*pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
 
 
-def sources(settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:
+def sources(
+    settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY
+) -> Batch:
     """Return inputs of this model's encoder: sentences of these lengths, or images."""
     if settings.encoder.reads == "images":
         return images(*lengths, seed=seed)
@@ -167,7 +214,9 @@ def sources(settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: i
 
 
 def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBatch:
-    """Return examples as a batch for this model: if it reads images, with an image in place of each source."""
+    """Return examples as a batch for this model: if it reads images, with an image in place of each
+    source.
+    """
     batch = collate(examples)
     if settings.encoder.reads == "text":
         return batch
@@ -180,7 +229,11 @@ def entry_keep(model: Model, batch: Batch) -> Tensor:
     """Return the keep mask of the encoder outputs: (B, S)."""
     with torch.no_grad():
         encoded = model.encoder(batch)
-    return torch.ones(encoded.outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
+    return (
+        torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
+        if encoded.keep is None
+        else encoded.keep
+    )
 
 
 def entries(batch: Batch) -> list[int]:
@@ -191,8 +244,15 @@ def entries(batch: Batch) -> list[int]:
 
 def data_keep(batch: Batch) -> Tensor:
     """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
-    B, shape = len(batch.data), (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:]))
-    return torch.ones(B, *shape, dtype=torch.bool) if batch.keep is None else batch.keep.view(B, *shape)
+    B, shape = (
+        len(batch.data),
+        (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])),
+    )
+    return (
+        torch.ones(B, *shape, dtype=torch.bool)
+        if batch.keep is None
+        else batch.keep.view(B, *shape)
+    )
 
 
 def alone(batch: Batch, row: int) -> Batch:
@@ -200,13 +260,21 @@ def alone(batch: Batch, row: int) -> Batch:
     keep = data_keep(batch)[row]
     if batch.data.dim() == 2:
         return Batch(batch.data[row : row + 1, : int(keep.sum())])
-    return Batch(batch.data[row : row + 1, :, : int(keep[0].any(1).sum()), : int(keep[0].any(0).sum())])
+    return Batch(
+        batch.data[row : row + 1, :, : int(keep[0].any(1).sum()), : int(keep[0].any(0).sum())]
+    )
 
 
 def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """Return these sources of a batch, with no more padding than they need."""
     unpadded = [alone(batch, row).data[0] for row in rows]
-    return Batch(*(pad([data.tolist() for data in unpadded]) if batch.data.dim() == 2 else pad_images(unpadded)))
+    return Batch(
+        *(
+            pad([data.tolist() for data in unpadded])
+            if batch.data.dim() == 2
+            else pad_images(unpadded)
+        )
+    )
 
 
 def padded(batch: Batch, more: int) -> Batch:
@@ -234,7 +302,9 @@ def beam_rows(rows: int, beams: int) -> Tensor:
 
 def tensors_of(value: State | Source) -> list[Tensor]:
     """Return every tensor of a state or a source."""
-    memories: Iterable[Any] = value.memories.values() if isinstance(value, State) else value.memories
+    memories: Iterable[Any] = (
+        value.memories.values() if isinstance(value, State) else value.memories
+    )
     own = [value.position, *value.tensors.values()] if isinstance(value, State) else [value.summary]
     parts = [part for memory in memories for part in (memory.keys, memory.values, memory.keep)]
     return own + [part for part in parts if part is not None]

@@ -1,4 +1,6 @@
-"""The table of models that the laws run over contains every pair of values, also of what was registered last."""
+"""The table of models that the laws run over contains every pair of values, also of what was
+registered last.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Law 10: without positions, reordered input gives the same outputs reordered; with them it does not."""
+"""Law 10: without positions, reordered input gives the same outputs reordered; with them it does
+not.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ def orders() -> torch.Tensor:
 def encoders(positions: bool) -> list[Settings]:
     settings = variants(TransformerEncoderSettings)
     kinds = ("sinusoidal", "learned") if positions else ("none",)
-    return [s.with_values(positions=kinds[i % len(kinds)], window=None) for i, s in enumerate(settings)]
+    return [
+        s.with_values(positions=kinds[i % len(kinds)], window=None) for i, s in enumerate(settings)
+    ]
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", broad(parse(kind, {}) for kind in DECODERS), ids=lambda s: s.kind)
+@pytest.mark.parametrize(
+    "decoder", broad(parse(kind, {}) for kind in DECODERS), ids=lambda s: s.kind
+)
 @pytest.mark.parametrize("positions", [False, True])
 def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_positions(
     positions: bool, decoder: Settings
@@ -67,12 +73,17 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
         """Return images of six patches each, in two rows of three."""
         return Batch(patches.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
-    plain, shuffled = image(patches), image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+    plain, shuffled = (
+        image(patches),
+        image(patches.gather(1, order[:, :, None, None, None].expand_as(patches))),
+    )
     original, reordered = model.encoder(plain), model.encoder(shuffled)
     expected = original.outputs.gather(1, order[:, :, None].expand_as(original.outputs))
     assert original.grid == reordered.grid == (2, 3)
     assert torch.allclose(reordered.outputs, expected, rtol=0, atol=1e-4) == (positions == "none")
-    assert torch.allclose(reordered.summary, original.summary, rtol=0, atol=1e-4) == (positions == "none")
+    assert torch.allclose(reordered.summary, original.summary, rtol=0, atol=1e-4) == (
+        positions == "none"
+    )
     target = targets(3, 4)
     same = torch.allclose(model(shuffled, target), model(plain, target), rtol=0, atol=1e-4)
     assert same == (positions == "none"), "decoding does not depend on the order of the source"

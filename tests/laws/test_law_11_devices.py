@@ -1,6 +1,8 @@
-"""Law 11: every tensor of a model is made on its device, as a run on PyTorch's device `meta` shows without a GPU.
+"""Law 11: every tensor of a model is made on its device, as a run on PyTorch's device `meta` shows
+without a GPU.
 
-There tensors have shapes and no values, and whatever is made without a device is made on the processor.
+There tensors have shapes and no values, and whatever is made without a device is made on the
+processor.
 """
 
 from __future__ import annotations
@@ -29,10 +31,18 @@ class OneDevice(TorchDispatchMode):
     """Refuses tensors on any other device than `meta`."""
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        wrong = [leaf.device for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and not leaf.is_meta]
+        wrong = [
+            leaf.device
+            for leaf in tree_leaves(result)
+            if isinstance(leaf, torch.Tensor) and not leaf.is_meta
+        ]
         assert not wrong, f"{func} made a tensor on {wrong[0]}"
         return result
 
@@ -45,11 +55,15 @@ def no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
-    """Return a model and a batch without values; the batch has padding if the encoder needs no values of its mask."""
+    """Return a model and a batch without values; the batch has padding if the encoder needs no
+    values of its mask.
+    """
     model = build(settings, SOURCE_VOCABULARY, TARGET_VOCABULARY, joint=False).to("meta")
     batch, target = sources(settings, *LENGTHS), targets(len(LENGTHS), T)
     keep = None if settings.encoder.kind in WANTS_VALUES else batch.keep
-    return model, TrainingBatch(batch.data, keep, target, target, target.numel(), [0, 1, 2]).to("meta")
+    return model, TrainingBatch(batch.data, keep, target, target, target.numel(), [0, 1, 2]).to(
+        "meta"
+    )
 
 
 @pytest.mark.parametrize("settings", kinds())
@@ -70,7 +84,9 @@ def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings
 
 def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
     settings = ModelSettings(
-        encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES), share="none"
+        encoder=TransformerEncoderSettings(**SIZES),
+        decoder=TransformerDecoderSettings(**SIZES),
+        share="none",
     )
     model, batch = on_meta(settings)
     with OneDevice():
@@ -78,5 +94,8 @@ def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -
 
 
 def test_a_tensor_without_a_device_is_found() -> None:
-    with OneDevice(), pytest.raises(AssertionError, match=r"aten\.arange\.default made a tensor on cpu"):
+    with (
+        OneDevice(),
+        pytest.raises(AssertionError, match=r"aten\.arange\.default made a tensor on cpu"),
+    ):
         torch.zeros(3, device="meta").add(torch.arange(3))

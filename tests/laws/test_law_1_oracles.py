@@ -1,4 +1,6 @@
-"""Law 1 for whole layers and models: they equal PyTorch's own Transformer and recurrent networks."""
+"""Law 1 for whole layers and models: they equal PyTorch's own Transformer and recurrent
+networks.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ ACTIVATIONS: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 def perturbed(module: nn.Module) -> nn.Module:
-    """Add noise to the parameters of a module, so that biases and norms are not at their initial values."""
+    """Add noise to the parameters of a module, so that biases and norms are not at their initial
+    values.
+    """
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -52,7 +56,9 @@ def copy_attention(attention: Attention, reference: nn.MultiheadAttention) -> No
         reference.in_proj_weight.copy_(
             torch.cat([attention.query.weight, attention.key.weight, attention.value.weight])
         )
-        reference.in_proj_bias.copy_(torch.cat([attention.query.bias, attention.key.bias, attention.value.bias]))
+        reference.in_proj_bias.copy_(
+            torch.cat([attention.query.bias, attention.key.bias, attention.value.bias])
+        )
     copy(attention.output, reference.out_proj)
 
 
@@ -67,7 +73,14 @@ def torch_options(norm: str, activation: str) -> dict[str, Any]:
 
 
 def regard_options(norm: str, activation: str) -> dict[str, Any]:
-    return {"size": D, "heads": HEADS, "feedforward": INNER, "norm": norm, "activation": activation, "dropout": 0.0}
+    return {
+        "size": D,
+        "heads": HEADS,
+        "feedforward": INNER,
+        "norm": norm,
+        "activation": activation,
+        "dropout": 0.0,
+    }
 
 
 def assert_close_with_gradients(actual: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
@@ -84,8 +97,14 @@ def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: str) -> None
     layer = perturbed(EncoderLayer(TransformerEncoderSettings(**regard_options(norm, activation))))
     reference = nn.TransformerEncoderLayer(D, HEADS, **torch_options(norm, activation)).eval()
     copy_attention(layer.self_attention, reference.self_attn)
-    pairs = [(layer.feedforward.widen, reference.linear1), (layer.feedforward.narrow, reference.linear2)]
-    pairs += [(layer.self_attention_residual.norm, reference.norm1), (layer.feedforward_residual.norm, reference.norm2)]
+    pairs = [
+        (layer.feedforward.widen, reference.linear1),
+        (layer.feedforward.narrow, reference.linear2),
+    ]
+    pairs += [
+        (layer.self_attention_residual.norm, reference.norm1),
+        (layer.feedforward_residual.norm, reference.norm2),
+    ]
     for module, counterpart in pairs:
         copy(module, counterpart)
     x = torch.randn(3, 6, D, requires_grad=True)
@@ -99,12 +118,17 @@ def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: str) -> None
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None:
     layer = perturbed(
-        DecoderLayer(TransformerDecoderSettings(**regard_options(norm, activation)), EncoderSizes(D, 1, D))
+        DecoderLayer(
+            TransformerDecoderSettings(**regard_options(norm, activation)), EncoderSizes(D, 1, D)
+        )
     )
     reference = nn.TransformerDecoderLayer(D, HEADS, **torch_options(norm, activation)).eval()
     copy_attention(layer.self_attention, reference.self_attn)
     copy_attention(layer.cross_attention, reference.multihead_attn)
-    pairs = [(layer.feedforward.widen, reference.linear1), (layer.feedforward.narrow, reference.linear2)]
+    pairs = [
+        (layer.feedforward.widen, reference.linear1),
+        (layer.feedforward.narrow, reference.linear2),
+    ]
     pairs += [
         (layer.self_attention_residual.norm, reference.norm1),
         (layer.cross_attention_residual.norm, reference.norm2),
@@ -115,7 +139,9 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None
     keep = torch.arange(6) < torch.tensor([6, 2, 4])[:, None]
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     expected = reference(x, source, tgt_mask=future, memory_key_padding_mask=~keep)
-    output, past = layer(x, layer.self_attention.empty(3), layer.cross_attention.prepare(source, source, keep))
+    output, past = layer(
+        x, layer.self_attention.empty(3), layer.cross_attention.prepare(source, source, keep)
+    )
     assert_close_with_gradients(output, expected, [x, source])
     assert past.entries == 5
 
@@ -126,7 +152,14 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None
 def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     cell: str, layers: int, bidirectional: bool
 ) -> None:
-    values = {"cell": cell, "layers": layers, "bidirectional": bidirectional, "size": 6, "embedding": 5, "dropout": 0.0}
+    values = {
+        "cell": cell,
+        "layers": layers,
+        "bidirectional": bidirectional,
+        "size": 6,
+        "embedding": 5,
+        "dropout": 0.0,
+    }
     encoder = perturbed(RecurrentEncoder(RecurrentEncoderSettings(**values), SOURCE_VOCABULARY))
     reference = NETWORKS[cell](5, 6, layers, batch_first=True, bidirectional=bidirectional)
     reference.load_state_dict(
@@ -157,7 +190,9 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
 def torch_cells(
     decoder: RecurrentDecoder | NoAttentionDecoder, cell: str, context_weight: Tensor | None = None
 ) -> list[nn.RNNCellBase]:
-    """Return PyTorch's cells with the decoder's weights; `context_weight` is the lowest's for the context it is fed."""
+    """Return PyTorch's cells with the decoder's weights; `context_weight` is the lowest's for the
+    context it is fed.
+    """
     cells = []
     for i, layer in enumerate(decoder.cells):
         from_input = (
@@ -167,7 +202,9 @@ def torch_cells(
         )
         torch_cell = CELLS[cell](from_input.shape[1], 6)
         weights = {"weight_ih": from_input.detach(), "bias_ih": layer.input.bias}
-        torch_cell.load_state_dict({**weights, "weight_hh": layer.hidden.weight, "bias_hh": layer.hidden.bias})
+        torch_cell.load_state_dict(
+            {**weights, "weight_hh": layer.hidden.weight, "bias_hh": layer.hidden.bias}
+        )
         cells.append(torch_cell)
     return cells
 
@@ -186,7 +223,9 @@ SCORES = {
     "dot": lambda attn, h, s: attn.key(s) @ attn.query(h),
     "scaled_dot": lambda attn, h, s: attn.key(s) @ attn.query(h) / 2,
     "general": lambda attn, h, s: h @ attn.score.matrix[0] @ s.T,
-    "cosine": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1) / attn.score.log_temperature.exp(),
+    "cosine": lambda attn, h, s: (
+        F.cosine_similarity(attn.query(h), attn.key(s), -1) / attn.score.log_temperature.exp()
+    ),
     "cosine_fixed": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1) * 10,
     "cosine_plain": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1),
 }
@@ -196,11 +235,15 @@ SCORES = {
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("cell", broad(CELLS))
 @pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_input_feeding"])
-def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: str, score: str, layers: int) -> None:
+def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
+    order: str, cell: str, score: str, layers: int
+) -> None:
     """Compute one sentence and one step at a time, by the equations of the papers."""
     sizes = {"size": 6, "embedding": 5, "attention_size": 4, "dropout": 0.0}
     settings = RecurrentDecoderSettings(order=order, cell=cell, layers=layers, score=score, **sizes)
-    model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
+    model = make(
+        ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none")
+    )
     decoder = model.decoder
     assert isinstance(decoder, RecurrentDecoder)
     batch, target = sentences(5, 1, 3), targets(3, 6)
@@ -217,10 +260,16 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: st
                 advance(cells, embedded, states)
             elif order == "luong_input_feeding":
                 advance(cells, torch.cat([embedded, expected]), states)
-            context = SCORES[score](decoder.cross_attention, states[-1][0], memory).softmax(0) @ memory
+            context = (
+                SCORES[score](decoder.cross_attention, states[-1][0], memory).softmax(0) @ memory
+            )
             if order == "bahdanau":
                 advance(cells, torch.cat([embedded, context]), states)
-            readout_input = [states[-1][0], context, embedded] if order == "bahdanau" else [states[-1][0], context]
+            readout_input = (
+                [states[-1][0], context, embedded]
+                if order == "bahdanau"
+                else [states[-1][0], context]
+            )
             expected = torch.tanh(decoder.readout(torch.cat(readout_input)))
             torch.testing.assert_close(features[row, t], expected, rtol=0, atol=1e-4)
 
@@ -228,9 +277,15 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: st
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("context", ["first", "every"])
-def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(context: str, cell: str, layers: int) -> None:
-    settings = NoAttentionDecoderSettings(context=context, cell=cell, layers=layers, size=6, embedding=5, dropout=0.0)
-    model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
+def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(
+    context: str, cell: str, layers: int
+) -> None:
+    settings = NoAttentionDecoderSettings(
+        context=context, cell=cell, layers=layers, size=6, embedding=5, dropout=0.0
+    )
+    model = make(
+        ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none")
+    )
     decoder = model.decoder
     assert isinstance(decoder, NoAttentionDecoder)
     batch, target = sentences(5, 1, 3), targets(3, 6)
@@ -245,13 +300,21 @@ def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(context: str
             x = torch.cat([embedded, last]) if context == "every" else embedded
             advance(cells, x, states)
             readout_input = torch.cat([states[-1][0], x]) if context == "every" else states[-1][0]
-            torch.testing.assert_close(features[row, t], torch.tanh(decoder.readout(readout_input)), rtol=0, atol=1e-4)
+            torch.testing.assert_close(
+                features[row, t], torch.tanh(decoder.readout(readout_input)), rtol=0, atol=1e-4
+            )
 
 
-def initial_states(decoder: RecurrentDecoder, summary: Tensor, layers: int, cells: bool) -> list[tuple[Tensor, ...]]:
-    """Return initial states: bridge i of N takes row i·R // N of the summary's R; all hidden states precede the cells."""
+def initial_states(
+    decoder: RecurrentDecoder, summary: Tensor, layers: int, cells: bool
+) -> list[tuple[Tensor, ...]]:
+    """Return initial states: bridge i of N takes row i·R // N of the summary's R; all hidden states
+    precede the cells.
+    """
     count = layers * (2 if cells else 1)
-    bridged = [torch.tanh(decoder.bridges[i](summary[i * len(summary) // count])) for i in range(count)]
+    bridged = [
+        torch.tanh(decoder.bridges[i](summary[i * len(summary) // count])) for i in range(count)
+    ]
     return [tuple(bridged[i::layers]) for i in range(layers)]
 
 
@@ -260,7 +323,9 @@ def initial_states(decoder: RecurrentDecoder, summary: Tensor, layers: int, cell
 def test_bridges_map_hidden_states_to_hidden_states_and_cells_to_cells(
     encoder_layers: int, decoder_layers: int
 ) -> None:
-    encoder = RecurrentEncoderSettings(cell="lstm", layers=encoder_layers, size=6, embedding=5, dropout=0.0)
+    encoder = RecurrentEncoderSettings(
+        cell="lstm", layers=encoder_layers, size=6, embedding=5, dropout=0.0
+    )
     decoder = RecurrentDecoderSettings(
         cell="lstm", layers=decoder_layers, size=6, embedding=5, attention_size=4, dropout=0.0
     )
@@ -271,7 +336,9 @@ def test_bridges_map_hidden_states_to_hidden_states_and_cells_to_cells(
     cells[:, :encoder_layers] = 0
     states = []
     for summary in (encoded.summary, hiddens, cells):
-        source = model.decoder.prepare(type(encoded)(encoded.outputs, encoded.embedded, summary, encoded.keep))
+        source = model.decoder.prepare(
+            type(encoded)(encoded.outputs, encoded.embedded, summary, encoded.keep)
+        )
         states.append(model.begin(source).tensors["states"])
     full, from_hiddens, from_cells = states
     assert torch.equal(full[:, :decoder_layers], from_hiddens[:, :decoder_layers])
@@ -287,6 +354,8 @@ def test_a_summary_without_states_is_the_mean_of_the_unmasked_outputs() -> None:
         batch = sentences(5, 1, 3)
         encoded = encoder(batch)
         for row, S in enumerate(entries(batch)):
-            torch.testing.assert_close(encoded.summary[row, 0], encoded.outputs[row, :S].mean(0), **CLOSE)
+            torch.testing.assert_close(
+                encoded.summary[row, 0], encoded.outputs[row, :S].mean(0), **CLOSE
+            )
         unpadded = encoder(Batch(batch.data[:1]))
         torch.testing.assert_close(unpadded.summary[0, 0], encoded.summary[0, 0], rtol=0, atol=1e-4)

@@ -25,13 +25,17 @@ def test_values_in_the_padding_change_nothing(settings: ModelSettings) -> None:
     noisy = with_noise_in_padding(batch)
     assert not torch.equal(noisy.data, batch.data)
     encoded, noisy_encoded = model.encoder(batch), model.encoder(noisy)
-    torch.testing.assert_close(encoded.outputs[encoded.keep], noisy_encoded.outputs[encoded.keep], rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        encoded.outputs[encoded.keep], noisy_encoded.outputs[encoded.keep], rtol=0, atol=1e-5
+    )
     torch.testing.assert_close(encoded.summary, noisy_encoded.summary, rtol=0, atol=1e-5)
     torch.testing.assert_close(model(batch, target), model(noisy, target), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(settings: ModelSettings) -> None:
+def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(
+    settings: ModelSettings,
+) -> None:
     model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
     encoded = model.encoder(batch)
     assert not bool(encoded.keep.all())
@@ -76,7 +80,9 @@ def test_later_target_tokens_change_no_earlier_output(settings: ModelSettings) -
     model, batch = make(settings), sources(settings, 6, 2, 4)
     first, second = targets(3, 6), targets(3, 6, seed=9)
     second[:, :4] = first[:, :4]
-    torch.testing.assert_close(model(batch, first)[:, :4], model(batch, second)[:, :4], rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        model(batch, first)[:, :4], model(batch, second)[:, :4], rtol=0, atol=1e-5
+    )
     assert not torch.allclose(model(batch, first)[:, 4:], model(batch, second)[:, 4:], atol=1e-2)
 
 

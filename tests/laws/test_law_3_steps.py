@@ -1,4 +1,6 @@
-"""Law 3: step-by-step decoding, in any split of the target, equals one step over all of it; states are values."""
+"""Law 3: step-by-step decoding, in any split of the target, equals one step over all of it; states
+are values.
+"""
 
 import random
 
@@ -20,7 +22,12 @@ def composition(length: int, rng: random.Random) -> list[int]:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) -> None:
-    model, batch, target, rng = make(settings), sources(settings, 5, 1, 7), targets(3, T), random.Random(5)
+    model, batch, target, rng = (
+        make(settings),
+        sources(settings, 5, 1, 7),
+        targets(3, T),
+        random.Random(5),
+    )
     expected = model(batch, target)
     source = model.encode(batch)
     for split in ([1] * T, [T - 1, 1], *(composition(T, rng) for _ in range(4))):
@@ -30,7 +37,9 @@ def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) 
             features, state = model.step(portion, state, source)
             outputs.append(features)
         torch.testing.assert_close(torch.cat(outputs, 1), expected, rtol=0, atol=1e-4)
-        torch.testing.assert_close(model.project(torch.cat(outputs, 1)), model.project(expected), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            model.project(torch.cat(outputs, 1)), model.project(expected), rtol=1e-4, atol=1e-4
+        )
 
 
 def _starts(split: list[int]) -> list[int]:
@@ -51,7 +60,11 @@ def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettin
     again, after_again = model.step(target[:, 3:6], state, source)
     assert torch.equal(first, again)
     now = [part for value in (state, source) for part in tensors_of(value)]
-    for tensors, copies in ((now, before), (tensors_of(after), saved), (tensors_of(after_again), saved)):
+    for tensors, copies in (
+        (now, before),
+        (tensors_of(after), saved),
+        (tensors_of(after_again), saved),
+    ):
         assert len(tensors) == len(copies)
         assert all(torch.equal(tensor, copy) for tensor, copy in zip(tensors, copies, strict=True))
 
@@ -59,7 +72,9 @@ def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettin
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
-    """Rows that are repeated, reordered and dropped continue as if they had been selected from the start."""
+    """Rows that are repeated, reordered and dropped continue as if they had been selected from the
+    start.
+    """
     model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(6, T)
     source = model.encode(batch)
     _, state = model.step(target[:, :3], model.begin(source).select(beam_rows(3, 2)), source)
@@ -84,19 +99,32 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettin
     results = []
     for features in (whole, torch.cat(outputs, 1)):
         trainable = [
-            p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")
+            p
+            for name, p in model.named_parameters()
+            if p.requires_grad and not name.startswith("decoder.output")
         ]
         results.append(torch.autograd.grad((features * direction).sum(), trainable))
     for gradient, stepwise in zip(*results, strict=True):
-        largest = max(1.0, float(gradient.abs().max()))  # small entries are sums of terms as large as this
+        largest = max(
+            1.0, float(gradient.abs().max())
+        )  # small entries are sums of terms as large as this
         torch.testing.assert_close(gradient, stepwise, rtol=1e-4, atol=1e-4 * largest)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("norm", ["pre", "post", "batch", "pre_batch", "none"])
 def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
-    """All at once the decoder reads what it is to predict: teacher forcing says nothing of what it can write."""
-    side = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 24, "norm": norm}
+    """All at once the decoder reads what it is to predict: teacher forcing says nothing of what it
+    can write.
+    """
+    side = {
+        "kind": "transformer",
+        "layers": 2,
+        "size": 16,
+        "heads": 2,
+        "feedforward": 24,
+        "norm": norm,
+    }
     values = {"encoder": side, "decoder": {**side, "causal": False}, "share": "none"}
     model, target = make(ModelSettings.parse(values, "a law")), targets(3, T)
     batch = sources(ModelSettings.parse(values, "a law"), 5, 1, 7)
@@ -110,7 +138,9 @@ def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
     assert (differences[:-1] > 1e-3).all(), "earlier positions read later ones"
     changed = target.clone()
     changed[:, -1] = target[:, -1] + 1
-    assert ((model(batch, changed) - whole)[:, 0].abs() > 1e-4).any(), "the last token reaches the first position"
+    assert ((model(batch, changed) - whole)[:, 0].abs() > 1e-4).any(), (
+        "the last token reaches the first position"
+    )
     values["decoder"]["causal"] = True  # type: ignore[index]
     masked = make(ModelSettings.parse(values, "a law"))
     assert torch.equal(masked(batch, changed)[:, :-1], masked(batch, target)[:, :-1])

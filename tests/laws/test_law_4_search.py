@@ -1,4 +1,6 @@
-"""Law 4: greedy search is a beam of one, the widest beam is exhaustive search, and beams share their source."""
+"""Law 4: greedy search is a beam of one, the widest beam is exhaustive search, and beams share
+their source.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from laws.models import beam_rows, in_turn, kinds, make, pairs, sources, targets
 from laws.searching import Steer, beam, greedy, plain_greedy, suppress
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
-from regard.search import Bans, BeamView, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens, search
+from regard.search import (
+    Bans,
+    BeamView,
+    Hypothesis,
+    LengthPenalty,
+    Rule,
+    SearchSettings,
+    SuppressTokens,
+    search,
+)
 
 ENDS = (0.05, 0.2, 0.4)
 
@@ -58,10 +69,16 @@ DEFAULT = suppress(PAD, UNK, BOS)
 RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
     "none": ((), ()),
     "suppressed tokens": ((SuppressTokens(),), (DEFAULT,)),
-    "more suppressed": ((SuppressTokens(), SuppressTokens([5, 6, 11])), (DEFAULT, suppress(5, 6, 11))),
+    "more suppressed": (
+        (SuppressTokens(), SuppressTokens([5, 6, 11])),
+        (DEFAULT, suppress(5, 6, 11)),
+    ),
     "not before": ((SuppressTokens(), NotBefore(3)), (DEFAULT, NotBefore(3).steer)),
     "preferred tokens": ((SuppressTokens(), Prefer()), (DEFAULT, Prefer().steer)),
-    "both": ((SuppressTokens(), NotBefore(2), Prefer()), (DEFAULT, NotBefore(2).steer, Prefer().steer)),
+    "both": (
+        (SuppressTokens(), NotBefore(2), Prefer()),
+        (DEFAULT, NotBefore(2).steer, Prefer().steer),
+    ),
 }
 
 
@@ -97,15 +114,20 @@ class Nothing(Rule):
 
 
 @pytest.mark.parametrize(("settings", "rules"), in_turn(kinds(), [*RULES]))
-def test_search_over_top_tokens_equals_search_over_all_logits(settings: ModelSettings, rules: str) -> None:
+def test_search_over_top_tokens_equals_search_over_all_logits(
+    settings: ModelSettings, rules: str
+) -> None:
     batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model, (objects, _) = make(settings, seed, ends), RULES[rules]
         source = model.encode(batch)
         actual, expected = (
-            beam(model, source, longest, 4, LengthPenalty(1.0), active) for active in (objects, (*objects, Nothing()))
+            beam(model, source, longest, 4, LengthPenalty(1.0), active)
+            for active in (objects, (*objects, Nothing()))
         )
-        assert [[h.ids for h in row] for row in actual] == [[h.ids for h in row] for row in expected]
+        assert [[h.ids for h in row] for row in actual] == [
+            [h.ids for h in row] for row in expected
+        ]
 
 
 def _assert_same(hypotheses: list[Hypothesis], beams: list[list[Hypothesis]]) -> None:
@@ -139,8 +161,12 @@ def every_target(longest: int, ends: int = EOS) -> list[tuple[int, ...]]:
 
 
 @torch.no_grad()
-def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[int, ...]], batch) -> list[float]:  # type: ignore[no-untyped-def]
-    """Return the log-probability of each target by teacher forcing, targets of equal length together."""
+def log_probabilities(
+    model: Model, source_row: int, batch_targets: list[tuple[int, ...]], batch
+) -> list[float]:  # type: ignore[no-untyped-def]
+    """Return the log-probability of each target by teacher forcing, targets of equal length
+    together.
+    """
     by_target: dict[tuple[int, ...], float] = {}
     sentence = model.encode(batch).select(torch.tensor([source_row]))
     for _, group in itertools.groupby(batch_targets, len):
@@ -154,12 +180,20 @@ def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[i
 
 
 @pytest.mark.parametrize(("settings", "alpha"), in_turn(pairs(), [0.6, 0.0, 1.0]))
-def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(settings: ModelSettings, alpha: float) -> None:
-    batch, longest, penalty = sources(settings, 4, 1, 6), torch.tensor([4, 3, 4]), LengthPenalty(alpha)
+def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
+    settings: ModelSettings, alpha: float
+) -> None:
+    batch, longest, penalty = (
+        sources(settings, 4, 1, 6),
+        torch.tensor([4, 3, 4]),
+        LengthPenalty(alpha),
+    )
     for seed in range(20):
         model = make(settings, seed, (0.5, 0.1, 0.3)[seed % 3], VOCABULARY)
         with torch.no_grad():
-            model.decoder.output.weight *= 1 + seed / 2  # where the shortest wins, the next draw is surer of its tokens
+            model.decoder.output.weight *= (
+                1 + seed / 2
+            )  # where the shortest wins, the next draw is surer of its tokens
         beams = beam(model, model.encode(batch), longest, 60, penalty)
         if len({len(hypotheses[0].ids) for hypotheses in beams}) > 1:
             break
@@ -168,7 +202,10 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(settings: ModelSet
     for row, hypotheses in enumerate(beams):
         space = every_target(int(longest[row]))
         log_probs = log_probabilities(model, row, space, batch)
-        scores = {ids: x / ((5 + len(ids) + 1) / 6) ** alpha for ids, x in zip(space, log_probs, strict=True)}
+        scores = {
+            ids: x / ((5 + len(ids) + 1) / 6) ** alpha
+            for ids, x in zip(space, log_probs, strict=True)
+        }
         assert {h.ids for h in hypotheses} == set(space)
         assert len(hypotheses) == len(space)
         for h in hypotheses:
@@ -184,14 +221,16 @@ def test_suppressed_tokens_are_never_generated(settings: ModelSettings) -> None:
         model.decoder.output.bias[[PAD, UNK, BOS]] = 3.0
     source = model.encode(sources(settings, 4, 2))
     free = beam(model, source, longest, 4, LengthPenalty(1.0), ())
-    assert {PAD, UNK, BOS} & {token for hypotheses in free for h in hypotheses for token in h.ids}, (
-        "they would be generated"
-    )
+    assert {PAD, UNK, BOS} & {
+        token for hypotheses in free for h in hypotheses for token in h.ids
+    }, "they would be generated"
     for beams in (
         beam(model, source, longest, 4, LengthPenalty(1.0)),
         [greedy(model, source, longest, LengthPenalty(1.0))],
     ):
-        assert not {PAD, UNK, BOS, EOS} & {token for hypotheses in beams for h in hypotheses for token in h.ids}
+        assert not {PAD, UNK, BOS, EOS} & {
+            token for hypotheses in beams for h in hypotheses for token in h.ids
+        }
 
 
 # --- beams share a source
@@ -199,7 +238,9 @@ def test_suppressed_tokens_are_never_generated(settings: ModelSettings) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_hypotheses_that_share_a_source_equal_those_with_copies_of_it(settings: ModelSettings) -> None:
+def test_hypotheses_that_share_a_source_equal_those_with_copies_of_it(
+    settings: ModelSettings,
+) -> None:
     K, batch = 3, sources(settings, 5, 1, 7)
     model, target = make(settings), targets(3 * K, 6)
     source, rows = model.encode(batch), beam_rows(3, K)

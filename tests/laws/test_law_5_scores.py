@@ -1,4 +1,6 @@
-"""Law 5: the score reported is the score of the output, recomputed by teacher forcing, alone and without padding."""
+"""Law 5: the score reported is the score of the output, recomputed by teacher forcing, alone and
+without padding.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,13 @@ def recomputed(model: Model, sentence: Batch, outputs: list[tuple[int, ...]]) ->
     full, keep = pad([[BOS, *ids, EOS] for ids in outputs])
     source = model.encode(repeated(sentence, len(outputs)))
     features, _ = model.step(full[:, :-1], model.begin(source), source)
-    log_probs = model.project(features).double().log_softmax(-1).gather(2, full[:, 1:, None])[..., 0]
+    log_probs = (
+        model.project(features).double().log_softmax(-1).gather(2, full[:, 1:, None])[..., 0]
+    )
     return (
-        log_probs.masked_fill(torch.zeros_like(log_probs, dtype=torch.bool) if keep is None else ~keep[:, 1:], 0)
+        log_probs.masked_fill(
+            torch.zeros_like(log_probs, dtype=torch.bool) if keep is None else ~keep[:, 1:], 0
+        )
         .sum(1)
         .tolist()
     )
@@ -47,11 +53,17 @@ def check(model: Model, batch: Batch, beams: list[list[Hypothesis]], alpha: floa
 
 
 def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
-    """Return True if winners differ, also in length, sentences finish early, and only some winners are truncated."""
+    """Return True if winners differ, also in length, sentences finish early, and only some winners
+    are truncated.
+    """
     winners = [hypotheses[0] for batch in batches for hypotheses in batch]
     lengths = [len(h.ids) + 1 for h in winners]
-    truncated = [n == longest for n, longest in zip(lengths, LONGEST.tolist() * len(batches), strict=True)]
-    finish_early = any(len({len(hypotheses[0].ids) for hypotheses in batch}) >= 3 for batch in batches)
+    truncated = [
+        n == longest for n, longest in zip(lengths, LONGEST.tolist() * len(batches), strict=True)
+    ]
+    finish_early = any(
+        len({len(hypotheses[0].ids) for hypotheses in batch}) >= 3 for batch in batches
+    )
     return (
         len({h.ids for h in winners}) >= 8
         and len({n for n in lengths if n >= 2}) >= 3
@@ -61,7 +73,8 @@ def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
 
 
 def check_models(
-    settings: ModelSettings, search: Callable[[Model, Source, LengthPenalty], list[list[Hypothesis]]]
+    settings: ModelSettings,
+    search: Callable[[Model, Source, LengthPenalty], list[list[Hypothesis]]],
 ) -> None:
     """Check the law on one model after another, until enough winners differ."""
     batch, batches = sources(settings, *LENGTHS), list[list[list[Hypothesis]]]()
@@ -73,7 +86,10 @@ def check_models(
 
 @pytest.mark.parametrize("settings", pairs())
 def test_the_score_of_greedy_search_equals_teacher_forcing(settings: ModelSettings) -> None:
-    check_models(settings, lambda model, source, penalty: [[h] for h in greedy(model, source, LONGEST, penalty)])
+    check_models(
+        settings,
+        lambda model, source, penalty: [[h] for h in greedy(model, source, LONGEST, penalty)],
+    )
 
 
 @pytest.mark.parametrize("settings", pairs())
@@ -111,4 +127,6 @@ def test_a_longest_of_one_gives_empty_outputs(settings: ModelSettings) -> None:
     model, longest = make(settings), torch.ones(6, dtype=torch.int64)
     source = model.encode(sources(settings, *LENGTHS))
     assert [h.ids for h in greedy(model, source, longest, LengthPenalty(1.0))] == [()] * 6
-    assert [[h.ids for h in row] for row in beam(model, source, longest, 3, LengthPenalty(1.0))] == [[()]] * 6
+    assert [
+        [h.ids for h in row] for row in beam(model, source, longest, 3, LengthPenalty(1.0))
+    ] == [[()]] * 6

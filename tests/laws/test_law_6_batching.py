@@ -1,4 +1,6 @@
-"""Law 6: a sentence alone equals itself in any batch, padding and order, and while other sentences join or leave."""
+"""Law 6: a sentence alone equals itself in any batch, padding and order, and while other sentences
+join or leave.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,18 @@ def reordered(batch: Batch, order: list[int]) -> Batch:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: ModelSettings) -> None:
-    model, target, order, original = make(settings), targets(6, 5), [3, 0, 5, 2, 1, 4], sources(settings, *LENGTHS)
+    model, target, order, original = (
+        make(settings),
+        targets(6, 5),
+        [3, 0, 5, 2, 1, 4],
+        sources(settings, *LENGTHS),
+    )
     expected = torch.cat([model(alone(original, row), target[row : row + 1]) for row in range(6)])
     for batch in (original, padded(original, 4)):
         torch.testing.assert_close(model(batch, target), expected, rtol=1e-6, atol=1e-4)
-        torch.testing.assert_close(model(reordered(batch, order), target[order]), expected[order], rtol=1e-6, atol=1e-4)
+        torch.testing.assert_close(
+            model(reordered(batch, order), target[order]), expected[order], rtol=1e-6, atol=1e-4
+        )
     whole = padded(alone(original, 2), 0)
     assert whole.keep is not None
     assert bool(whole.keep.all()), "a mask that hides nothing equals no mask"
@@ -67,13 +76,21 @@ def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -
     assert encoded.summary.shape == (6, model.encoder.sizes.summary_rows, model.encoder.sizes.size)
     for row, keep in enumerate(encoded.keep):
         expected = model.encoder(alone(batch, row))
-        torch.testing.assert_close(encoded.outputs[row, keep], expected.outputs[0], rtol=1e-6, atol=1e-4)
-        torch.testing.assert_close(encoded.embedded[row, keep], expected.embedded[0], rtol=1e-6, atol=1e-4)
-        torch.testing.assert_close(encoded.summary[row : row + 1], expected.summary, rtol=1e-6, atol=1e-4)
+        torch.testing.assert_close(
+            encoded.outputs[row, keep], expected.outputs[0], rtol=1e-6, atol=1e-4
+        )
+        torch.testing.assert_close(
+            encoded.embedded[row, keep], expected.embedded[0], rtol=1e-6, atol=1e-4
+        )
+        torch.testing.assert_close(
+            encoded.summary[row : row + 1], expected.summary, rtol=1e-6, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1]))
-def test_search_alone_equals_any_batch_padding_and_order(settings: ModelSettings, width: int) -> None:
+def test_search_alone_equals_any_batch_padding_and_order(
+    settings: ModelSettings, width: int
+) -> None:
     order, penalty, original = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
 
     def search(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
@@ -83,19 +100,27 @@ def test_search_alone_equals_any_batch_padding_and_order(settings: ModelSettings
         return beam(model, source, longest, width, penalty)
 
     def is_sharp() -> bool:
-        """Return whether no hypotheses tie: weights that differ in their last bits lead to the same."""
+        """Return whether no hypotheses tie: weights that differ in their last bits lead to the
+        same.
+        """
         others = [search(nudged(model, draw), original, LONGEST) for draw in range(3)]
         return all(
-            [[h.ids for h in row] for row in rows] == [[h.ids for h in row] for row in expected] for rows in others
+            [[h.ids for h in row] for row in rows] == [[h.ids for h in row] for row in expected]
+            for rows in others
         )
 
     for ends in (0.02, 0.2):
         for seed in seeds(is_sharp, "no hypotheses tie"):
             model = make(settings, seed, ends)
-            expected = [search(model, alone(original, row), LONGEST[row : row + 1])[0] for row in range(6)]
+            expected = [
+                search(model, alone(original, row), LONGEST[row : row + 1])[0] for row in range(6)
+            ]
         assert_same(search(model, original, LONGEST), expected)
         assert_same(search(model, padded(original, 4), LONGEST), expected)
-        assert_same(search(model, reordered(original, order), LONGEST[order]), [expected[row] for row in order])
+        assert_same(
+            search(model, reordered(original, order), LONGEST[order]),
+            [expected[row] for row in order],
+        )
 
 
 @torch.no_grad()
@@ -110,7 +135,9 @@ def nudged(model: Model, draw: int) -> Model:
 def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
     assert [[h.ids for h in row] for row in actual] == [[h.ids for h in row] for row in expected]
     for hypotheses, references in zip(actual, expected, strict=True):
-        assert [h.score for h in hypotheses] == pytest.approx([h.score for h in references], abs=1e-4)
+        assert [h.score for h in hypotheses] == pytest.approx(
+            [h.score for h in references], abs=1e-4
+        )
 
 
 # --- sentences join and leave
@@ -121,7 +148,9 @@ T = 12
 
 @dataclass
 class RunningBatch:
-    """Sentences that are decoded together, each begun at its own time, and the features of each alone."""
+    """Sentences that are decoded together, each begun at its own time, and the features of each
+    alone.
+    """
 
     model: Model
     batch: Batch
@@ -165,16 +194,25 @@ class RunningBatch:
         assert self.source is not None
         self.state = self.state.select(self._rows(indices))
         self.source = self.source.select(torch.tensor(indices))
-        self.members, self.done = [self.members[i] for i in indices], [self.done[i] for i in indices]
+        self.members, self.done = (
+            [self.members[i] for i in indices],
+            [self.done[i] for i in indices],
+        )
 
     def step(self, portion: int) -> None:
         assert self.state is not None
         assert self.source is not None
         rows = self._rows(self.members)
-        positions = torch.tensor(self.done).repeat_interleave(self.beams)[:, None] + torch.arange(portion)  # (N, T)
+        positions = torch.tensor(self.done).repeat_interleave(self.beams)[:, None] + torch.arange(
+            portion
+        )  # (N, T)
         assert self.state.position.tolist() == positions[:, 0].tolist()
-        features, self.state = self.model.step(self.target[rows[:, None], positions], self.state, self.source)
-        torch.testing.assert_close(features, self.expected[rows[:, None], positions], rtol=1e-6, atol=1e-4)
+        features, self.state = self.model.step(
+            self.target[rows[:, None], positions], self.state, self.source
+        )
+        torch.testing.assert_close(
+            features, self.expected[rows[:, None], positions], rtol=1e-6, atol=1e-4
+        )
         self.done = [n + portion for n in self.done]
         self.checked += features.shape[0] * portion
         self.lengths.add(tuple(self.done))
@@ -234,7 +272,9 @@ def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: i
             running.select(rng.sample(staying, rng.randint(1, len(staying))))
         elif running.members:
             running.step(rng.randint(1, T - max(running.done)))
-    assert any(len(set(done)) > 2 for done in running.lengths), "prefixes of more than two lengths at once"
+    assert any(len(set(done)) > 2 for done in running.lengths), (
+        "prefixes of more than two lengths at once"
+    )
     assert running.checked > 50
 
 
@@ -262,7 +302,9 @@ def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) 
 
 
 class CoverageDecoder(Decoder):
-    """Recurrent decoder whose attention sees what it has read (See et al. 2017): a sum of weights for each entry."""
+    """Recurrent decoder whose attention sees what it has read (See et al. 2017): a sum of weights
+    for each entry.
+    """
 
     def __init__(self, size: int, is_declared: bool = True, axis: int = 1) -> None:
         super().__init__()
@@ -282,17 +324,27 @@ class CoverageDecoder(Decoder):
         B, S = len(source.summary), source.memories[0].entries
         coverage = source.summary.new_zeros(B, 1, S).movedim(2, self.axis)
         position = torch.zeros(B, dtype=torch.long)
-        return State(position, {"hidden": source.summary[:, 0], "coverage": coverage}, {}, self.axes)
+        return State(
+            position, {"hidden": source.summary[:, 0], "coverage": coverage}, {}, self.axes
+        )
 
-    def step(self, tokens: torch.Tensor, state: State, source: Source) -> tuple[torch.Tensor, State]:
+    def step(
+        self, tokens: torch.Tensor, state: State, source: Source
+    ) -> tuple[torch.Tensor, State]:
         memory, features = source.memories[0], []
         times = len(tokens) // memory.rows
         entries = memory.values[:, 0].repeat_interleave(times, 0)  # (N, S, D)
         keep = None if memory.keep is None else memory.keep.repeat_interleave(times, 0)
         hidden, coverage = state.tensors["hidden"], state.tensors["coverage"].movedim(self.axis, 2)
         for embedded in self.embedding(tokens).unbind(1):
-            scores = (entries * self.read(hidden).unsqueeze(1)).sum(2) + 5 * self.convolution(coverage)[:, 0]
-            weights = scores.softmax(1) if keep is None else scores.masked_fill(~keep, -torch.inf).softmax(1)
+            scores = (entries * self.read(hidden).unsqueeze(1)).sum(2) + 5 * self.convolution(
+                coverage
+            )[:, 0]
+            weights = (
+                scores.softmax(1)
+                if keep is None
+                else scores.masked_fill(~keep, -torch.inf).softmax(1)
+            )
             context = (weights.unsqueeze(2) * entries).sum(1)
             coverage = coverage + weights.unsqueeze(1)
             hidden = self.cell(torch.cat([embedded, context], 1), hidden)
@@ -304,10 +356,14 @@ class CoverageDecoder(Decoder):
 
 def coverage_model(is_declared: bool = True, axis: int = 1) -> tuple[Model, Batch]:
     """Return a model of any encoder of text with that decoder, and its sources."""
-    settings = next(values[0] for parameter in kinds(reads=["text"]) if (values := parameter.values))
+    settings = next(
+        values[0] for parameter in kinds(reads=["text"]) if (values := parameter.values)
+    )
     encoder = make(settings).encoder
     torch.manual_seed(2)
-    return Model(encoder, CoverageDecoder(encoder.sizes.size, is_declared, axis)), sources(settings, *LENGTHS)
+    return Model(encoder, CoverageDecoder(encoder.sizes.size, is_declared, axis)), sources(
+        settings, *LENGTHS
+    )
 
 
 @torch.no_grad()
@@ -316,8 +372,13 @@ def coverage_model(is_declared: bool = True, axis: int = 1) -> tuple[Model, Batc
 def test_sentences_join_whose_states_have_a_source_axis(beams: int, axis: int) -> None:
     model, batch = coverage_model(axis=axis)
     target = targets(6 * beams, T)
-    features = [model(repeated(alone(batch, row), beams), own) for row, own in enumerate(target.split(beams))]
-    assert not torch.allclose(features[0][:, 1:], model(repeated(alone(batch, 0), beams), target[:beams] * 0)[:, 1:])
+    features = [
+        model(repeated(alone(batch, row), beams), own)
+        for row, own in enumerate(target.split(beams))
+    ]
+    assert not torch.allclose(
+        features[0][:, 1:], model(repeated(alone(batch, 0), beams), target[:beams] * 0)[:, 1:]
+    )
     running = RunningBatch(model, batch, beams, target, torch.cat(features))
     running.join([1])
     running.step(3)
@@ -338,7 +399,8 @@ def test_sentences_join_whose_states_have_a_source_axis(beams: int, axis: int) -
 def test_continuous_batching_of_states_with_a_source_axis_equals_decoding_alone() -> None:
     model, batch = coverage_model()
     requests = [
-        DecodeRequest(alone(batch, row).data[0].tolist(), Task(row, int(length))) for row, length in enumerate(LONGEST)
+        DecodeRequest(alone(batch, row).data[0].tolist(), Task(row, int(length)))
+        for row, length in enumerate(LONGEST)
     ]
     settings = SearchSettings(beam=2)
     expected = [decode_requests(model, [request], settings)[0] for request in requests]
@@ -353,12 +415,16 @@ def test_states_that_cannot_be_joined_are_refused_in_a_sentence() -> None:
     model, batch = coverage_model(is_declared=False)
     first, second = (model.begin(model.encode(alone(batch, row))) for row in (0, 1))
     with pytest.raises(
-        UsageError, match=r"'coverage' has the shape \[6, 1\] .* and \[1, 1\] of the other; .*`State.source_axes`"
+        UsageError,
+        match=r"'coverage' has the shape \[6, 1\] .* and \[1, 1\] of the other; .*`State.source_axes`",
     ):
         first.join(second)
     assert len(first.join(first).tensors["coverage"]) == 2, "equal ones are joined"
     lacking = replace(second, tensors={"hidden": second.tensors["hidden"]})
-    with pytest.raises(UsageError, match="only one of them has 'coverage'; let `begin` make all that `step` returns"):
+    with pytest.raises(
+        UsageError,
+        match="only one of them has 'coverage'; let `begin` make all that `step` returns",
+    ):
         first.join(lacking)
     declared = replace(first, source_axes={"coverage": 1})
     wider = replace(second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)})

@@ -30,18 +30,29 @@ SUPPORTED: list[dict[str, Any]] = [  # Transformer settings that CTranslate2 sup
     {"layers": 1, "norm": "post", "activation": "relu"},
     {"positions": "none", "scale_embedding": False},
     {"layers": 1, "norm": "post", "activation": "silu", "positions": "none"},
-    {"norm": "post", "final_norm": "on", "activation": "swiglu", "positions": "learned", "max_positions": 9},
+    {
+        "norm": "post",
+        "final_norm": "on",
+        "activation": "swiglu",
+        "positions": "learned",
+        "max_positions": 9,
+    },
     {"final_norm": "off", "activation": "swiglu"},
 ]
 SIDES = [
-    tuple(parse(kind, {}).with_values(**values) for kind in (TransformerEncoderSettings, TransformerDecoderSettings))
+    tuple(
+        parse(kind, {}).with_values(**values)
+        for kind in (TransformerEncoderSettings, TransformerDecoderSettings)
+    )
     for values in SUPPORTED
 ]
 MODELS = [
     pytest.param(
         ModelSettings(encoder=e, decoder=d, share=share),
         id=f"{label(e)}+{label(d)}+{share}",
-        marks=pytest.mark.slow if (i - j) % 3 else (),  # by default each model shares in one of the ways in turn
+        marks=pytest.mark.slow
+        if (i - j) % 3
+        else (),  # by default each model shares in one of the ways in turn
     )
     for i, share in enumerate(("none", "target", "all"))
     for j, (e, d) in enumerate([*SIDES, (SIDES[0][0], SIDES[-1][1])])
@@ -70,7 +81,9 @@ class Unsaved(Tokenizer):
 def exported(
     settings: ModelSettings, path: Path, ends: float = 0.1, penalty: float = 1e4, seed: int = 3
 ) -> tuple[ModelFolder, CTranslate2]:
-    """Return a random model and its export; suppressed tokens are so unlikely that suppressing them changes nothing."""
+    """Return a random model and its export; suppressed tokens are so unlikely that suppressing them
+    changes nothing.
+    """
     model = make(settings, seed=seed)
     with torch.no_grad():
         model.decoder.output.bias[[PAD, UNK, BOS]] -= penalty
@@ -78,10 +91,15 @@ def exported(
         logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
         model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
     joint = settings.share == "all"
-    source, target = Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY), Numbered(TARGET_VOCABULARY)
+    source, target = (
+        Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY),
+        Numbered(TARGET_VOCABULARY),
+    )
     tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
     folder = ModelFolder(
-        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()), tokenizer, model
+        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()),
+        tokenizer,
+        model,
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
@@ -98,7 +116,9 @@ def both(
     with torch.inference_mode():
         source = folder.model.encode(batch)
     ours = search(folder.model, source, lengths, settings)
-    theirs = engine.search([row[:n] for row, n in zip(batch.data.tolist(), lengths, strict=True)], settings)
+    theirs = engine.search(
+        [row[:n] for row, n in zip(batch.data.tolist(), lengths, strict=True)], settings
+    )
     return list(zip(ours, theirs, strict=True))
 
 
@@ -122,18 +142,28 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
                 beam == 1
             )  # the probabilities of CTranslate2 do not count what may not come, which a beam prunes by
             search_settings = SearchSettings(
-                beam=beam, length_penalty=length_penalty, min_length=least, max_ratio=1.0, max_extra=6
+                beam=beam,
+                length_penalty=length_penalty,
+                min_length=least,
+                max_ratio=1.0,
+                max_extra=6,
             )
             results = both(folder, engine, batch, search_settings)
             winners |= {ours[0].ids for ours, _ in results}
             same = [ours[0].ids == theirs[0].ids for ours, theirs in results]
-            assert sum(same) >= len(same) - (beam > 1), "at most one differs, by the pruning of a beam"
+            assert sum(same) >= len(same) - (beam > 1), (
+                "at most one differs, by the pruning of a beam"
+            )
             for (ours, theirs), equal in zip(results, same, strict=True):
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
                 if equal:
-                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=SCORE_BOUND)
-                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=SCORE_BOUND)
+                    assert ours[0].log_prob == pytest.approx(
+                        theirs[0].log_prob, abs=1e-4, rel=SCORE_BOUND
+                    )
+                    assert ours[0].score == pytest.approx(
+                        theirs[0].score, abs=1e-4, rel=SCORE_BOUND
+                    )
 
 
 def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
@@ -156,7 +186,9 @@ def test_suppressed_tokens_are_not_generated_and_probabilities_are_over_the_whol
 ) -> None:
     folder, engine = exported(MODELS[0].values[0], tmp_path, penalty=-2.0)
     batch = sentences(*range(2, 14), seed=4)
-    for ours, theirs in both(folder, engine, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)):
+    for ours, theirs in both(
+        folder, engine, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)
+    ):
         assert not {PAD, UNK, BOS} & {*theirs[0].ids}
         assert ours[0].ids == theirs[0].ids
         assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
@@ -176,7 +208,14 @@ def test_opening_an_export_keeps_the_threads_of_pytorch(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ctranslate2_equals_our_search_for_a_base_model(tmp_path: Path) -> None:
-    side = {"kind": "transformer", "layers": 6, "size": 512, "heads": 8, "feedforward": 2048, "dropout": 0.0}
+    side = {
+        "kind": "transformer",
+        "layers": 6,
+        "size": 512,
+        "heads": 8,
+        "feedforward": 2048,
+        "dropout": 0.0,
+    }
     settings = ModelSettings.parse({"encoder": side, "decoder": side, "share": "target"}, "test")
     folder, engine = exported(settings, tmp_path)
     batch = sentences(*range(2, 14), seed=4)

@@ -14,8 +14,14 @@ SHARES = [*pairs(), *kinds("target"), *kinds("all")]
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", SHARES)
-def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(settings: ModelSettings, tmp_path: Path) -> None:
-    model, loaded, path = make(settings, seed=1), make(settings, seed=2), tmp_path / "model.safetensors"
+def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(
+    settings: ModelSettings, tmp_path: Path
+) -> None:
+    model, loaded, path = (
+        make(settings, seed=1),
+        make(settings, seed=2),
+        tmp_path / "model.safetensors",
+    )
     batch, target = sources(settings, 5, 2, 7, vocabulary=17), targets(3, 6)
     expected = model.project(model(batch, target))
     save_tensors(path, named_weights(model), {"update": "7"})
@@ -26,7 +32,9 @@ def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(settings: ModelSett
     shared = settings.share != "none"
     assert (loaded.decoder.output.weight is loaded.decoder.embedding.weight) == shared
     if settings.encoder.reads == "text":
-        assert (loaded.encoder.embedding.weight is loaded.decoder.embedding.weight) == (settings.share == "all")
+        assert (loaded.encoder.embedding.weight is loaded.decoder.embedding.weight) == (
+            settings.share == "all"
+        )
     save_tensors(tmp_path / "again", named_weights(loaded), {"update": "7"})
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
@@ -35,6 +43,8 @@ def test_all_parameters_are_saved_and_shared_weights_once() -> None:
     for parameter in SHARES:
         model = make(parameter.values[0])
         saved = named_weights(model)
-        assert {tensor.data_ptr() for tensor in saved.values()} == {p.data_ptr() for p in model.parameters()}
+        assert {tensor.data_ptr() for tensor in saved.values()} == {
+            p.data_ptr() for p in model.parameters()
+        }
         assert len({tensor.data_ptr() for tensor in saved.values()}) == len(saved)
         assert not list(model.buffers()), "buffers would not be saved"

@@ -1,4 +1,6 @@
-"""Law 8: watching changes no output, to the bit; readings of a search are those of teacher forcing alone."""
+"""Law 8: watching changes no output, to the bit; readings of a search are those of teacher forcing
+alone.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ T = 7
 
 def roles(model: Model) -> dict[str, str]:
     """Return the role of each attention by its name."""
-    return {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
+    return {
+        name: module.role for name, module in model.named_modules() if isinstance(module, Attention)
+    }
 
 
 @torch.no_grad()
@@ -33,7 +37,11 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     model, target, longest = make(settings), targets(4, T), torch.tensor([6, 5, 4, 6])
     batch = sources(settings, *LENGTHS)
     source, penalty = model.encode(batch), LengthPenalty(1.0)
-    plain = [model(batch, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
+    plain = [
+        model(batch, target),
+        greedy(model, source, longest, penalty),
+        beam(model, source, longest, 3, penalty),
+    ]
     with record_attention(model) as readings:
         assert torch.equal(model(batch, target), plain[0])
     assert set(readings) == set(roles(model)), "every attention is recorded"
@@ -43,7 +51,9 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
         assert beam(model, source, longest, 3, penalty) == plain[2]
     recorded = {name: weights.clone() for name, weights in readings.items()}
     assert torch.equal(model(batch, target), plain[0])
-    assert all(torch.equal(weights, recorded[name]) for name, weights in readings.items()), "recording has ended"
+    assert all(torch.equal(weights, recorded[name]) for name, weights in readings.items()), (
+        "recording has ended"
+    )
 
 
 @pytest.mark.parametrize("settings", kinds())
@@ -53,14 +63,18 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
     def gradients() -> list[Tensor | None]:
         features = model(batch, target)
         trainable = [
-            p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")
+            p
+            for name, p in model.named_parameters()
+            if p.requires_grad and not name.startswith("decoder.output")
         ]
         return list(torch.autograd.grad(features.square().sum(), trainable))
 
     plain = gradients()
     with record_attention(model):
         watched = gradients()
-    assert all(torch.equal(expected, actual) for expected, actual in zip(plain, watched, strict=True))
+    assert all(
+        torch.equal(expected, actual) for expected, actual in zip(plain, watched, strict=True)
+    )
 
 
 @torch.no_grad()
@@ -84,7 +98,9 @@ def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelS
             actual, expected = together[name][row][:, queries], own[name][0]
             assert expected.shape[1:] == (queries.sum(), keys.sum())
             torch.testing.assert_close(actual[:, :, keys], expected, rtol=0, atol=1e-4)
-            assert float(actual[:, :, ~keys].abs().sum()) == 0, "padding gets weights of exactly zero"
+            assert float(actual[:, :, ~keys].abs().sum()) == 0, (
+                "padding gets weights of exactly zero"
+            )
             ones = torch.ones(expected.shape[:2])
             torch.testing.assert_close(expected.sum(-1), ones, rtol=0, atol=1e-5)
             torch.testing.assert_close(actual.sum(-1), ones, rtol=0, atol=1e-5)
@@ -102,7 +118,11 @@ def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSetting
         state = model.begin(source)
         for portion in target.split([1, 3, 1, 2], 1):
             _, state = model.step(portion, state, source)
-    assert set(whole) == set(stepwise) == {name for name, role in roles(model).items() if role != "encoder"}
+    assert (
+        set(whole)
+        == set(stepwise)
+        == {name for name, role in roles(model).items() if role != "encoder"}
+    )
     for name in whole:
         assert whole[name].shape[2] == T
         torch.testing.assert_close(stepwise[name], whole[name], rtol=0, atol=1e-4)
@@ -113,7 +133,9 @@ def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSetting
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", kinds())
-def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: ModelSettings) -> None:
+def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(
+    settings: ModelSettings,
+) -> None:
     model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
     source = model.encode(sentence)
@@ -123,7 +145,9 @@ def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: 
         model(sentence, torch.tensor([[BOS, *best.ids]]))
     assert len(best.ids) >= 1
     for name in searched:
-        assert searched[name].shape[2] == len(best.ids) + 1, "a row for each token, end of sentence last"
+        assert searched[name].shape[2] == len(best.ids) + 1, (
+            "a row for each token, end of sentence last"
+        )
         torch.testing.assert_close(searched[name], forced[name], rtol=0, atol=1e-4)
 
 
@@ -162,16 +186,22 @@ def normed(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
     return deviation / scale * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def attention_weights(query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
+def attention_weights(
+    query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int
+) -> Tensor:
     """Return the weights (H, T, S) of one scaled dot-product attention of one sentence."""
     q, k = linear(query, weights, f"{name}.query"), linear(keys, weights, f"{name}.key")
     size = q.shape[-1] // heads
     parts = [slice(h * size, (h + 1) * size) for h in range(heads)]
-    return torch.stack([(q[:, part] @ k[:, part].T / math.sqrt(size)).softmax(-1) for part in parts])
+    return torch.stack(
+        [(q[:, part] @ k[:, part].T / math.sqrt(size)).softmax(-1) for part in parts]
+    )
 
 
 def positions(length: int, size: int) -> Tensor:
-    """Return sinusoidal positions by section 3.5 of Vaswani et al. (2017), but all sines before all cosines."""
+    """Return sinusoidal positions by section 3.5 of Vaswani et al. (2017), but all sines before all
+    cosines.
+    """
     table = torch.zeros(length, size)
     for position in range(length):
         for i in range(size // 2):
@@ -182,15 +212,21 @@ def positions(length: int, size: int) -> Tensor:
 
 @torch.no_grad()
 def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
-    encoder = TransformerEncoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
-    decoder = TransformerDecoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
+    encoder = TransformerEncoderSettings(
+        layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre"
+    )
+    decoder = TransformerDecoderSettings(
+        layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre"
+    )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     w, target = {name: p.detach() for name, p in model.named_parameters()}, targets(4, T)
     with record_attention(model) as readings:
         outputs = model.encoder(BATCH).outputs
         model(BATCH, target)
     for row, S in enumerate(entries(BATCH)):
-        x = w["encoder.input_embedding.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
+        x = w["encoder.input_embedding.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(
+            S, 16
+        )
         y = normed(x, w, "encoder.layers.0.self_attention_residual.norm")
         expected = attention_weights(y, y, w, "encoder.layers.0.self_attention", 2)
         torch.testing.assert_close(
@@ -202,7 +238,9 @@ def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
         y = normed(x, w, f"{name}.self_attention_residual.norm")
         past = torch.zeros(2, T, T)
         for t in range(T):
-            past[:, t, : t + 1] = attention_weights(y[t : t + 1], y[: t + 1], w, f"{name}.self_attention", 2)[:, 0]
+            past[:, t, : t + 1] = attention_weights(
+                y[t : t + 1], y[: t + 1], w, f"{name}.self_attention", 2
+            )[:, 0]
         torch.testing.assert_close(readings[f"{name}.self_attention"][row], past, rtol=0, atol=1e-4)
 
         values = linear(y, w, f"{name}.self_attention.value")
@@ -210,4 +248,6 @@ def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
         x = x + linear(attended, w, f"{name}.self_attention.output")
         y = normed(x, w, f"{name}.cross_attention_residual.norm")
         expected = attention_weights(y, outputs[row, :S], w, f"{name}.cross_attention", 2)
-        torch.testing.assert_close(readings[f"{name}.cross_attention"][row, :, :, :S], expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(
+            readings[f"{name}.cross_attention"][row, :, :, :S], expected, rtol=0, atol=1e-4
+        )

@@ -1,5 +1,7 @@
-"""Law: what decodes is the model in hand. However a model was changed in Python, its outputs are those of PyTorch's
-search over the model as it is; the library decodes only what it knows to be the same."""
+"""Law: what decodes is the model in hand. However a model was changed in Python, its outputs are
+those of PyTorch's search over the model as it is; the library decodes only what it knows to be the
+same.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ OUTPUT_FORWARD = OutputProjection.forward
 
 
 def flipped(*arguments: Any) -> Any:
-    """Return the last argument in the opposite order, as a hook returns the output that it replaces."""
+    """Return the last argument in the opposite order, as a hook returns the output that it
+    replaces.
+    """
     return arguments[-1].flip(-1)
 
 
@@ -81,7 +85,9 @@ class Negative(nn.Module):
 class WithoutEmbeddings(TorchFunctionMode):
     """A mode in which each embedding is zero."""
 
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         result = function(*args, **(kwargs or {}))
         return result * 0 if function is F.embedding else result
 
@@ -185,11 +191,18 @@ def method_of_model(model: Any, _: Any) -> None:
 
 
 def forward_of_class(_: Any, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OutputProjection, "forward", lambda self, features: OUTPUT_FORWARD(self, features).flip(-1))
+    patch.setattr(
+        OutputProjection, "forward", lambda self, features: OUTPUT_FORWARD(self, features).flip(-1)
+    )
 
 
 def call_of_class(_: Any, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Embedding, "__call__", lambda self, tokens: Embedding.forward(self, tokens) * 0, raising=False)
+    patch.setattr(
+        Embedding,
+        "__call__",
+        lambda self, tokens: Embedding.forward(self, tokens) * 0,
+        raising=False,
+    )
 
 
 def class_of_torch(_: Any, patch: pytest.MonkeyPatch) -> None:
@@ -254,7 +267,9 @@ def shared_layers(model: Any, _: Any) -> None:
 def mode(model: Any, patch: pytest.MonkeyPatch) -> None:
     active = WithoutEmbeddings()
     active.__enter__()
-    patch.setattr(model, "removal", Removal(lambda: active.__exit__(None, None, None)), raising=False)
+    patch.setattr(
+        model, "removal", Removal(lambda: active.__exit__(None, None, None)), raising=False
+    )
 
 
 CHANGES: list[Change] = [
@@ -269,7 +284,14 @@ WEIGHTS_ALONE = {
     pruned_for_good,
 }  # fmt: skip
 """Changes after which the library still decodes, with the new weights."""
-OF_SOME_FAMILIES = {activation, attention_of_class, class_of_torch, call_of_class, without_a_layer, shared_layers}
+OF_SOME_FAMILIES = {
+    activation,
+    attention_of_class,
+    class_of_torch,
+    call_of_class,
+    without_a_layer,
+    shared_layers,
+}
 """Changes of what some families lack."""
 OF_TEXT = {hook_of_encoder, attribute_of_encoder, replaced_encoder}
 """Changes of embeddings, which encoders of images have not."""
@@ -288,7 +310,9 @@ def packed_families() -> list[Any]:
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_decodes_is_the_model_in_hand(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the families that the library decodes each change has one, in turn."""
-    readers = [item for item in packed_families() if change not in OF_TEXT or item.encoder.reads == "text"]
+    readers = [
+        item for item in packed_families() if change not in OF_TEXT or item.encoder.reads == "text"
+    ]
     check(readers[CHANGES.index(change) % len(readers)], change, monkeypatch)
 
 
@@ -325,7 +349,9 @@ def check(settings: Any, change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
-def test_a_registered_subclass_decodes_as_itself(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_subclass_decodes_as_itself(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kind = type(settings.decoder)
     plain = DECODERS[kind]
 
@@ -340,7 +366,10 @@ def test_a_registered_subclass_decodes_as_itself(settings: Any, monkeypatch: pyt
     actual = engine.decode(asked, folder.settings.search)
     assert_same(actual, reference(folder, asked))
     assert actual != reference(before, asked)
-    assert "Own, a class that only PyTorch can run" in engine.describe() or "Own has no program" in engine.describe()
+    assert (
+        "Own, a class that only PyTorch can run" in engine.describe()
+        or "Own has no program" in engine.describe()
+    )
 
 
 @pytest.mark.parametrize("settings", kinds())
@@ -356,13 +385,17 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> No
         watched = engine.decode(asked, folder.settings.search)
     assert_same(watched, unwatched)
     assert all(len(readings.passes(name)) >= 1 for name in readings)
-    assert set(readings) == {name for name, part in folder.model.named_modules() if isinstance(part, Attention)}
+    assert set(readings) == {
+        name for name, part in folder.model.named_modules() if isinstance(part, Attention)
+    }
     assert engine.describe().startswith("PyTorch")
     engine.decode(asked, folder.settings.search)
     assert engine.describe().startswith("C library") == is_packed(folder)
 
 
-def test_a_patch_is_noticed_though_nobody_was_given_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_is_noticed_though_nobody_was_given_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     folder = family(packed_families()[0])
     engine, asked = Engine(folder.model, folder=folder, is_private=True), requests(folder)[1:7]
     settings = folder.settings.search
@@ -375,7 +408,9 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(monkeypatch: pytes
     assert engine.describe() == "C library, float32"
 
 
-def test_what_other_packages_add_to_pytorch_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_packages_add_to_pytorch_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The package transformers gives nn.Module a method more."""
     monkeypatch.setattr(nn.Module, "smart_apply", lambda self: self, raising=False)
     folder = family(packed_families()[0])

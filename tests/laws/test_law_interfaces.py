@@ -1,6 +1,7 @@
 """Law over interfaces: a line has one translation, whichever way it is asked for.
 
-What is told of it, too: score, doubtful, parts, warnings. Interfaces differ for the reasons of `interface_reasons` alone.
+What is told of it, too: score, doubtful, parts, warnings. Interfaces differ for the reasons of
+`interface_reasons` alone.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def file_of_page(page_file: Path) -> Path:
     """Return the runtime file that the page holds: its embeddings are int8, too."""
-    _, model = re.findall(r'<script type="text/plain" class="file">([^<]*)</script>', page_file.read_text("utf-8"))
+    _, model = re.findall(
+        r'<script type="text/plain" class="file">([^<]*)</script>', page_file.read_text("utf-8")
+    )
     path = page_file.with_name("page.regard")
     path.write_bytes(gzip.decompress(base64.b64decode(model)))
     return path
@@ -126,7 +129,9 @@ def _of(request: Request, *names: str) -> list[Any]:
 
 
 INTERFACES: dict[str, Interface] = {
-    "run folder": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), precision=r.getfixturevalue("precision")),
+    "run folder": lambda lines, r: by.by_python(
+        lines, *_of(r, "run_folder"), precision=r.getfixturevalue("precision")
+    ),
     "pytorch": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), engine="pytorch"),
     "without kernels": lambda lines, r: by.without_kernels(lines, *_of(r, "run_folder")),
     "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
@@ -147,7 +152,9 @@ ONLY = {"pytorch": "float32", "without kernels": "float32", "page": "int8"}
 def _each(*precisions: str) -> Any:
     """Return the parameters of a test of each interface in some precisions."""
     pairs = [(name, one) for one in precisions for name in INTERFACES if ONLY.get(name, one) == one]
-    return pytest.mark.parametrize(("interface", "precision"), pairs, indirect=["precision"], scope="module")
+    return pytest.mark.parametrize(
+        ("interface", "precision"), pairs, indirect=["precision"], scope="module"
+    )
 
 
 @lru_cache(maxsize=4)
@@ -156,7 +163,9 @@ def _expected(file: Path, count: int) -> list[by.Result]:
 
 
 def check(interface: str, precision: str, count: int, request: Request, *, whole: bool) -> None:
-    """Translate lines by an interface, and compare; in the whole law each reason explains something."""
+    """Translate lines by an interface, and compare; in the whole law each reason explains
+    something.
+    """
     given = interface_lines(count)[: FEWER.get(interface)]
     actual = INTERFACES[interface]([line for _, line in given], request)
     file = request.getfixturevalue("file_of_page" if interface == "page" else "file")
@@ -165,12 +174,19 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
     reasons = reasons_of(interface, precision)
     lines_of, unexplained = Counter[str](), list[str]()
     for case in cases:
-        names = {field: next((r.name for r in reasons if r.explains(case, field)), None) for field in case.differing}
+        names = {
+            field: next((r.name for r in reasons if r.explains(case, field)), None)
+            for field in case.differing
+        }
         lines_of.update(set(filter(None, names.values())))
         unexplained += [case.describe(field) for field, name in names.items() if name is None]
-    assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(unexplained[:SHOWN])
+    assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(
+        unexplained[:SHOWN]
+    )
     for reason in reasons:
-        assert lines_of[reason.name] <= max(1, reason.most * len(cases)), f"too many lines: {reason.name}"
+        assert lines_of[reason.name] <= max(1, reason.most * len(cases)), (
+            f"too many lines: {reason.name}"
+        )
         assert lines_of[reason.name] or reason.most < 1 or not whole, (
             f"{reason.name} explains nothing of {interface} any more; delete it"
         )

@@ -1,4 +1,6 @@
-"""Laws 5 and 6 for search options and constraints, with every encoder and decoder, and with an ensemble."""
+"""Laws 5 and 6 for search options and constraints, with every encoder and decoder, and with an
+ensemble.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def tasks(constrained: bool) -> list[Task]:
     return requests
 
 
-def check(model: Model, batch: Batch, settings: SearchSettings, requests: list[Task]) -> list[list[Hypothesis]]:
+def check(
+    model: Model, batch: Batch, settings: SearchSettings, requests: list[Task]
+) -> list[list[Hypothesis]]:
     beams = decode(model, model.encode(batch), requests, settings)
     for row, (hypotheses, task) in enumerate(zip(beams, requests, strict=True)):
         sentence = alone(batch, row)
@@ -54,7 +58,9 @@ def count(beams: list[list[Hypothesis]]) -> int:
 
 
 @pytest.mark.parametrize(("settings", "options"), in_turn(kinds(), [*OPTIONS]))
-def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings, options: str) -> None:
+def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(
+    settings: ModelSettings, options: str
+) -> None:
     batch, beams = sources(settings, *LENGTHS), list[list[Hypothesis]]()
     search = SearchSettings(length_penalty=0.6, **OPTIONS[options])
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
@@ -62,10 +68,17 @@ def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: M
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings) -> None:
+def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(
+    settings: ModelSettings,
+) -> None:
     beams = list[list[Hypothesis]]()
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
-        beams[:] = check(make(settings, seed, 0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
+        beams[:] = check(
+            make(settings, seed, 0.1),
+            sources(settings, *LENGTHS),
+            SearchSettings(beam=5),
+            tasks(True),
+        )
     assert all(h.ids[:2] == (6, 7) for h in beams[0])
     assert "(9, 5" in str(beams[3][0].ids) or ", 9, 5" in str(beams[3][0].ids)
     assert 8 in beams[3][0].ids
@@ -79,11 +92,18 @@ def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> N
     first_model, last_model = make(first, 1, 0.1), make(last, 2, 0.1)
     ensemble: Any = Ensemble([first_model, last_model])
     beams = check(ensemble, batch, SearchSettings(beam=3), tasks(True))
-    assert beams != [decode(m, m.encode(batch), tasks(True), SearchSettings(beam=3)) for m in (first_model, last_model)]
+    assert beams != [
+        decode(m, m.encode(batch), tasks(True), SearchSettings(beam=3))
+        for m in (first_model, last_model)
+    ]
     target = targets(6, 5)
     with torch.no_grad():
-        mean = torch.stack([m.project(m(batch, target)).softmax(-1) for m in (first_model, last_model)]).mean(0)
-        torch.testing.assert_close(ensemble.project(ensemble(batch, target)).exp(), mean, rtol=0, atol=1e-6)
+        mean = torch.stack(
+            [m.project(m(batch, target)).softmax(-1) for m in (first_model, last_model)]
+        ).mean(0)
+        torch.testing.assert_close(
+            ensemble.project(ensemble(batch, target)).exp(), mean, rtol=0, atol=1e-6
+        )
         source, state = ensemble.encode(batch), ensemble.begin(ensemble.encode(batch))
         steps = []
         for portion in target.split([2, 3], 1):

@@ -1,4 +1,6 @@
-"""In bfloat16 products are rounded and recurrent states are not, and the laws still hold approximately."""
+"""In bfloat16 products are rounded and recurrent states are not, and the laws still hold
+approximately.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) ->
             assert torch.equal(model(batch, target), plain)
     for name, weights in readings.items():
         sums = weights.float().sum(-1)
-        assert float((sums - sums.round()).abs().max()) < 0.02, "ones, and zeros in rows that attend to nothing"
+        assert float((sums - sums.round()).abs().max()) < 0.02, (
+            "ones, and zeros in rows that attend to nothing"
+        )
         assert float((weights.float() - exact[name]).abs().mean()) < 0.05
 
 
@@ -48,7 +52,11 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
     target, batch = targets(3, 6), sources(settings, *LENGTHS)
 
     def gradient(model: Model, dtype: torch.dtype) -> torch.Tensor:
-        own = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")]
+        own = [
+            p
+            for name, p in model.named_parameters()
+            if p.requires_grad and not name.startswith("decoder.output")
+        ]
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
             loss = model(batch, target).float().square().sum()
         return torch.cat([each.flatten().float() for each in torch.autograd.grad(loss, own)])
@@ -56,7 +64,9 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
     def changes() -> list[float]:
         return [float((other - expected).norm() / expected.norm()) for other in (rounded, actual)]
 
-    for seed in seeds(lambda: changes()[0] < 0.1, "weights rounded to bfloat16 hardly change the gradient"):
+    for seed in seeds(
+        lambda: changes()[0] < 0.1, "weights rounded to bfloat16 hardly change the gradient"
+    ):
         model = make(settings, seed)
         expected, actual = gradient(model, torch.float32), gradient(model, torch.bfloat16)
         rounded = gradient(model.bfloat16().float(), torch.float32)

@@ -36,7 +36,8 @@ def test_cell_and_gradients_equal_torch(name: str) -> None:
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, rtol=0, atol=1e-6)
     results = [
-        torch.autograd.grad(sum((s * direction).sum() for s in outputs), [x, *states]) for outputs in (actual, expected)
+        torch.autograd.grad(sum((s * direction).sum() for s in outputs), [x, *states])
+        for outputs in (actual, expected)
     ]
     for result, reference in zip(*results, strict=True):
         torch.testing.assert_close(result, reference, rtol=0, atol=1e-6)

@@ -16,7 +16,9 @@ N, IN, OUT, STEPS = 4, 5, 6, 7
 
 
 def parameters(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    return torch.randn(OUT, IN, dtype=dtype).requires_grad_(), torch.randn(OUT, dtype=dtype).requires_grad_()
+    return torch.randn(OUT, IN, dtype=dtype).requires_grad_(), torch.randn(
+        OUT, dtype=dtype
+    ).requires_grad_()
 
 
 def inputs(dtype: torch.dtype = torch.float32) -> list[Tensor]:
@@ -41,7 +43,10 @@ def test_steps_equal_the_linear_layer_and_gradients_are_summed(biased: bool) -> 
     linear = DeferredLinear(weight, used_bias)
     actual, expected = [linear(x) for x in steps], [F.linear(x, weight, used_bias) for x in steps]
     assert_same(actual, expected)
-    assert_same(torch.autograd.grad(scalar_loss(actual), leaves), torch.autograd.grad(scalar_loss(expected), leaves))
+    assert_same(
+        torch.autograd.grad(scalar_loss(actual), leaves),
+        torch.autograd.grad(scalar_loss(expected), leaves),
+    )
 
 
 def test_recurrent_steps_equal_the_linear_layer() -> None:
@@ -68,7 +73,9 @@ def test_gradients_equal_finite_differences() -> None:
 def test_gradient_of_a_float64_bias_equals_finite_differences() -> None:
     weight, bias = torch.randn(3, 2, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
     x = torch.randn(4, 2, dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda b: DeferredLinear(weight, b)(x).sin(), [bias.requires_grad_()])
+    assert torch.autograd.gradcheck(
+        lambda b: DeferredLinear(weight, b)(x).sin(), [bias.requires_grad_()]
+    )
 
 
 @pytest.mark.parametrize("used", [[0], [STEPS - 1], [1, 3, 4]])
@@ -94,7 +101,9 @@ def test_gradients_equal_the_linear_layer_for_detached_inputs() -> None:
     weight, bias = parameters()
     linear, steps = DeferredLinear(weight, bias), [x.detach() for x in inputs()]
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [weight, bias])
-    expected = torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, bias])
+    expected = torch.autograd.grad(
+        scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, bias]
+    )
     assert_same(actual, expected)
 
 
@@ -102,14 +111,18 @@ def test_frozen_layer_passes_gradients_to_its_inputs() -> None:
     weight, bias = (parameter.detach() for parameter in parameters())
     linear, steps = DeferredLinear(weight, bias), inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), steps)
-    assert_same(actual, torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), steps))
+    assert_same(
+        actual, torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), steps)
+    )
 
 
 def test_weight_gets_a_gradient_beside_a_frozen_bias() -> None:
     weight, bias = parameters()
     linear, steps = DeferredLinear(weight, bias.detach()), inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [weight, *steps])
-    expected = torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, *steps])
+    expected = torch.autograd.grad(
+        scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, *steps]
+    )
     assert_same(actual, expected)
 
 
@@ -118,7 +131,9 @@ def test_bias_gets_a_gradient_beside_a_frozen_weight() -> None:
     linear, steps = DeferredLinear(weight.detach(), bias), inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [bias], allow_unused=True)
     assert actual[0] is not None
-    assert_same(actual, torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), [bias]))
+    assert_same(
+        actual, torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), [bias])
+    )
 
 
 def test_no_grad_output_has_no_graph() -> None:
@@ -134,7 +149,9 @@ def test_gradients_of_two_loops_over_one_layer_are_summed() -> None:
     layer, steps, second_steps = nn.Linear(IN, OUT), inputs(), inputs()
     first, second = DeferredLinear.from_layer(layer), DeferredLinear.from_layer(layer)
     outputs = [
-        step(x) for pair in zip(steps, second_steps, strict=True) for step, x in zip((first, second), pair, strict=True)
+        step(x)
+        for pair in zip(steps, second_steps, strict=True)
+        for step, x in zip((first, second), pair, strict=True)
     ]
     exact = [layer(x) for pair in zip(steps, second_steps, strict=True) for x in pair]
     leaves = [layer.weight, layer.bias, *steps, *second_steps]
@@ -165,7 +182,9 @@ def test_bfloat16_outputs_are_close_and_gradients_are_float32(biased: bool) -> N
     for gradient, leaf in zip(actual[len(steps) :], leaves, strict=True):
         assert gradient.dtype == leaf.dtype == torch.float32
     for result, reference in zip(actual, expected, strict=True):
-        assert float((result.float() - reference).detach().norm() / reference.detach().norm()) < 0.05
+        assert (
+            float((result.float() - reference).detach().norm() / reference.detach().norm()) < 0.05
+        )
 
 
 def test_layer_created_under_autocast_stays_bfloat16_outside() -> None:
@@ -192,7 +211,9 @@ def test_two_losses_of_one_loop_give_separate_gradients() -> None:
     exact = [F.linear(x, weight, bias) for x in steps]
     for span in (slice(0, 3), slice(2, None)):
         actual = torch.autograd.grad(scalar_loss(outputs[span]), leaves, retain_graph=True)
-        assert_same(actual, torch.autograd.grad(scalar_loss(exact[span]), leaves, retain_graph=True))
+        assert_same(
+            actual, torch.autograd.grad(scalar_loss(exact[span]), leaves, retain_graph=True)
+        )
 
 
 def test_second_backward_pass_without_a_retained_graph_is_an_error() -> None:
@@ -209,7 +230,9 @@ def test_gradients_of_inputs_alone_do_not_change_later_weight_gradients() -> Non
     total = scalar_loss([linear(x) for x in steps])
     torch.autograd.grad(total, steps, retain_graph=True)
     actual = torch.autograd.grad(total, [weight, bias])
-    expected = torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, bias])
+    expected = torch.autograd.grad(
+        scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, bias]
+    )
     assert_same(actual, expected)
 
 

@@ -14,7 +14,9 @@ def test_share_of_zeros_and_scale_follow_the_probability(probability: float) -> 
     y = Dropout(probability).train()(x)
     share = round(probability * 256) / 256
     zeroed = y == 0
-    assert float(zeroed.double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / x.numel()) ** 0.5)
+    assert float(zeroed.double().mean()) == pytest.approx(
+        share, abs=5 * (share * (1 - share) / x.numel()) ** 0.5
+    )
     torch.testing.assert_close(y[~zeroed], x[~zeroed] / (1 - share), rtol=1e-6, atol=0)
 
 
@@ -22,7 +24,13 @@ def test_zeros_are_uncorrelated() -> None:
     """Rows, columns, neighbours and the eight bytes of a random number are uncorrelated."""
     zeroed = (Dropout(0.5).train()(torch.ones(512, 512)) == 0).double()
     tolerance = 5 / 512
-    for shifted in (zeroed.roll(1, 0), zeroed.roll(1, 1), zeroed.roll(4, 1), zeroed.roll(8, 1), zeroed.T):
+    for shifted in (
+        zeroed.roll(1, 0),
+        zeroed.roll(1, 1),
+        zeroed.roll(4, 1),
+        zeroed.roll(8, 1),
+        zeroed.T,
+    ):
         correlation = float((zeroed - 0.5).mul(shifted - 0.5).mean()) * 4
         assert abs(correlation) < tolerance
     assert float((zeroed.mean(0) - 0.5).abs().max()) < 0.15
@@ -40,7 +48,9 @@ def test_gradients_have_the_same_mask_and_scale() -> None:
     direction = torch.randn(50, 60)
     (gradient,) = torch.autograd.grad((y * direction).sum(), [x])
     scale = 256 / (256 - 77)
-    torch.testing.assert_close(gradient, torch.where(y == 0, 0.0, direction * scale), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        gradient, torch.where(y == 0, 0.0, direction * scale), rtol=1e-6, atol=0
+    )
 
 
 def test_mask_does_not_depend_on_strides() -> None:

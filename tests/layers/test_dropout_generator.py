@@ -126,7 +126,9 @@ def test_share_kept_inside_the_block_follows_the_probability(probability: float)
     with dropout_generator(seeded(4)):
         keep = Dropout(probability).train()(torch.ones(400, 1000)) != 0
     share = 1 - round(probability * 256) / 256
-    assert float(keep.double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / 400_000) ** 0.5)
+    assert float(keep.double().mean()) == pytest.approx(
+        share, abs=5 * (share * (1 - share) / 400_000) ** 0.5
+    )
 
 
 def test_gradients_outside_the_block_have_its_mask() -> None:

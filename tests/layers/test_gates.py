@@ -32,7 +32,9 @@ def tanh(input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> tuple[Tensor, ..
 FORMULAS = {"gru": gru, "lstm": lstm, "tanh": tanh}
 
 
-def inputs(name: str, N: int = 4, size: int = 5, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def inputs(
+    name: str, N: int = 4, size: int = 5, dtype: torch.dtype = torch.float32
+) -> list[Tensor]:
     """Create the input projection, the hidden projection and the states."""
     cell = CELLS[name]
     widths = [cell.gates * size] * 2 + [size] * cell.states
@@ -46,7 +48,9 @@ def update(name: str, tensors: list[Tensor]) -> tuple[Tensor, ...]:
 def gradients(outputs: tuple[Tensor, ...], leaves: list[Tensor]) -> list[Tensor]:
     """Compute gradients of a fixed random combination of the outputs; zeros for unused tensors."""
     generator = torch.Generator().manual_seed(7)
-    total = torch.stack([(y * torch.randn(y.shape, generator=generator)).sum() for y in outputs]).sum()
+    total = torch.stack(
+        [(y * torch.randn(y.shape, generator=generator)).sum() for y in outputs]
+    ).sum()
     grads = torch.autograd.grad(total, leaves, allow_unused=True)
     return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
 
@@ -63,16 +67,24 @@ def test_gates_and_gradients_equal_the_formula(name: str, N: int, size: int) -> 
     assert len(actual) == CELLS[name].states
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, **CLOSE)
-    for result, reference in zip(gradients(actual, tensors), gradients(expected, tensors), strict=True):
+    for result, reference in zip(
+        gradients(actual, tensors), gradients(expected, tensors), strict=True
+    ):
         torch.testing.assert_close(result, reference, **CLOSE)
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_equal_finite_differences(name: str) -> None:
     tensors = inputs(name, 3, 2, torch.float64)
-    leaves = [tensors[0], tensors[1], *tensors[-1:]]  # the hidden state of an LSTM enters through its projection only
+    leaves = [
+        tensors[0],
+        tensors[1],
+        *tensors[-1:],
+    ]  # the hidden state of an LSTM enters through its projection only
     fixed_states = tuple(tensors[2:-1])
-    assert torch.autograd.gradcheck(lambda p, s, last: CELLS[name].update(p, s, (*fixed_states, last)), leaves)
+    assert torch.autograd.gradcheck(
+        lambda p, s, last: CELLS[name].update(p, s, (*fixed_states, last)), leaves
+    )
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -81,7 +93,11 @@ def test_consecutive_steps_equal_the_formula(name: str) -> None:
     for step in (lambda *arguments: update(name, list(arguments)), FORMULAS[name]):
         states = tuple(tensors[2:])
         for t in range(6):
-            states = step(tensors[0] * (1 + t / 6), tensors[1] + states[0].repeat(1, CELLS[name].gates), *states)
+            states = step(
+                tensors[0] * (1 + t / 6),
+                tensors[1] + states[0].repeat(1, CELLS[name].gates),
+                *states,
+            )
         results.append([*states, *gradients(states, tensors)])
     for result, reference in zip(*results, strict=True):
         torch.testing.assert_close(result, reference, **CLOSE)
@@ -90,7 +106,11 @@ def test_consecutive_steps_equal_the_formula(name: str) -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_output_gradients_of_any_layout_are_accepted(name: str) -> None:
     tensors = inputs(name)
-    for reduce in (lambda y: y.sum(), lambda y: y.t().cumsum(0).square().sum(), lambda y: y[:, ::2].sum()):
+    for reduce in (
+        lambda y: y.sum(),
+        lambda y: y.t().cumsum(0).square().sum(),
+        lambda y: y[:, ::2].sum(),
+    ):
         results = [
             gradients(tuple(reduce(y)[None] for y in outputs), tensors)
             for outputs in (update(name, tensors), FORMULAS[name](*tensors))
@@ -103,14 +123,18 @@ def test_output_gradients_of_any_layout_are_accepted(name: str) -> None:
 @pytest.mark.parametrize("low", [(0,), (1,), (0, 1)])
 def test_states_stay_float32_with_bfloat16_projections(name: str, low: tuple[int, ...]) -> None:
     exact = inputs(name)
-    tensors = [x.detach().bfloat16().requires_grad_() if i in low else x for i, x in enumerate(exact)]
+    tensors = [
+        x.detach().bfloat16().requires_grad_() if i in low else x for i, x in enumerate(exact)
+    ]
     actual, expected = update(name, tensors), FORMULAS[name](*exact)
     assert all(state.dtype == torch.float32 for state in actual)
     results = [[*actual, *gradients(actual, tensors)], [*expected, *gradients(expected, exact)]]
     for result, x in zip(results[0][len(actual) :], tensors, strict=True):
         assert result.dtype == x.dtype
     for result, reference in zip(*results, strict=True):
-        assert float((result.float() - reference).detach().norm()) <= 0.02 * float(reference.detach().norm())
+        assert float((result.float() - reference).detach().norm()) <= 0.02 * float(
+            reference.detach().norm()
+        )
 
 
 @pytest.mark.parametrize("name", CELLS)

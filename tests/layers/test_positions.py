@@ -10,7 +10,9 @@ from regard.layers.positions import sinusoids
 
 @pytest.mark.parametrize("size", [2, 5, 16, 128])
 def test_sinusoids_equal_the_paper_with_sines_first(size: int) -> None:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i + 1) = cos(same); here all sines stand before all cosines."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i + 1) = cos(same); here all sines stand
+    before all cosines.
+    """
     positions = [0, 1, 2, 7, 63, 500]
     encoding = sinusoids(torch.tensor([positions, positions[::-1]]), size)
     assert encoding.shape == (2, 6, size)
@@ -20,7 +22,9 @@ def test_sinusoids_equal_the_paper_with_sines_first(size: int) -> None:
             angle = position / 10000 ** (2 * i / size)
             assert float(encoding[0, column, i]) == pytest.approx(math.sin(angle), abs=1e-4)
             if half + i < size:
-                assert float(encoding[0, column, half + i]) == pytest.approx(math.cos(angle), abs=1e-4)
+                assert float(encoding[0, column, half + i]) == pytest.approx(
+                    math.cos(angle), abs=1e-4
+                )
     assert torch.equal(encoding[1], encoding[0].flip(0))
 
 

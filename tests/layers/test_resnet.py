@@ -1,4 +1,6 @@
-"""Residual networks over images of several sizes: normalisation, keep masks, and positions of cells."""
+"""Residual networks over images of several sizes: normalisation, keep masks, and positions of
+cells.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from torch import Tensor
 
 from regard.data.batch import pad_images
 from regard.layers.positions import GridPositions
-from regard.layers.resnet import BLOCKS, STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided_mask
+from regard.layers.resnet import (
+    BLOCKS,
+    STEMS,
+    FrozenBatchNorm,
+    GroupNorm,
+    ResNetBackbone,
+    strided_mask,
+)
 
 
 def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -34,7 +43,9 @@ def test_batched_images_are_padded_with_zeros() -> None:
     assert same.shape == (3, 3, 4, 5)
 
 
-@pytest.mark.parametrize(("channels", "groups"), [(8, 1), (16, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)])
+@pytest.mark.parametrize(
+    ("channels", "groups"), [(8, 1), (16, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)]
+)
 def test_groups_have_at_least_sixteen_channels_or_all(channels: int, groups: int) -> None:
     assert GroupNorm(channels).num_groups == groups
     assert channels % groups == 0
@@ -53,7 +64,9 @@ def test_padding_does_not_change_group_norm() -> None:
         _, Y, X = image.shape
         expected = F.group_norm(image[None], 2, layer.weight, layer.bias)
         torch.testing.assert_close(actual[row : row + 1, :, :Y, :X], expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(layer(pixels, torch.ones_like(keep)), layer(pixels), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        layer(pixels, torch.ones_like(keep)), layer(pixels), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -> None:
@@ -64,19 +77,26 @@ def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -
         theirs.load_state_dict(layer.state_dict(), strict=False)
     x = torch.randn(3, 6, 4, 5)
     torch.testing.assert_close(layer.train()(x), theirs.eval()(x))
-    assert [name for name, parameter in layer.named_parameters() if parameter.requires_grad] == ["weight", "bias"]
+    assert [name for name, parameter in layer.named_parameters() if parameter.requires_grad] == [
+        "weight",
+        "bias",
+    ]
 
 
 @pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("size", [(1, 1), (7, 9), (16, 8), (33, 20)])
-def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(stem: str, size: tuple[int, int]) -> None:
+def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(
+    stem: str, size: tuple[int, int]
+) -> None:
     backbone, stride = ResNetBackbone((1, 1), 4, "basic", stem, "group"), 2 * STEMS[stem]
     keep = torch.zeros(1, 1, *size, dtype=torch.bool)
     keep[..., : size[0] // 2 + 1, : size[1] // 3 + 1] = True
     cells, cell_keep = backbone(torch.randn(1, 3, *size) * keep, keep)
     assert cells.shape == (1, 8, *(-(-n // stride) for n in size))
     assert cell_keep is not None
-    assert torch.equal(cell_keep, keep[:, :, ::stride, ::stride]), "a cell is kept if its first pixel is"
+    assert torch.equal(cell_keep, keep[:, :, ::stride, ::stride]), (
+        "a cell is kept if its first pixel is"
+    )
     assert float(cells.detach().masked_fill(cell_keep, 0).abs().sum()) == 0
     assert torch.equal(strided_mask(keep, 1), keep)
 
@@ -87,13 +107,16 @@ def test_grid_positions_encode_row_and_column_in_separate_halves() -> None:
         encoding = positions((4, 5), torch.device("cpu")).view(4, 5, 7)
         assert torch.equal(encoding[:, 0, :3], encoding[:, 4, :3])
         assert torch.equal(encoding[0, :, 3:], encoding[3, :, 3:])
-        assert len({tuple(cell) for cell in encoding.flatten(0, 1).tolist()}) == (9 if learned else 20), (
-            "positions beyond the table share a vector"
-        )
+        assert len({tuple(cell) for cell in encoding.flatten(0, 1).tolist()}) == (
+            9 if learned else 20
+        ), "positions beyond the table share a vector"
     row = GridPositions(8, False, 64)((6, 2), torch.device("cpu")).view(6, 2, 8)[5, 1]
     waves = [(5, 1.0), (5, 0.01)], [(1, 1.0), (1, 0.01)]
     expected = [
-        wave(position * frequency) for half in waves for wave in (math.sin, math.cos) for position, frequency in half
+        wave(position * frequency)
+        for half in waves
+        for wave in (math.sin, math.cos)
+        for position, frequency in half
     ]
     torch.testing.assert_close(row, torch.tensor(expected), rtol=0, atol=1e-5)
 
@@ -108,7 +131,9 @@ def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
 
 
 def test_no_narrow_convolution_of_single_cells_has_a_stride() -> None:
-    """The gradient of one writes past its workspace in oneDNN 3.12, for fewer than 16 channels (issue 6035 there)."""
+    """The gradient of one writes past its workspace in oneDNN 3.12, for fewer than 16 channels
+    (issue 6035 there).
+    """
     for block in BLOCKS:
         layers = ResNetBackbone([1, 1, 1], 4, block, "strided", "group").modules()
         convolutions = [layer for layer in layers if isinstance(layer, torch.nn.Conv2d)]
@@ -122,4 +147,6 @@ def test_a_shortcut_is_projected_as_by_a_strided_convolution(stride: int) -> Non
     weights = block.get_parameter("downsample.0.weight")
     branch = torch.zeros(3, 8, -(-5 // stride), -(-6 // stride))
     expected = F.relu(block.get_submodule("downsample.1")(F.conv2d(x, weights, stride=stride)))
-    torch.testing.assert_close(block._add_shortcut(x, branch, None)[0], expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        block._add_shortcut(x, branch, None)[0], expected, rtol=1e-5, atol=1e-5
+    )

@@ -1,4 +1,6 @@
-"""A recurrent network step by step equals the fused one: outputs, final states, gradients of all weights."""
+"""A recurrent network step by step equals the fused one: outputs, final states, gradients of all
+weights.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from regard.layers.rnn import RNN_CLASSES, _fused, _step_by_step, continue_rnn, 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 SIZE, INPUTS = 6, 5
 EVERY_RNN = pytest.mark.parametrize(
-    ("name", "bidirectional"), [(name, bidirectional) for name in RNN_CLASSES for bidirectional in (False, True)]
+    ("name", "bidirectional"),
+    [(name, bidirectional) for name in RNN_CLASSES for bidirectional in (False, True)],
 )
 LENGTHS = [None, (5, 5, 5), (5, 2, 3), (1, 4, 1), (1, 1), (1,)]
 
@@ -77,16 +80,23 @@ def test_outputs_are_zero_at_masked_entries(name: str, bidirectional: bool) -> N
 
 @EVERY_RNN
 @pytest.mark.parametrize("filler", [1e4, float("nan")])
-def test_masked_entries_do_not_change_the_output(name: str, bidirectional: bool, filler: float) -> None:
+def test_masked_entries_do_not_change_the_output(
+    name: str, bidirectional: bool, filler: float
+) -> None:
     net, (x, keep) = network(name, bidirectional), inputs((5, 2, 1))
     assert keep is not None
     filled = x.detach().masked_fill(~keep[:, :, None], filler)
-    actual, expected = _step_by_step(net, CELLS[name], filled, keep), _step_by_step(net, CELLS[name], x, keep)
+    actual, expected = (
+        _step_by_step(net, CELLS[name], filled, keep),
+        _step_by_step(net, CELLS[name], x, keep),
+    )
     assert_same([actual[0], *actual[1]], [expected[0], *expected[1]])
 
 
 @EVERY_RNN
-def test_masked_entries_get_no_gradient_and_change_no_other_gradient(name: str, bidirectional: bool) -> None:
+def test_masked_entries_get_no_gradient_and_change_no_other_gradient(
+    name: str, bidirectional: bool
+) -> None:
     net, (x, keep) = network(name, bidirectional), inputs((5, 2, 1))
     assert keep is not None
     filled = x.detach().masked_fill(~keep[:, :, None], 100.0).requires_grad_()
@@ -111,7 +121,9 @@ def test_sentence_in_a_batch_equals_the_sentence_alone(name: str, bidirectional:
 
 
 @EVERY_RNN
-def test_final_states_are_the_last_outputs_of_each_direction(name: str, bidirectional: bool) -> None:
+def test_final_states_are_the_last_outputs_of_each_direction(
+    name: str, bidirectional: bool
+) -> None:
     net, lengths = network(name, bidirectional), (5, 1, 3)
     outputs, states = _step_by_step(net, CELLS[name], *inputs(lengths))
     for row, length in enumerate(lengths):
@@ -134,7 +146,9 @@ def test_frozen_network_passes_gradients_to_its_inputs(name: str, bidirectional:
 
 @EVERY_RNN
 @pytest.mark.parametrize("lengths", [None, (5, 2, 1)])
-def test_bfloat16_is_close_to_float32(name: str, bidirectional: bool, lengths: tuple[int, ...] | None) -> None:
+def test_bfloat16_is_close_to_float32(
+    name: str, bidirectional: bool, lengths: tuple[int, ...] | None
+) -> None:
     net, (x, keep) = network(name, bidirectional), inputs(lengths)
     leaves, results = [x, *net.parameters()], []
     for autocast in (True, False):
@@ -150,12 +164,19 @@ def test_bfloat16_is_close_to_float32(name: str, bidirectional: bool, lengths: t
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_only_cpu_autocast_runs_step_by_step(monkeypatch: pytest.MonkeyPatch, autocast: bool) -> None:
+def test_only_cpu_autocast_runs_step_by_step(
+    monkeypatch: pytest.MonkeyPatch, autocast: bool
+) -> None:
     called: list[str] = []
     for name in ("_fused", "_step_by_step"):
         original = getattr(rnn, name)
         monkeypatch.setattr(
-            rnn, name, lambda *arguments, original=original, name=name: (called.append(name), original(*arguments))[1]
+            rnn,
+            name,
+            lambda *arguments, original=original, name=name: (
+                called.append(name),
+                original(*arguments),
+            )[1],
         )
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         run_rnn(network("gru"), CELLS["gru"], *inputs(None))
@@ -182,7 +203,9 @@ def test_one_call_equals_many_steps_of_a_cell(name: str, T: int, autocast: bool)
         assert result[0].dtype == torch.float32
         results.append([result[0], *result[1], *torch.autograd.grad(scalar_loss(result), leaves)])
     for actual, expected in zip(*results, strict=True):
-        torch.testing.assert_close(actual, expected, **({"rtol": 0.05, "atol": 0.1} if autocast else CLOSE))
+        torch.testing.assert_close(
+            actual, expected, **({"rtol": 0.05, "atol": 0.1} if autocast else CLOSE)
+        )
 
 
 @pytest.mark.parametrize("name", CELLS)

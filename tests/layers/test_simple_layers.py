@@ -46,7 +46,9 @@ def test_residual_normalises_before_or_after() -> None:
     torch.testing.assert_close(pre.before(x), normed, rtol=0, atol=1e-5)
     torch.testing.assert_close(pre.after(x, branch), x + branch, rtol=0, atol=1e-6)
     assert torch.equal(post.before(x), x)
-    torch.testing.assert_close(post.after(x, branch), F.layer_norm(x + branch, (6,)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        post.after(x, branch), F.layer_norm(x + branch, (6,)), rtol=0, atol=1e-5
+    )
 
 
 def test_residual_drops_out_the_branch_only() -> None:

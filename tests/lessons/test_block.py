@@ -1,4 +1,6 @@
-"""The walkthrough of a block: every number is that of the model's own forward pass, for every score, norm and role."""
+"""The walkthrough of a block: every number is that of the model's own forward pass, for every
+score, norm and role.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def end(block: Any) -> Step:
 
 
 def small(settings: SmallSettings) -> tuple[Model, Batch, Tensor]:
-    """Build the model that a walkthrough of random weights runs, its batch and the input of its decoder."""
+    """Build the model that a walkthrough of random weights runs, its batch and the input of its
+    decoder.
+    """
     source, target = WordVocabulary([SOURCE]), WordVocabulary([TARGET])
     model = small_model(settings, source, target)
     return model, Batch.of([source.encode(SOURCE)]), torch.tensor([[BOS, *target.encode(TARGET)]])
@@ -111,7 +115,10 @@ def test_without_projections_a_vector_meets_itself(score: str, target: str | Non
     if "dot" in score or "cosine" in score:
         scores = block["self.scores"].terms[-1].values[0, 0]
         assert scores.argmax(1).tolist() == list(range(len(scores)))
-        assert f"in {len(scores)} of {len(scores)} rows x·x is the largest" in block["self.scores"].text.en
+        assert (
+            f"in {len(scores)} of {len(scores)} rows x·x is the largest"
+            in block["self.scores"].text.en
+        )
 
 
 def equalities(step: Step) -> Iterator[tuple[list[Term], Term]]:
@@ -122,8 +129,14 @@ def equalities(step: Step) -> Iterator[tuple[list[Term], Term]]:
             groups.append([])
         groups[-1].append(term)
     for group in groups:
-        operands = list(itertools.takewhile(lambda term: term.operator in ("", "·", "+", "⊙"), group))
-        if len(operands) > 1 and len(operands) < len(group) and group[len(operands)].operator == "=":
+        operands = list(
+            itertools.takewhile(lambda term: term.operator in ("", "·", "+", "⊙"), group)
+        )
+        if (
+            len(operands) > 1
+            and len(operands) < len(group)
+            and group[len(operands)].operator == "="
+        ):
             yield operands, group[len(operands)]
 
 
@@ -131,15 +144,21 @@ def equalities(step: Step) -> Iterator[tuple[list[Term], Term]]:
 @pytest.mark.parametrize("score", SCORES)
 def test_each_equation_holds_for_the_numbers_that_it_shows(score: str, norm: str) -> None:
     count = 0
-    for step in walkthrough_block(SOURCE, TARGET, score=score, norm=norm, batch=["간다 ||| go"]).steps:
+    for step in walkthrough_block(
+        SOURCE, TARGET, score=score, norm=norm, batch=["간다 ||| go"]
+    ).steps:
         for operands, result in equalities(step):
             total = operands[0].values
             for term in operands[1:]:
                 numbers = term.values
                 if term.letters == "B T S":
                     numbers = numbers[:, None]
-                total = {"·": np.matmul, "⊙": np.multiply, "+": np.add}[term.operator](total, numbers)
-            np.testing.assert_allclose(total, result.values, rtol=0, atol=1e-5, err_msg=f"{step.key}: {result.name}")
+                total = {"·": np.matmul, "⊙": np.multiply, "+": np.add}[term.operator](
+                    total, numbers
+                )
+            np.testing.assert_allclose(
+                total, result.values, rtol=0, atol=1e-5, err_msg=f"{step.key}: {result.name}"
+            )
             count += 1
     assert count >= 20
 
@@ -170,8 +189,12 @@ def test_weights_are_tenths_and_words_keep_their_vectors() -> None:
             if str(term.name)[0] in "Wγβ":
                 np.testing.assert_allclose(term.values * 10, (term.values * 10).round(), atol=1e-5)
     assert np.array_equal(block["embeddings"]["e"][0, [2, 0]], other["embeddings"]["e"][0])
-    assert not np.array_equal(block["sum"]["x₀"][0, 2], other["sum"]["x₀"][0, 0]), "positions tell the order"
-    assert not np.array_equal(block["embeddings"]["e"], walkthrough_block("I go home")["embeddings"]["e"])
+    assert not np.array_equal(block["sum"]["x₀"][0, 2], other["sum"]["x₀"][0, 0]), (
+        "positions tell the order"
+    )
+    assert not np.array_equal(
+        block["embeddings"]["e"], walkthrough_block("I go home")["embeddings"]["e"]
+    )
 
 
 def test_the_target_is_shifted_right() -> None:
@@ -191,10 +214,20 @@ def test_the_target_is_shifted_right() -> None:
 def test_a_sentence_in_a_batch_has_the_numbers_that_it_has_alone() -> None:
     batch, alone = walkthrough_block("I go home", batch=["I go"]), walkthrough_block("I go")
     assert batch["self.Q"]["Q"].shape == (2, 2, 3, 2)
-    names = [("sum", "x₀"), ("self.Q", "Q"), ("self.context", "A·V"), ("self.output", "z"), ("feedforward.norm", "x₂")]
+    names = [
+        ("sum", "x₀"),
+        ("self.Q", "Q"),
+        ("self.context", "A·V"),
+        ("self.output", "z"),
+        ("feedforward.norm", "x₂"),
+    ]
     for key, name in names:
-        np.testing.assert_allclose(batch[key][name][1][..., :2, :], alone[key][name][0], atol=1e-5, err_msg=key)
-    np.testing.assert_allclose(batch["self.weights"]["A"][1, :, :2, :2], alone["self.weights"]["A"][0], atol=1e-5)
+        np.testing.assert_allclose(
+            batch[key][name][1][..., :2, :], alone[key][name][0], atol=1e-5, err_msg=key
+        )
+    np.testing.assert_allclose(
+        batch["self.weights"]["A"][1, :, :2, :2], alone["self.weights"]["A"][0], atol=1e-5
+    )
 
 
 def test_padding_is_shown_and_hidden() -> None:
@@ -209,7 +242,10 @@ def test_padding_is_shown_and_hidden() -> None:
 
 def test_shapes_of_a_batch_are_those_of_bmm() -> None:
     text = walkthrough_block(SOURCE, "I go home", batch=["간다 ||| go"]).text()
-    assert "torch.bmm: (B·H, T, E) × (B·H, E, S) → (B·H, T, S) = (4, 4, 2) × (4, 2, 3) → (4, 4, 3)" in text
+    assert (
+        "torch.bmm: (B·H, T, E) × (B·H, E, S) → (B·H, T, S) = (4, 4, 2) × (4, 2, 3) → (4, 4, 3)"
+        in text
+    )
     assert "torch.matmul: (2, 4, 4) × (4, 4) → (2, 4, 4)" in text
     assert "Q (B, H, T, E) = (2, 2, 4, 2), sentence 2, head 1" in text
     assert "torch.bmm" not in walkthrough_block("I go home").text()
@@ -229,14 +265,18 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
     ]
     for number, (text, translation) in enumerate(pairs):
         ids = torch.tensor([target.encode(translation)])
-        logits = model.project(model(Batch.of([source.encode(text)]), torch.cat([torch.tensor([[BOS]]), ids], 1)))
+        logits = model.project(
+            model(Batch.of([source.encode(text)]), torch.cat([torch.tensor([[BOS]]), ids], 1))
+        )
         wanted = torch.tensor([*ids[0].tolist(), EOS])
         losses = torch.nn.functional.cross_entropy(logits[0], wanted, reduction="none")
         close(block["prediction.loss"]["loss"][number, : len(wanted), 1], losses)
         P = block["prediction.probabilities"]
         names = list(P.terms[-1].columns[0])
         assert names[:7] == [*TARGET.split(), "</s>", "you", "sleep"], "those to predict first"
-        assert not block["prediction.loss"]["loss"][number, len(wanted) :, 1].any(), "padding counts nothing"
+        assert not block["prediction.loss"]["loss"][number, len(wanted) :, 1].any(), (
+            "padding counts nothing"
+        )
         order = [target.names.index(name) for name in names]
         close(P["P"][number, : len(wanted)], logits[0].softmax(-1)[:, order])
         if number == 0:
@@ -250,18 +290,24 @@ def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> N
     T = len(TARGET.split()) + 1
     for number, sentence in enumerate((TARGET, "you sleep")):
         following = [*sentence.split(), "</s>"]
-        rows = [f"{read} → {token}" for read, token in zip(["<s>", *following], following, strict=False)]
+        rows = [
+            f"{read} → {token}" for read, token in zip(["<s>", *following], following, strict=False)
+        ]
         assert [*P.rows[number]] == [*losses.rows[number]] == rows + ["<pad>"] * (T - len(rows))
         ((_, matrix),) = equations([P])[number].sides
         correct = {(r, matrix.columns.index(token)) for r, token in enumerate(following)}
-        assert {(r, c) for r, c in matrix.marked if c >= 0} == correct, "padding has no correct token"
+        assert {(r, c) for r, c in matrix.marked if c >= 0} == correct, (
+            "padding has no correct token"
+        )
         for r, c in matrix.marked:
             assert c < 0 or losses.values[number, r, 0] == pytest.approx(P.values[number, r, c])
     assert block.page().count(" data-marked>") == T + 3
     text = walkthrough_block(SOURCE, TARGET).text()
     marked = [line.split() for line in text.splitlines() if "[" in line and "→" in line]
     alone = walkthrough_block(SOURCE, TARGET)["prediction.loss"]["loss"][0, :, 0]
-    assert [next(cell for cell in line if cell[0] == "[") for line in marked] == [f"[{p:.3f}]" for p in alone]
+    assert [next(cell for cell in line if cell[0] == "[") for line in marked] == [
+        f"[{p:.3f}]" for p in alone
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +325,9 @@ def test_a_layer_of_a_model_equals_its_forward_pass(run: Path, layer: int) -> No
     with watch(model) as readings:
         encoded = model.encoder(Batch.of([source]))
     close(block["self.weights"]["A"], readings[f"encoder.layers.{layer - 1}.self_attention"])
-    assert block["tokens"].terms[0].values[0, 1].tolist() == translator.tokenizer.source.tokens(source)
+    assert block["tokens"].terms[0].values[0, 1].tolist() == translator.tokenizer.source.tokens(
+        source
+    )
     if layer == 2:
         close(end(block).terms[-1].values, encoded.outputs)
         assert block["earlier"].title.en == "Input of layer 2, x₀"
@@ -355,7 +403,9 @@ def test_a_page_shows_all_eight_heads() -> None:
     block = walkthrough_block("I go home", size=16, heads=8)
     page, text = block.page(), block.text()
     for key in ("self.Q", "self.weights"):
-        labels = [equation.label.en for equation in equations(block[key].terms) if equation.label.en]
+        labels = [
+            equation.label.en for equation in equations(block[key].terms) if equation.label.en
+        ]
         assert labels == [f"head {head} of 8" for head in range(1, 9)]
     assert "head 8 of 8" in page
     assert "head 4 of 8" in text
@@ -366,7 +416,9 @@ def test_a_page_shows_all_eight_heads() -> None:
 @pytest.mark.parametrize("encoder", ["recurrent", "convolutional"])
 def test_only_the_transformer_of_a_model_is_walked_through(tmp_path: Path, encoder: str) -> None:
     path = folder(tmp_path / "run", encoder)
-    with pytest.raises(UsageError, match=f"wanted a Transformer encoder, and this model has a {encoder} encoder"):
+    with pytest.raises(
+        UsageError, match=f"wanted a Transformer encoder, and this model has a {encoder} encoder"
+    ):
         walkthrough_block(SOURCE, model=path)
     block = walkthrough_block(SOURCE, "I go", model=path)
     assert block["cross.weights"]["A"].shape[0] == 1
@@ -387,7 +439,10 @@ def test_a_captioner_is_refused(tmp_path: Path) -> None:
         ({"text": "a", "target": ""}, ["there is an empty text"]),
         ({"text": "a " * 25}, ["the text has 25 tokens; a walkthrough shows up to 24"]),
         ({"text": "a" * 41}, ["the text has a word of 41 characters; up to 40 are shown"]),
-        ({"text": "a " * 25, "target": "b " * 30}, ["the source has 25 tokens", "the target has 30 tokens"]),
+        (
+            {"text": "a " * 25, "target": "b " * 30},
+            ["the source has 25 tokens", "the target has 30 tokens"],
+        ),
         (
             {"text": "a", "size": 5, "heads": 2, "score": "dots", "norm": "batch", "layer": 1},
             [
@@ -402,17 +457,29 @@ def test_a_captioner_is_refused(tmp_path: Path) -> None:
             ["`size`: wanted 2 to 32, got 64", "`feedforward`: wanted 1 to 64"],
         ),
         ({"text": "a", "heads": 0}, ["a size of 4 cannot be split into 0 equal heads"]),
-        ({"text": "a", "unprojected": True, "heads": 2}, ["`unprojected=True` has one head, got 2"]),
+        (
+            {"text": "a", "unprojected": True, "heads": 2},
+            ["`unprojected=True` has one head, got 2"],
+        ),
         ({"text": "a", "batch": ["b ||| c"]}, ["`batch`: wanted a text, got 'b ||| c'"]),
-        ({"text": "a", "target": "b", "batch": ["c"]}, ["wanted a source and a target, SOURCE ||| TARGET, got 'c'"]),
+        (
+            {"text": "a", "target": "b", "batch": ["c"]},
+            ["wanted a source and a target, SOURCE ||| TARGET, got 'c'"],
+        ),
         ({"text": "a", "batch": ["b"] * 4}, ["at most 4 sentences is shown, got 5"]),
         (
             {"text": "a", "model": "run", "size": 4, "causal": True, "seed": 0},
-            ["`size`: a trained model has its own", "`seed`: a trained", "`causal=True`: a trained encoder"],
+            [
+                "`size`: a trained model has its own",
+                "`seed`: a trained",
+                "`causal=True`: a trained encoder",
+            ],
         ),
     ],
 )
-def test_bad_arguments_are_refused_with_all_causes(arguments: dict[str, Any], causes: list[str]) -> None:
+def test_bad_arguments_are_refused_with_all_causes(
+    arguments: dict[str, Any], causes: list[str]
+) -> None:
     with pytest.raises(UsageError) as refused:
         walkthrough_block(**arguments)
     assert len(refused.value.causes) == len(causes), refused.value.causes
@@ -439,7 +506,9 @@ def test_every_step_is_in_the_text_and_on_the_page_in_both_languages() -> None:
             assert f">{number}. {escape(title)}</h2>" in page
         assert f'<html lang="{language}">' in page
     assert str(block) == block.text()
-    assert repr(block).startswith(f"BlockWalkthrough of {len(block.steps)} steps: {SOURCE} → {TARGET}")
+    assert repr(block).startswith(
+        f"BlockWalkthrough of {len(block.steps)} steps: {SOURCE} → {TARGET}"
+    )
 
 
 class Outline(HTMLParser):
@@ -487,7 +556,9 @@ def test_the_page_is_well_formed_and_fetches_nothing(words: str) -> None:
 def test_each_equation_of_the_page_is_of_one_sentence_and_head() -> None:
     block = walkthrough_block(SOURCE, batch=["간다"])
     shown = equations(block["self.scores"].terms)
-    assert [equation.label.en for equation in shown] == [f"sentence {b}, head {h}" for b in (1, 2) for h in (1, 2)]
+    assert [equation.label.en for equation in shown] == [
+        f"sentence {b}, head {h}" for b in (1, 2) for h in (1, 2)
+    ]
     assert [len(equation.sides) for equation in shown] == [4] * 4
 
 

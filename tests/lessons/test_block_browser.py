@@ -1,4 +1,6 @@
-"""The page of a walkthrough in a real browser: keys, buttons, links, phone, dark, print. Needs a system Chromium."""
+"""The page of a walkthrough in a real browser: keys, buttons, links, phone, dark, print. Needs a
+system Chromium.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ def open_block(browser: Any, block: BlockWalkthrough, tmp_path: Path) -> Iterato
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text))
-        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or problems.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith(("file:", "data:")) or problems.append(request.url)
+            ),
+        )
         page.goto(path.as_uri() + anchor)
         if context.get("java_script_enabled", True):
             page.wait_for_selector("html[data-ready]")
@@ -91,7 +98,9 @@ def test_a_link_leads_to_a_step_and_its_heading(open_block: Any, block: BlockWal
     assert len(shown(open_block(anchor="#step-999"))) == 1
 
 
-def test_pointing_at_a_number_marks_its_row_and_column(open_block: Any, block: BlockWalkthrough) -> None:
+def test_pointing_at_a_number_marks_its_row_and_column(
+    open_block: Any, block: BlockWalkthrough
+) -> None:
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(anchor=f"#step-{number}")
     page.hover(f"#step-{number} table.result tbody tr:nth-child(2) td:nth-of-type(3)")
@@ -100,7 +109,9 @@ def test_pointing_at_a_number_marks_its_row_and_column(open_block: Any, block: B
     x, weights, queries = (term.values for term in step.terms[:3])
     pairs = zip(x[0, 1], weights[:, 2] + 0.0, strict=True)  # no −0.0
     parts = [f"{a:.3f}·{b:.1f}" for a, b in pairs]
-    expected = " + ".join("·".join(f"({n})" if n[0] == "-" else n for n in part.split("·")) for part in parts)
+    expected = " + ".join(
+        "·".join(f"({n})" if n[0] == "-" else n for n in part.split("·")) for part in parts
+    )
     assert page.inner_text("#readout") == f"{expected} ≈ {queries[0, 1, 2]:.3f}".replace("-", "−")
     page.keyboard.press("ArrowRight")
     assert page.locator(f"#step-{number} td.used").count() == 0
@@ -124,22 +135,38 @@ def test_eight_heads_side_by_side_fit_a_screen(browser: Any, tmp_path: Path) -> 
     page.goto(path.as_uri() + "#step-11")
     boxes = page.locator("section:visible .scroll")
     assert boxes.count() == 3
-    assert boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)") == [0, 0, 0]
-    assert page.locator("section:visible td").first.evaluate("cell => parseFloat(getComputedStyle(cell).fontSize)") > 12
+    assert boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)") == [
+        0,
+        0,
+        0,
+    ]
+    assert (
+        page.locator("section:visible td").first.evaluate(
+            "cell => parseFloat(getComputedStyle(cell).fontSize)"
+        )
+        > 12
+    )
 
 
 @pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.slow), "ko"])
 def test_the_page_fits_a_phone(open_block: Any, language: str) -> None:
-    page = open_block(language, viewport={"width": 400, "height": 800}, has_touch=True, color_scheme="dark")
+    page = open_block(
+        language, viewport={"width": 400, "height": 800}, has_touch=True, color_scheme="dark"
+    )
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     assert not page.is_visible("nav")
     page.tap("#all")
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.is_visible("nav")
-    assert page.get_by_role("button", name={"en": "First step", "ko": "처음 단계"}[language]).count() == 1
+    assert (
+        page.get_by_role("button", name={"en": "First step", "ko": "처음 단계"}[language]).count()
+        == 1
+    )
 
 
-def test_printed_and_without_scripts_all_steps_are_shown(open_block: Any, block: BlockWalkthrough) -> None:
+def test_printed_and_without_scripts_all_steps_are_shown(
+    open_block: Any, block: BlockWalkthrough
+) -> None:
     page = open_block()
     page.emulate_media(media="print")
     assert len(shown(page)) == len(block.steps)
@@ -169,7 +196,9 @@ CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("cross.V", "WV"): lambda decoder: decoder.layers[0].cross_attention.value.weight.T,
     ("cross.output", "WO"): lambda decoder: decoder.layers[0].cross_attention.output.weight.T,
     ("feedforward.hidden", "W1"): lambda decoder: decoder.layers[0].feedforward.widen.weight.T,
-    ("feedforward.norm", "β"): lambda decoder: decoder.layers[0].feedforward_residual.norm.bias[None],
+    ("feedforward.norm", "β"): lambda decoder: decoder.layers[0].feedforward_residual.norm.bias[
+        None
+    ],
     ("prediction.logits", "W"): lambda decoder: decoder.output.weight.T,
 }
 """For a term of the page, the numbers of the decoder that it shows."""
@@ -178,17 +207,26 @@ READ, WANTED = [BOS, EOS + 1, EOS + 2, EOS + 3], [EOS + 1, EOS + 2, EOS + 3, EOS
 
 
 def term_number(block: BlockWalkthrough, key: str, name: str) -> int:
-    terms = [(step.key, getattr(term.name, "en", term.name)) for step in block.steps for term in step.terms]
+    terms = [
+        (step.key, getattr(term.name, "en", term.name))
+        for step in block.steps
+        for term in step.terms
+    ]
     return terms.index((key, name))
 
 
-def changed_block(key: str, name: str, at: tuple[int, int], monkeypatch: Any, **options: Any) -> BlockWalkthrough:
+def changed_block(
+    key: str, name: str, at: tuple[int, int], monkeypatch: Any, **options: Any
+) -> BlockWalkthrough:
     """Walk through the same block, one number of its model changed to 1.75."""
 
     def changed(*args: Any) -> Any:
         model = small_model(*args)
         with torch.no_grad():
-            row, column = READ[at[0]] if name == "e" else at[0], WANTED[at[1]] if name == "W" else at[1]
+            row, column = (
+                READ[at[0]] if name == "e" else at[0],
+                WANTED[at[1]] if name == "W" else at[1],
+            )
             CHANGES[key, name](model.decoder)[row, column] = 1.75
         return model
 
@@ -197,14 +235,20 @@ def changed_block(key: str, name: str, at: tuple[int, int], monkeypatch: Any, **
 
 
 def assert_equal(numbers: list[Any], page: BlockWalkthrough, block: BlockWalkthrough) -> None:
-    """Compare the numbers of a page with those of a walkthrough, for every matrix; tokens may be in another order."""
+    """Compare the numbers of a page with those of a walkthrough, for every matrix; tokens may be in
+    another order.
+    """
     terms, columns = ([term for step in one.steps for term in step.terms] for one in (block, page))
     for computed, term, like in zip(numbers, terms, columns, strict=True):
         if term.kind != "tokens":
             expected = term.values.astype(np.float64)
             if term.letters.endswith(" V") and term is not like:
-                expected = expected[..., [list(term.columns[0]).index(name) for name in like.columns[0]]]
-            np.testing.assert_allclose(computed, expected.ravel(), rtol=1e-5, atol=1e-5, err_msg=str(term.name))
+                expected = expected[
+                    ..., [list(term.columns[0]).index(name) for name in like.columns[0]]
+                ]
+            np.testing.assert_allclose(
+                computed, expected.ravel(), rtol=1e-5, atol=1e-5, err_msg=str(term.name)
+            )
 
 
 @pytest.mark.parametrize("key", CHANGES, ids=" ".join)
@@ -213,7 +257,13 @@ def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
 ) -> None:
     page, number, at = open_block(), term_number(block, *key), (0 if key[1] in "γβ" else 2, 1)
     assert_equal(page.evaluate(COMPUTE, []), block, block)
-    columns = next(term for step in block.steps if step.key == key[0] for term in step.terms if term.name == key[1])
+    columns = next(
+        term
+        for step in block.steps
+        if step.key == key[0]
+        for term in step.terms
+        if term.name == key[1]
+    )
     place = at[0] * columns.values.shape[-1] + at[1]
     changed = changed_block(*key, at, monkeypatch)
     assert_equal(page.evaluate(COMPUTE, [[number, place, 1.75]]), block, changed)
@@ -223,23 +273,43 @@ def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
 def test_the_page_computes_every_score(browser: Any, tmp_path: Path, score: str) -> None:
     """In one block of two heads, with a second sentence of another length beside it."""
     norm = "post" if list(SCORES).index(score) % 2 else "pre"
-    block = walkthrough_block("I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm, heads=2)
+    block = walkthrough_block(
+        "I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm, heads=2
+    )
     assert_computed([block], browser, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_page_computes_every_kind_of_block(browser: Any, tmp_path: Path, score: str, norm: str) -> None:
-    blocks = [walkthrough_block(SOURCE, TARGET, score=score, norm=norm, heads=heads) for heads in (1, 2)]
-    blocks += [walkthrough_block("I go home", batch=["I go"], score=score, norm=norm, causal=norm == "pre")]
-    blocks += [walkthrough_block("I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm)]
+def test_the_page_computes_every_kind_of_block(
+    browser: Any, tmp_path: Path, score: str, norm: str
+) -> None:
+    blocks = [
+        walkthrough_block(SOURCE, TARGET, score=score, norm=norm, heads=heads) for heads in (1, 2)
+    ]
+    blocks += [
+        walkthrough_block("I go home", batch=["I go"], score=score, norm=norm, causal=norm == "pre")
+    ]
+    blocks += [
+        walkthrough_block(
+            "I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm
+        )
+    ]
     assert_computed(blocks, browser, tmp_path)
 
 
-def test_the_page_computes_blocks_without_projections_and_those_of_a_model(browser: Any, tmp_path: Path) -> None:
-    blocks = [walkthrough_block("I go home", score="dot", unprojected=True, norm=norm) for norm in ("pre", "post")]
-    blocks += [walkthrough_block(SOURCE, TARGET, model=folder(tmp_path / "run"), layer=layer) for layer in (1, 2)]
+def test_the_page_computes_blocks_without_projections_and_those_of_a_model(
+    browser: Any, tmp_path: Path
+) -> None:
+    blocks = [
+        walkthrough_block("I go home", score="dot", unprojected=True, norm=norm)
+        for norm in ("pre", "post")
+    ]
+    blocks += [
+        walkthrough_block(SOURCE, TARGET, model=folder(tmp_path / "run"), layer=layer)
+        for layer in (1, 2)
+    ]
     assert_computed(blocks, browser, tmp_path)
 
 
@@ -253,10 +323,17 @@ def assert_computed(blocks: list[BlockWalkthrough], browser: Any, tmp_path: Path
 
 
 def cell_of(page: Any, number: int, row: int, column: int) -> Any:
-    return page.locator(f"table[data-term='{number}'] tbody tr").nth(row).locator("td.number").nth(column)
+    return (
+        page.locator(f"table[data-term='{number}'] tbody tr")
+        .nth(row)
+        .locator("td.number")
+        .nth(column)
+    )
 
 
-def test_numbers_are_changed_by_keyboard_and_reset(open_block: Any, block: BlockWalkthrough, monkeypatch: Any) -> None:
+def test_numbers_are_changed_by_keyboard_and_reset(
+    open_block: Any, block: BlockWalkthrough, monkeypatch: Any
+) -> None:
     weights, queries = term_number(block, "self.Q", "WQ"), term_number(block, "self.Q", "Q")
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(anchor=f"#step-{number}")
@@ -303,7 +380,11 @@ def test_no_number_is_answered_beside_the_field(
 ) -> None:
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(
-        language, f"#step-{number}", viewport={"width": 400, "height": 800}, has_touch=True, color_scheme="dark"
+        language,
+        f"#step-{number}",
+        viewport={"width": 400, "height": 800},
+        has_touch=True,
+        color_scheme="dark",
     )
     weights = term_number(block, "self.Q", "WQ")
     cell_of(page, weights, 1, 1).tap()
@@ -323,7 +404,9 @@ def test_no_number_is_answered_beside_the_field(
     assert page.evaluate("axe.run().then(found => found.violations.map(one => one.id))") == []
 
 
-def test_a_page_of_too_many_numbers_cannot_be_edited(browser: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_page_of_too_many_numbers_cannot_be_edited(
+    browser: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("regard.visualisation.steps_page.EDITABLE", 10)
     (tmp_path / "block.html").write_text(walkthrough_block("I go home").page(), encoding="utf-8")
     page = browser.new_page()
@@ -340,12 +423,16 @@ def test_formulas_are_set_as_mathematics(browser: Any, tmp_path: Path, score: st
     (tmp_path / "block.html").write_text(block.page(), encoding="utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "block.html").as_uri())
-    lines = page.locator(".formula").evaluate_all("all => all.map(line => [line.dataset.formula, line.textContent])")
+    lines = page.locator(".formula").evaluate_all(
+        "all => all.map(line => [line.dataset.formula, line.textContent])"
+    )
     assert [line[0] for line in lines] == [step.formula for step in block.steps if step.formula]
     assert page.locator(".formula:not(:has(math))").count() == 0
     plain = str.maketrans("ᵀ²", "⊤2", "()/√^ \u2009")
     for formula, text in lines:
-        assert text.translate(plain) == formula.translate(plain), "no symbol is lost but those that became a form"
+        assert text.translate(plain) == formula.translate(plain), (
+            "no symbol is lost but those that became a form"
+        )
     scaled = 2 * (score == "scaled_dot")  # Q·Kᵀ / √E in two attentions
     assert page.locator("mfrac msqrt").count() == 4 + scaled, (
         "(x − μ) / √(σ² + ε), before three sublayers and at the end"

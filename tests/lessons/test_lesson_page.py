@@ -1,4 +1,6 @@
-"""The numbers of the lesson of 50 minutes are those of its page of numbers, also after each change."""
+"""The numbers of the lesson of 50 minutes are those of its page of numbers, also after each
+change.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(block: BlockWalkth
     assert numbers(exercise) == [text for values in given for text in shown(values)]
     scores = block["self.scores"]["scores"][0, 0, GO]
     expected = [*shown(scores), *shown(np.exp(scores)), *shown(np.exp(scores).sum())]
-    expected += [*shown(block["self.weights"]["A"][0, 0, GO]), *shown(block["self.context"]["A·V"][0, 0, GO])]
+    expected += [
+        *shown(block["self.weights"]["A"][0, 0, GO]),
+        *shown(block["self.context"]["A·V"][0, 0, GO]),
+    ]
     assert numbers(solution)[: len(expected)] == expected
 
 
@@ -64,15 +69,24 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
     weights, read = block["self.weights"]["A"][0, :, 2], block["self.context"]["A·V"][0, 1, 2]
     masked = np.exp(block["self.scores"]["scores"][0, 1, 2]) * [1, 0, 1]
     assert (weights[0].argmax(), weights[1].argmax()) == (2, 1)
-    expected = [*shown(weights[1]), *shown(read), *shown(weights[:, [2, 1]].diagonal()), *shown(masked / masked.sum())]
+    expected = [
+        *shown(weights[1]),
+        *shown(read),
+        *shown(weights[:, [2, 1]].diagonal()),
+        *shown(masked / masked.sum()),
+    ]
     assert numbers(LESSON.split("## At home")[1]) == expected
 
 
 @pytest.mark.system
-def test_the_changes_have_the_results_of_the_table(block: BlockWalkthrough, browser: Any, tmp_path: Path) -> None:
+def test_the_changes_have_the_results_of_the_table(
+    block: BlockWalkthrough, browser: Any, tmp_path: Path
+) -> None:
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
     steps = {step.key: number for number, step in enumerate(block.steps, 1)}
-    assert (steps["self.weights"], steps["self.context"]) == (9, 10), "the steps that the lesson names"
+    assert (steps["self.weights"], steps["self.context"]) == (9, 10), (
+        "the steps that the lesson names"
+    )
     (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "numbers.html").as_uri())

@@ -1,4 +1,6 @@
-"""SoftDictionary: exact look-up as in a dict, look-up by any similarity, and look-up by vectors as in attention."""
+"""SoftDictionary: exact look-up as in a dict, look-up by any similarity, and look-up by vectors as
+in attention.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
     for missing in (lambda: animals["dgo"], lambda: animals.look_up("dgo")):
         with pytest.raises(KeyError) as caught:
             missing()
-        assert str(caught.value) == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+        assert (
+            str(caught.value)
+            == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+        )
         assert isinstance(caught.value, UnknownKey)
     with pytest.raises(KeyError, match="there are computer, dog, cat"):
         animals["xyz"]
@@ -63,7 +68,9 @@ def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
 
 
 def test_vectors_can_be_looked_up_exactly() -> None:
-    words = SoftDictionary({(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)}, names=["east", "north"])
+    words = SoftDictionary(
+        {(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)}, names=["east", "north"]
+    )
     assert words[torch.tensor([0.0, 1.0])] == (1.0, 2.0, 3.0)
     assert words[1.0, 0.0] == (5.0, 6.0, 7.0)
     with pytest.raises(KeyError, match="near it are east, north"):
@@ -89,9 +96,14 @@ def test_weighted_mean_equals_the_worked_example() -> None:
 
 def test_softmax_of_similarities_gives_the_weights() -> None:
     answer = SoftDictionary(ANIMALS).look_up("puppy", similarity, softmax=True)
-    shares = [math.exp(s) / sum(map(math.exp, SIMILARITIES.values())) for s in SIMILARITIES.values()]
+    shares = [
+        math.exp(s) / sum(map(math.exp, SIMILARITIES.values())) for s in SIMILARITIES.values()
+    ]
     close(answer.weights, torch.tensor(shares))
-    close(answer.value, sum(share * value for share, value in zip(shares, ANIMALS.values(), strict=True)))
+    close(
+        answer.value,
+        sum(share * value for share, value in zip(shares, ANIMALS.values(), strict=True)),
+    )
 
 
 def test_equality_as_a_similarity_equals_exact_look_up() -> None:
@@ -100,23 +112,35 @@ def test_equality_as_a_similarity_equals_exact_look_up() -> None:
 
 def test_gradients_flow_to_the_similarity() -> None:
     sharpness = torch.tensor(1.0, requires_grad=True)
-    answer = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: SIMILARITIES[key] * sharpness, softmax=True)
+    answer = SoftDictionary(ANIMALS).look_up(
+        "puppy", lambda key, _: SIMILARITIES[key] * sharpness, softmax=True
+    )
     (gradient,) = torch.autograd.grad(answer.value, sharpness)
-    s, v = torch.tensor(list(SIMILARITIES.values())), torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
+    s, v = (
+        torch.tensor(list(SIMILARITIES.values())),
+        torch.tensor(list(ANIMALS.values()), dtype=torch.float32),
+    )
     w = s.softmax(0)
-    close(gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum())  # the covariance of similarity and value
+    close(
+        gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum()
+    )  # the covariance of similarity and value
 
 
 def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
     """Write out keys that are also values, cosine similarity and softmax as a loop."""
     vectors = torch.randn(3, 100)
     words, query = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS)), torch.randn(100)
-    answer = words.look_up(query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True)
+    answer = words.look_up(
+        query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True
+    )
     cosines = [float(v @ query) / float(v.norm() * query.norm()) for v in vectors]
     total = sum(map(math.exp, cosines))
     close(
         answer.value,
-        sum((math.exp(cosine) / total * v for cosine, v in zip(cosines, vectors, strict=True)), torch.zeros(100)),
+        sum(
+            (math.exp(cosine) / total * v for cosine, v in zip(cosines, vectors, strict=True)),
+            torch.zeros(100),
+        ),
     )
 
 
@@ -126,7 +150,11 @@ def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
 @pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
 @pytest.mark.parametrize("queries", [None, 1, 5])
 def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> None:
-    keys, values, keep = torch.randn(4, 6), torch.randn(4, 9), torch.tensor([True, False, True, True])
+    keys, values, keep = (
+        torch.randn(4, 6),
+        torch.randn(4, 9),
+        torch.tensor([True, False, True, True]),
+    )
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
     attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
     memory = attention.prepare(keys[None], values[None], keep[None])
@@ -155,7 +183,9 @@ def test_gradients_flow_to_queries_keys_and_values() -> None:
     answer = SoftDictionary(keys, values).look_up(query)
     gradients = torch.autograd.grad((answer.value * direction).sum(), inputs)
     plain = (query @ keys.T / math.sqrt(6)).softmax(-1) @ values
-    for ours, theirs in zip(gradients, torch.autograd.grad((plain * direction).sum(), inputs), strict=True):
+    for ours, theirs in zip(
+        gradients, torch.autograd.grad((plain * direction).sum(), inputs), strict=True
+    ):
         close(ours, theirs)
 
 
@@ -169,7 +199,12 @@ def test_a_unit_vector_attends_most_to_itself() -> None:
 
 
 def test_order_of_entries_does_not_change_the_value() -> None:
-    keys, values, query, order = torch.randn(6, 5), torch.randn(6, 2), torch.randn(3, 5), torch.randperm(6)
+    keys, values, query, order = (
+        torch.randn(6, 5),
+        torch.randn(6, 2),
+        torch.randn(3, 5),
+        torch.randperm(6),
+    )
     plain, reordered = (
         SoftDictionary(keys, values).look_up(query),
         SoftDictionary(keys[order], values[order]).look_up(query),
@@ -180,7 +215,12 @@ def test_order_of_entries_does_not_change_the_value() -> None:
 
 @pytest.mark.parametrize("hidden", [0.3, math.nan])
 def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
-    keys, values, query, keep = torch.randn(5, 4), torch.randn(5, 2), torch.randn(4), [True, False, True, True, False]
+    keys, values, query, keep = (
+        torch.randn(5, 4),
+        torch.randn(5, 2),
+        torch.randn(4),
+        [True, False, True, True, False],
+    )
     with_all = SoftDictionary(keys, values).look_up(query)
     keys[1], values[4] = hidden, hidden
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
@@ -192,7 +232,9 @@ def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
 
 def test_fully_masked_look_up_gives_zero() -> None:
     for answer in (
-        SoftDictionary(torch.randn(3, 4), torch.randn(3, 2)).look_up(torch.randn(4), keep=[False] * 3),
+        SoftDictionary(torch.randn(3, 4), torch.randn(3, 2)).look_up(
+            torch.randn(4), keep=[False] * 3
+        ),
         SoftDictionary(ANIMALS).look_up("puppy", similarity, keep=[False] * 3),
         SoftDictionary(ANIMALS).look_up("puppy", lambda *_: 0.0),
     ):
@@ -215,10 +257,16 @@ def test_long_tables_are_abbreviated() -> None:
 
 
 def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
-    answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up("a<b", lambda key, query: 3 if key == query else 1)
+    answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up(
+        "a<b", lambda key, query: 3 if key == query else 1
+    )
     for image in (answer._repr_svg_(), answer._repr_html_()):
         svg = xml.dom.minidom.parseString(image)
-        bars = [float(bar.getAttribute("width")) for bar in svg.getElementsByTagName("rect") if bar.hasAttribute("x")]
+        bars = [
+            float(bar.getAttribute("width"))
+            for bar in svg.getElementsByTagName("rect")
+            if bar.hasAttribute("x")
+        ]
         assert bars == [150, 50]
         texts = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
         assert texts == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
@@ -232,13 +280,22 @@ def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(2, 4)), "there are 3 keys and 2 values"),
-        (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]), "3 keys and 1 names"),
+        (
+            lambda: SoftDictionary(torch.randn(3, 4), torch.randn(2, 4)),
+            "there are 3 keys and 2 values",
+        ),
+        (
+            lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]),
+            "3 keys and 1 names",
+        ),
         (lambda: SoftDictionary({}), "at least one entry"),
         (lambda: SoftDictionary(["a"]), "keys without values"),
         (lambda: SoftDictionary({"a": 1}, [1]), "a dict has its own values"),
         (lambda: SoftDictionary({"dog": "Hund"}), "values must be numbers"),
-        (lambda: SoftDictionary({(1.0, 2.0): 1, (1.0,): 2}), "keys must be numbers, or vectors of one size"),
+        (
+            lambda: SoftDictionary({(1.0, 2.0): 1, (1.0,): 2}),
+            "keys must be numbers, or vectors of one size",
+        ),
     ],
 )
 def test_wrong_entries_are_refused(build: object, message: str) -> None:
@@ -257,7 +314,10 @@ def test_wrong_queries_are_refused() -> None:
     for look_up, message in (
         (lambda: animals.look_up("puppy", "dot"), "compares vectors"),
         (lambda: animals.look_up("dog", softmax=True), "equality has no softmax"),
-        (lambda: animals.look_up("puppy", lambda *_: -1.0), "computer -1, dog -1, cat -1: use softmax"),
+        (
+            lambda: animals.look_up("puppy", lambda *_: -1.0),
+            "computer -1, dog -1, cat -1: use softmax",
+        ),
         (lambda: animals.look_up("puppy", lambda *_: "near"), "one number"),
         (lambda: animals.look_up("puppy", similarity, keep=[True]), "each of 3 entries"),
         (lambda: vectors.look_up(torch.randn(5)), "a query has 5 numbers and the keys have 4"),
@@ -271,15 +331,23 @@ def test_wrong_queries_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -> None:
-    keys, values, query = torch.randn(3, 4, dtype=dtype), torch.randn(3, 2, dtype=dtype), torch.randn(4)
+    keys, values, query = (
+        torch.randn(3, 4, dtype=dtype),
+        torch.randn(3, 2, dtype=dtype),
+        torch.randn(4),
+    )
     expected = SoftDictionary(keys, values).look_up(query).value
     assert expected.dtype == dtype
-    torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected)
+    torch.testing.assert_close(
+        SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected
+    )
     torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6
 
 
 def test_plain_cosine_has_no_weights_and_no_temperature() -> None:
     keys = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
-    answer = SoftDictionary(keys, torch.tensor([1.0, 2.0])).look_up(torch.tensor([2.0, 0.0]), "cosine_plain")
+    answer = SoftDictionary(keys, torch.tensor([1.0, 2.0])).look_up(
+        torch.tensor([2.0, 0.0]), "cosine_plain"
+    )
     assert torch.allclose(answer.weights.flatten(), torch.tensor([1.0, 0.6]).softmax(0))

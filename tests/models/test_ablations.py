@@ -1,4 +1,6 @@
-"""Models broken on purpose: what each switch changes, how it is said, and that training of them can be resumed."""
+"""Models broken on purpose: what each switch changes, how it is said, and that training of them can
+be resumed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from regard.models import ModelSettings, build
 from regard.runtime.engine import pack_model, why_not_packed
 from regard.training.recipe import preset
 
-SIDE = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0}
+SIDE = {
+    "kind": "transformer",
+    "layers": 1,
+    "size": 16,
+    "heads": 2,
+    "feedforward": 16,
+    "dropout": 0.0,
+}
 ABLATIONS: dict[str, dict[str, Any]] = {
     "model.decoder.causal = false": {"model.decoder.causal": False},
     "model.encoder.residual = false": {"model.encoder.residual": False},
@@ -30,8 +39,17 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 
 
 def train(folder: Path, out: str, settings: dict[str, Any], **arguments: Any) -> regard.Run:
-    values = {f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDE.items()}
-    values |= {"tokenizer.size": 560, "batching.tokens": 256, "training.updates": 6, "training.validate_every": 3}
+    values = {
+        f"model.{side}.{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in SIDE.items()
+    }
+    values |= {
+        "tokenizer.size": 560,
+        "batching.tokens": 256,
+        "training.updates": 6,
+        "training.validate_every": 3,
+    }
     values |= {"training.checkpoint_minutes": 0}
     files = {
         f"{prefix}{side}": folder / f"{split}.{language}"
@@ -39,7 +57,10 @@ def train(folder: Path, out: str, settings: dict[str, Any], **arguments: Any) ->
         for side, language in (("source", "ko"), ("target", "en"))
     }
     return regard.train(
-        out=folder / out, settings={**values, **settings}, **({} if "resume" in arguments else files), **arguments
+        out=folder / out,
+        settings={**values, **settings},
+        **({} if "resume" in arguments else files),
+        **arguments,
     )
 
 
@@ -77,10 +98,17 @@ def test_without_a_residual_connection_the_input_is_not_added() -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("said", ABLATIONS)
-def test_it_is_said_in_training_on_the_card_and_when_loaded(data: Path, tmp_path: Path, said: str) -> None:
+def test_it_is_said_in_training_on_the_card_and_when_loaded(
+    data: Path, tmp_path: Path, said: str
+) -> None:
     messages = list[str]()
     out = tmp_path / "run"
-    train(data, str(out), ABLATIONS[said], report=lambda _, values: messages.append(values.get("text", "")))
+    train(
+        data,
+        str(out),
+        ABLATIONS[said],
+        report=lambda _, values: messages.append(values.get("text", "")),
+    )
     assert any("an experiment, not for use" in text and said in text for text in messages)
     card = (out / "README.md").read_text("utf-8")
     assert "**An experiment, not for use**: " in card
@@ -103,12 +131,16 @@ def test_an_ordinary_model_is_loaded_without_a_word(
 
 @pytest.mark.system
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_training_with_batch_norm_is_resumed_to_the_same_weights(data: Path, tmp_path: Path, threads: int) -> None:
+def test_training_with_batch_norm_is_resumed_to_the_same_weights(
+    data: Path, tmp_path: Path, threads: int
+) -> None:
     settings = {"model.encoder.norm": "batch", "model.decoder.norm": "batch"}
     train(data, str(tmp_path / "whole"), settings, threads=threads)
     train(data, str(tmp_path / "parts"), {**settings, "training.updates": 3}, threads=threads)
     train(data, str(tmp_path / "parts"), {"training.updates": 6}, threads=threads, resume=True)
-    whole, parts = (load_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    whole, parts = (
+        load_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts")
+    )
     assert whole.keys() == parts.keys()
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     means = [value for name, value in whole.items() if name.endswith("norm.mean")]
@@ -119,7 +151,8 @@ def test_training_with_batch_norm_is_resumed_to_the_same_weights(data: Path, tmp
 def test_batch_norm_takes_whole_batches(data: Path, tmp_path: Path) -> None:
     settings = {"model.encoder.norm": "batch", "batching.micro_batches": 2}
     with pytest.raises(
-        ConfigurationError, match=r"normalises over a whole batch: .* batching.micro_batches = 1 or auto"
+        ConfigurationError,
+        match=r"normalises over a whole batch: .* batching.micro_batches = 1 or auto",
     ):
         train(data, str(tmp_path / "run"), settings)
 
@@ -148,6 +181,7 @@ def test_states_of_another_size_cannot_be_compared_as_they_are() -> None:
     values = preset("luong-dot")["model"]
     values["decoder"]["size"] = 256
     with pytest.raises(
-        ConfigurationError, match=r"states of 256 numbers with encoder outputs of 512; set model.decoder.size = 512"
+        ConfigurationError,
+        match=r"states of 256 numbers with encoder outputs of 512; set model.decoder.size = 512",
     ):
         build(ModelSettings.parse(values, "test"), 30, 30, joint=True)

@@ -18,14 +18,18 @@ TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedf
 RECURRENT = {"kind": "recurrent", "size": 8, "embedding": 12}
 
 
-def _settings(encoder: dict[str, object], decoder: dict[str, object], **values: object) -> ModelSettings:
+def _settings(
+    encoder: dict[str, object], decoder: dict[str, object], **values: object
+) -> ModelSettings:
     return ModelSettings.parse({"encoder": encoder, "decoder": decoder, **values}, "test")
 
 
 def test_embeddings_are_shared_as_far_as_sizes_and_vocabularies_allow() -> None:
     same_sizes = build(_settings(TRANSFORMER, TRANSFORMER), 20, 20, joint=True)
     assert (
-        same_sizes.encoder.embedding.weight is same_sizes.decoder.embedding.weight is same_sizes.decoder.output.weight
+        same_sizes.encoder.embedding.weight
+        is same_sizes.decoder.embedding.weight
+        is same_sizes.decoder.output.weight
     )
     different_sizes = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
     assert different_sizes.encoder.embedding.weight is not different_sizes.decoder.embedding.weight
@@ -36,9 +40,15 @@ def test_embeddings_are_shared_as_far_as_sizes_and_vocabularies_allow() -> None:
 
 
 def test_shared_weights_count_once() -> None:
-    none = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="none"), 20, 20, joint=True))
-    target = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="target"), 20, 20, joint=True))
-    shared = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="all"), 20, 20, joint=True))
+    none = count_parameters(
+        build(_settings(TRANSFORMER, TRANSFORMER, share="none"), 20, 20, joint=True)
+    )
+    target = count_parameters(
+        build(_settings(TRANSFORMER, TRANSFORMER, share="target"), 20, 20, joint=True)
+    )
+    shared = count_parameters(
+        build(_settings(TRANSFORMER, TRANSFORMER, share="all"), 20, 20, joint=True)
+    )
     assert none - target == target - shared == 20 * 8
 
 
@@ -58,7 +68,9 @@ def test_an_image_encoder_has_no_embeddings_to_share() -> None:
         assert model.decoder.embedding.weight is model.decoder.output.weight
     with pytest.raises(ConfigurationError) as caught:
         build(_settings(encoder, TRANSFORMER, share="all"), 20, 20, joint=True)
-    assert caught.value.causes == ("model.share = 'all': resnet reads images, not tokens; set model.share = 'target'",)
+    assert caught.value.causes == (
+        "model.share = 'all': resnet reads images, not tokens; set model.share = 'target'",
+    )
 
 
 def test_heads_must_divide_the_size_if_cells_attend_to_each_other() -> None:
@@ -80,7 +92,9 @@ def test_heads_must_divide_the_size_if_cells_attend_to_each_other() -> None:
 def test_stem_and_stages_determine_the_stride(encoder: dict[str, object], stride: int) -> None:
     settings = _settings({"kind": "resnet", "width": 4, "size": 8, **encoder}, TRANSFORMER)
     assert settings.encoder.stride == stride
-    grid = build(settings, 0, 20, False).encoder(Batch(torch.rand(1, 3, 2 * stride + 1, stride))).grid
+    grid = (
+        build(settings, 0, 20, False).encoder(Batch(torch.rand(1, 3, 2 * stride + 1, stride))).grid
+    )
     assert grid == (3, 1)
 
 
@@ -95,7 +109,9 @@ def test_stem_and_stages_determine_the_stride(encoder: dict[str, object], stride
     ],
 )
 def test_cell_centres_are_those_of_the_receptive_fields(encoder: dict[str, object]) -> None:
-    """The centre of a receptive field is the mean position of its pixels, weighted by their gradients."""
+    """The centre of a receptive field is the mean position of its pixels, weighted by their
+    gradients.
+    """
     # statistics of group norm would cover the whole image
     norm = {"norm": "batch", "width": 16} if encoder["kind"] == "resnet" else {}
     settings = _settings({"size": 8, "heads": 2, **encoder, **norm}, TRANSFORMER)
@@ -104,15 +120,23 @@ def test_cell_centres_are_those_of_the_receptive_fields(encoder: dict[str, objec
         weight.data.fill_(0.01)  # every pixel of the receptive field has the same weight
     stride = settings.encoder.stride
     images = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
-    outputs = model.patch_embedding(images) if encoder["kind"] == "vit" else model.backbone(images, None)[0]
-    gradients = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)[0].square().sum((0, 1))
+    outputs = (
+        model.patch_embedding(images)
+        if encoder["kind"] == "vit"
+        else model.backbone(images, None)[0]
+    )
+    gradients = (
+        torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)[0].square().sum((0, 1))
+    )
     positions = torch.arange(10 * stride) + 0.5
     centres = [float((gradients.sum(side) * positions).sum() / gradients.sum()) for side in (0, 1)]
     assert centres == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)
 
 
 def test_a_stage_without_blocks_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"depths: input should be greater than or equal to 1, got 0"):
+    with pytest.raises(
+        ConfigurationError, match=r"depths: input should be greater than or equal to 1, got 0"
+    ):
         _settings({"kind": "resnet", "depths": [1, 0]}, TRANSFORMER)
 
 
@@ -141,7 +165,9 @@ for name in sorted(presets, key="conv".__eq__):
 
 @pytest.mark.system
 def test_no_shape_needs_the_compiler_of_pytorch() -> None:
-    """It takes a second to import, symbolic mathematics half of one, and whatever loads a model compares shapes first."""
+    """It takes a second to import, symbolic mathematics half of one, and whatever loads a model
+    compares shapes first.
+    """
     models = json.dumps({name: preset(name)["model"] for name in presets()})
     command = [sys.executable, "-c", IMPORTS_OF_SHAPES, models]
     process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -19,7 +19,9 @@ def test_transformer_presets_can_be_exported() -> None:
     models = {name: ModelSettings.parse(preset(name)["model"], name) for name in presets()}
     ctranslate2 = {name for name, model in models.items() if not ctranslate2_obstacles(model)}
     assert ctranslate2 == {name for name in models if name.startswith("transformer-")} | {"marian"}
-    marian = [name for name, model in models.items() if not huggingface_obstacles(model, joint=True)]
+    marian = [
+        name for name, model in models.items() if not huggingface_obstacles(model, joint=True)
+    ]
     assert marian == ["transformer-published", "marian"]
 
 
@@ -33,10 +35,18 @@ def test_transformer_presets_can_be_exported() -> None:
         ({"final_norm": "on"}, [], ["final_norm is 'on'"]),
         ({"norm": "pre"}, [], ["norm is 'pre'"]),
         ({"norm": "batch"}, ["norm is 'batch'"], ["norm is 'batch'"]),
-        ({"norm": "none", "residual": False}, ["norm is 'none'", "residual is"], ["norm is 'none'", "residual is"]),
+        (
+            {"norm": "none", "residual": False},
+            ["norm is 'none'", "residual is"],
+            ["norm is 'none'", "residual is"],
+        ),
         ({"score": "cosine"}, ["score is 'cosine'"], ["score is 'cosine'"]),
         ({"window": 3}, ["window is 3"], ["window is 3"]),
-        ({"window": 3, "score": "dot", "norm": "pre"}, ["score is", "window is"], ["score is", "window is", "norm is"]),
+        (
+            {"window": 3, "score": "dot", "norm": "pre"},
+            ["score is", "window is"],
+            ["score is", "window is", "norm is"],
+        ),
     ],
 )
 def test_every_obstacle_is_listed_for_each_side(
@@ -49,7 +59,8 @@ def test_every_obstacle_is_listed_for_each_side(
         assert len(obstacles) == 2 * len(expected)
         for obstacle in expected:
             assert [
-                any(f"model.{side}.{obstacle}" in cause for cause in obstacles) for side in ("encoder", "decoder")
+                any(f"model.{side}.{obstacle}" in cause for cause in obstacles)
+                for side in ("encoder", "decoder")
             ] == [
                 True,
                 True,
@@ -58,8 +69,13 @@ def test_every_obstacle_is_listed_for_each_side(
 
 def test_settings_that_a_marian_model_has_once_must_be_equal_on_both_sides() -> None:
     side = {"kind": "transformer", "norm": "post"}
-    parts = {"encoder": side, "decoder": {**side, "size": 64, "activation": "gelu", "scale_embedding": False}}
-    obstacles = huggingface_obstacles(ModelSettings.parse({**parts, "share": "none"}, "test"), joint=False)
+    parts = {
+        "encoder": side,
+        "decoder": {**side, "size": 64, "activation": "gelu", "scale_embedding": False},
+    }
+    obstacles = huggingface_obstacles(
+        ModelSettings.parse({**parts, "share": "none"}, "test"), joint=False
+    )
     assert [cause.split(" ")[0] for cause in obstacles] == [
         "model.*.size",
         "model.*.activation",

@@ -1,4 +1,6 @@
-"""Convolutional model of Gehring et al. 2017 against PyTorch's convolutions and weight norm, and against loops."""
+"""Convolutional model of Gehring et al. 2017 against PyTorch's convolutions and weight norm, and
+against loops.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SQRT_HALF = math.sqrt(0.5)
 
 def settings(encoder: Any = None, **values: Any) -> ModelSettings:
     encoder = encoder or ConvolutionalEncoderSettings(**SIZES, **values)
-    return ModelSettings(encoder=encoder, decoder=ConvolutionalDecoderSettings(**SIZES, **values), share="none")
+    return ModelSettings(
+        encoder=encoder, decoder=ConvolutionalDecoderSettings(**SIZES, **values), share="none"
+    )
 
 
 def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Tensor:
@@ -41,7 +45,10 @@ def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Te
 
 
 def test_weight_norm_equals_that_of_torch() -> None:
-    actual, expected = WeightNormLinear(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
+    actual, expected = (
+        WeightNormLinear(5, 7),
+        nn.utils.parametrizations.weight_norm(nn.Linear(5, 7)),
+    )
     with torch.no_grad():
         expected.parametrizations.weight.original0.copy_(actual.length[:, None] * 1.5)
         expected.parametrizations.weight.original1.copy_(actual.direction)
@@ -63,13 +70,18 @@ def test_layers_preserve_the_standard_deviation() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("layers", [1, 3])
-def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: int, width: int) -> None:
+def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(
+    layers: int, width: int
+) -> None:
     encoder = make(settings(layers=layers, kernel_size=width)).encoder
     assert isinstance(encoder, ConvolutionalEncoder)
     batch = sentences(7, 1, 4)
     encoded = encoder(batch)
     for row, S in enumerate(entries(batch)):
-        embedded = encoder.embedding.weight[batch.data[row, :S]] + encoder.input_embedding.position_embedding.weight[:S]
+        embedded = (
+            encoder.embedding.weight[batch.data[row, :S]]
+            + encoder.input_embedding.position_embedding.weight[:S]
+        )
         x = embedded @ encoder.widen.weight.T + encoder.widen.bias
         for layer in encoder.layers:
             x = (convolved(layer, x, (width - 1) // 2, width // 2) + x) * SQRT_HALF
@@ -81,9 +93,17 @@ def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: 
 
 @pytest.mark.parametrize("width", [1, 3, 4])
 @pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("encoder", [None, variants(RecurrentEncoderSettings)[0]], ids=["convolutional", "recurrent"])
-def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder: Any, layers: int, width: int) -> None:
-    model, batch, target = make(settings(encoder, layers=layers, kernel_size=width)), sentences(6, 1, 3), targets(3, 7)
+@pytest.mark.parametrize(
+    "encoder", [None, variants(RecurrentEncoderSettings)[0]], ids=["convolutional", "recurrent"]
+)
+def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(
+    encoder: Any, layers: int, width: int
+) -> None:
+    model, batch, target = (
+        make(settings(encoder, layers=layers, kernel_size=width)),
+        sentences(6, 1, 3),
+        targets(3, 7),
+    )
     decoder = model.decoder
     assert isinstance(decoder, ConvolutionalDecoder)
     outputs = model(batch, target)
@@ -91,12 +111,17 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder
         encoded = model.encoder(alone(batch, row))
         keys = encoded.outputs[0]
         values = (keys + decoder.fit_source(encoded.embedded)[0]) * SQRT_HALF
-        embedded = decoder.embedding.weight[target[row]] + decoder.input_embedding.position_embedding.weight[:7]
+        embedded = (
+            decoder.embedding.weight[target[row]]
+            + decoder.input_embedding.position_embedding.weight[:7]
+        )
         query_embedding, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
         for layer in decoder.layers:
             y, contexts = convolved(layer.convolution, x, width - 1, 0), []
             for t in range(7):
-                query = (layer.query_in.weight @ y[t] + layer.query_in.bias + query_embedding[t]) * SQRT_HALF
+                query = (
+                    layer.query_in.weight @ y[t] + layer.query_in.bias + query_embedding[t]
+                ) * SQRT_HALF
                 context = (keys @ query).softmax(0) @ values * math.sqrt(S)
                 contexts.append(layer.context_out.weight @ context + layer.context_out.bias)
             x = ((y + torch.stack(contexts)) * SQRT_HALF + x) * SQRT_HALF
@@ -122,7 +147,9 @@ def test_max_positions_limits_targets_and_not_sources() -> None:
     source = model.encode(sentences(30, 4))
     search_settings = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
     assert model.max_target == 12
-    assert [len(hypotheses[0].ids) + 1 for hypotheses in search(model, source, [30, 4], search_settings)] == [12, 12]
+    assert [
+        len(hypotheses[0].ids) + 1 for hypotheses in search(model, source, [30, 4], search_settings)
+    ] == [12, 12]
     rows = beam_rows(2, 2)
     features, _ = model.step(targets(4, 20), model.begin(source).select(rows), source)
     assert bool(features.isfinite().all())

@@ -27,4 +27,7 @@ def test_a_gru_multiplies_its_weights_at_every_step() -> None:
 
 def test_a_convolution_multiplies_its_kernel_at_every_position() -> None:
     convolution = nn.Conv1d(4, 3, 5)
-    assert count_multiply_adds(lambda: convolution(torch.randn(2, 4, 20))) == 2 * 16 * convolution.weight.numel()
+    assert (
+        count_multiply_adds(lambda: convolution(torch.randn(2, 4, 20)))
+        == 2 * 16 * convolution.weight.numel()
+    )

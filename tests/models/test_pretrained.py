@@ -1,7 +1,8 @@
-"""Pretrained weights of torchvision's networks: they load, give the same features, and invalid files are refused.
+"""Pretrained weights of torchvision's networks: they load, give the same features, and invalid
+files are refused.
 
-torchvision itself is no dependency: its networks are written here in plain functions, from its published source
-(`torchvision/models/resnet.py`), with the names that its `state_dict` files have.
+torchvision itself is no dependency: its networks are written here in plain functions, from its
+published source (`torchvision/models/resnet.py`), with the names that its `state_dict` files have.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ DECODER = {"kind": "no_attention", "size": 8, "embedding": 8}
 
 
 def layers(block: str, depths: tuple[int, ...]) -> list[tuple[str, int, int, int]]:
-    """List every convolution of torchvision's network: its name, inputs, outputs and kernel size."""
+    """List every convolution of torchvision's network: its name, inputs, outputs and kernel
+    size.
+    """
     convolutions, inputs = [("conv1", 3, 64, 7)], 64
     for i, depth in enumerate(depths):
         planes = 64 * 2**i
@@ -42,9 +45,15 @@ def layers(block: str, depths: tuple[int, ...]) -> list[tuple[str, int, int, int
         for j in range(depth):
             name = f"layer{i + 1}.{j}"
             if block == "basic":
-                convolutions += [(f"{name}.conv1", inputs, planes, 3), (f"{name}.conv2", planes, planes, 3)]
+                convolutions += [
+                    (f"{name}.conv1", inputs, planes, 3),
+                    (f"{name}.conv2", planes, planes, 3),
+                ]
             else:
-                convolutions += [(f"{name}.conv1", inputs, planes, 1), (f"{name}.conv2", planes, planes, 3)]
+                convolutions += [
+                    (f"{name}.conv1", inputs, planes, 1),
+                    (f"{name}.conv2", planes, planes, 3),
+                ]
                 convolutions += [(f"{name}.conv3", planes, outputs, 1)]
             if j == 0 and (i > 0 or inputs != outputs):
                 convolutions.append((f"{name}.downsample.0", inputs, outputs, 1))
@@ -61,7 +70,9 @@ def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
     generator, weights, outputs = torch.Generator().manual_seed(7), Weights(), 0
     for name, inputs, outputs, size in layers(block, depths):
         scale = (inputs * size * size) ** -0.5
-        weights[f"{name}.weight"] = torch.randn(outputs, inputs, size, size, generator=generator) * scale
+        weights[f"{name}.weight"] = (
+            torch.randn(outputs, inputs, size, size, generator=generator) * scale
+        )
         norm = norm_name(name)
         weights[f"{norm}.weight"] = 1 + 0.1 * torch.randn(outputs, generator=generator)
         weights[f"{norm}.bias"] = 0.1 * torch.randn(outputs, generator=generator)
@@ -73,13 +84,20 @@ def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
 
 
 def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> Tensor:
-    """Compute the last feature map of torchvision's ResNet in plain functions, in evaluation mode."""
+    """Compute the last feature map of torchvision's ResNet in plain functions, in evaluation
+    mode.
+    """
 
     def step(x: Tensor, name: str, stride: int = 1) -> Tensor:
         weight, norm = w[f"{name}.weight"], norm_name(name)
         x = F.conv2d(x, weight, None, stride, weight.shape[2] // 2)
-        mean, var = w[f"{norm}.running_mean"][:, None, None], w[f"{norm}.running_var"][:, None, None]
-        return (x - mean) / (var + 1e-5).sqrt() * w[f"{norm}.weight"][:, None, None] + w[f"{norm}.bias"][:, None, None]
+        mean, var = (
+            w[f"{norm}.running_mean"][:, None, None],
+            w[f"{norm}.running_var"][:, None, None],
+        )
+        return (x - mean) / (var + 1e-5).sqrt() * w[f"{norm}.weight"][:, None, None] + w[
+            f"{norm}.bias"
+        ][:, None, None]
 
     x = F.max_pool2d(F.relu(step(x, "conv1", 2)), 3, 2, 1)
     for i, depth in enumerate(depths):
@@ -95,9 +113,22 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
     return x
 
 
-def settings(path: Path | None, block: str = "basic", depths: tuple[int, ...] = (1, 1), **values: Any) -> ModelSettings:
-    encoder = {"kind": "resnet", "block": block, "depths": list(depths), "width": 64, "stem": "classic", **values}
-    encoder |= {"norm": values.get("norm", "batch"), "size": 16, "weights": None if path is None else str(path)}
+def settings(
+    path: Path | None, block: str = "basic", depths: tuple[int, ...] = (1, 1), **values: Any
+) -> ModelSettings:
+    encoder = {
+        "kind": "resnet",
+        "block": block,
+        "depths": list(depths),
+        "width": 64,
+        "stem": "classic",
+        **values,
+    }
+    encoder |= {
+        "norm": values.get("norm", "batch"),
+        "size": 16,
+        "weights": None if path is None else str(path),
+    }
     return ModelSettings.parse({"encoder": encoder, "decoder": DECODER}, "test")
 
 
@@ -114,8 +145,14 @@ def load_model(path: Path, **values: Any) -> Model:
 def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_path: Path) -> None:
     (block, depths), path = NETWORKS[name], tmp_path / f"{name}.{kind}"
     weights = random_weights(block, depths)
-    counted = [tensor for key, tensor in weights.items() if "running" not in key and "num_batches" not in key]
-    assert sum(tensor.numel() for tensor in counted) == COUNTS[name], "the names and shapes are those of that network"
+    counted = [
+        tensor
+        for key, tensor in weights.items()
+        if "running" not in key and "num_batches" not in key
+    ]
+    assert sum(tensor.numel() for tensor in counted) == COUNTS[name], (
+        "the names and shapes are those of that network"
+    )
     if kind == "pth":
         torch.save(weights, path)
     else:
@@ -134,14 +171,18 @@ def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_pa
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-4)
     assert model.encoder(Batch(pixels)).grid == (3, 3)
     names = {key for key, _ in backbone.named_parameters()}
-    assert names == {key for key in weights if not key.startswith("fc.") and "num_batches" not in key}
+    assert names == {
+        key for key in weights if not key.startswith("fc.") and "num_batches" not in key
+    }
 
 
 def test_a_nested_state_dict_is_loaded(tmp_path: Path) -> None:
     weights, path = random_weights("basic", (1, 1)), tmp_path / "w.pth"
     torch.save({"state_dict": weights, "epoch": 3}, path)
     model = load_model(path)
-    assert torch.equal(model.encoder.backbone.get_parameter("conv1.weight"), weights["conv1.weight"])
+    assert torch.equal(
+        model.encoder.backbone.get_parameter("conv1.weight"), weights["conv1.weight"]
+    )
 
 
 def test_without_a_path_nothing_is_loaded() -> None:
@@ -156,7 +197,8 @@ def error_message(path: Path, **values: Any) -> str:
     with pytest.raises(TrainingError) as caught:
         load_model(path, **values)
     assert all(
-        str(path) in cause or "model.encoder" in cause or cause.startswith("and ") for cause in caught.value.causes
+        str(path) in cause or "model.encoder" in cause or cause.startswith("and ")
+        for cause in caught.value.causes
     )
     return str(caught.value)
 
@@ -190,10 +232,14 @@ class Harmful:
         return Path.touch, (Path("harm.txt"),)
 
 
-def test_a_file_that_holds_code_is_refused_and_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_holds_code_is_refused_and_never_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"conv1.weight": torch.ones(3), "other": Harmful()}, tmp_path / "w.pth")
-    assert "holds code besides tensors, which is never executed" in error_message(tmp_path / "w.pth")
+    assert "holds code besides tensors, which is never executed" in error_message(
+        tmp_path / "w.pth"
+    )
     (tmp_path / "w.pth").write_bytes(pickle.dumps(Harmful()))
     error_message(tmp_path / "w.pth")
     assert not (tmp_path / "harm.txt").exists()
@@ -212,7 +258,11 @@ def test_damaged_files_are_refused_in_a_sentence(name: str, damage: str, tmp_pat
         path.unlink()
     elif damage != "numbers":
         path.write_bytes(
-            {"empty": b"", "text": b"no tensors here\n" * 40, "truncated": content[: len(content) // 2]}[damage]
+            {
+                "empty": b"",
+                "text": b"no tensors here\n" * 40,
+                "truncated": content[: len(content) // 2],
+            }[damage]
         )
     message = error_message(path)
     assert message.splitlines()[0].startswith(f"{path}: ")

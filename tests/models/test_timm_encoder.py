@@ -22,7 +22,9 @@ DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention_size": 1
 
 
 class Network(nn.Module):
-    """Stand-in for a network of timm: feature maps at the given indices, with batch norm; each stage halves the sides."""
+    """Stand-in for a network of timm: feature maps at the given indices, with batch norm; each
+    stage halves the sides.
+    """
 
     def __init__(self, name: str, out_indices: tuple[int, ...]) -> None:
         super().__init__()
@@ -47,7 +49,9 @@ class Network(nn.Module):
         return [maps[index] for index in self.out_indices]
 
 
-def create_model(name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)) -> Network:
+def create_model(
+    name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)
+) -> Network:
     assert not pretrained, "nothing is downloaded"
     assert features_only
     if name not in ("channels_first", "channels_last", "patches"):
@@ -63,7 +67,14 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(**encoder: Any) -> ModelSettings:
-    values = {"kind": "timm", "name": "channels_first", "stride": 4, "size": 16, "dropout": 0.0, **encoder}
+    values = {
+        "kind": "timm",
+        "name": "channels_first",
+        "stride": 4,
+        "size": 16,
+        "dropout": 0.0,
+        **encoder,
+    }
     return ModelSettings.parse({"encoder": values, "decoder": DECODER}, "test")
 
 
@@ -87,9 +98,16 @@ def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, st
 @pytest.mark.parametrize("stride", [2, 4, 8])
 def test_cell_centres_are_detected(stride: int) -> None:
     """Overlapping convolutions are centred near the corner of their cell, patches in the middle."""
-    for name, centre in (("channels_first", 0.5 / stride), ("channels_last", 0.5 / stride), ("patches", 0.5)):
+    for name, centre in (
+        ("channels_first", 0.5 / stride),
+        ("channels_last", 0.5 / stride),
+        ("patches", 0.5),
+    ):
         with torch.no_grad():
-            assert build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre == centre
+            assert (
+                build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre
+                == centre
+            )
 
 
 @torch.no_grad()
@@ -121,12 +139,16 @@ def test_batch_norm_statistics_are_parameters() -> None:
 def test_freeze_backbone_freezes_the_network_only() -> None:
     model = build(settings(freeze_backbone=True), 0, 20, False)
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    assert frozen == {name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")}
+    assert frozen == {
+        name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")
+    }
 
 
 @pytest.mark.usefixtures("timm")
 def test_unknown_networks_and_strides_are_refused_with_the_remedy() -> None:
-    with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)"
+    ):
         build(settings(name="other"), 0, 20, False)
     with pytest.raises(ConfigurationError, match="feature maps of stride 2, 4, 8, not 16"):
         build(settings(stride=16), 0, 20, False)
@@ -143,8 +165,14 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
     """A pretrained file has more stages, and a head, and may name modules with other separators."""
     pretrained = Network("channels_first", (0, 1, 2, 2))
     state = pretrained.state_dict().items()
-    tensors = {name: torch.randn_like(tensor) for name, tensor in state if tensor.is_floating_point()}
-    file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": torch.tensor(8)}
+    tensors = {
+        name: torch.randn_like(tensor) for name, tensor in state if tensor.is_floating_point()
+    }
+    file = {
+        **tensors,
+        "head.fc.weight": torch.zeros(3),
+        "stages.0.1.num_batches_tracked": torch.tensor(8),
+    }
     save_file(file, tmp_path / "a.safetensors")
     model_settings = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
     model = build(model_settings, 10, 10, joint=False)
@@ -152,7 +180,9 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
     loaded = dict(model.encoder.backbone.named_parameters())
     assert 0 < len(loaded) < len(tensors)
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in loaded.items())
-    incomplete = {name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")}
+    incomplete = {
+        name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")
+    }
     save_file(incomplete, tmp_path / "a.safetensors")
     with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as raised:
         load_pretrained(model, model_settings)
@@ -172,9 +202,22 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
         "",
         ".",
     ]
-    + ["https://example.org/net", "file:net", "a.b.c", "net:1", "net?x", "net\n", "net\0", " net", "ñet", "n" * 5000],
+    + [
+        "https://example.org/net",
+        "file:net",
+        "a.b.c",
+        "net:1",
+        "net?x",
+        "net\n",
+        "net\0",
+        " net",
+        "ñet",
+        "n" * 5000,
+    ],
 )
-def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)  # refused before timm is imported
     with pytest.raises(ConfigurationError, match=r"model\.encoder\.name|encoder\.name") as refused:
         settings(name=name)
@@ -182,6 +225,8 @@ def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(name: str, m
     assert len(str(refused.value)) < 400
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet18.a1_in1k", "vit_base_patch16_224", "convnext-tiny.in12k"])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "resnet18.a1_in1k", "vit_base_patch16_224", "convnext-tiny.in12k"]
+)
 def test_a_plain_name_is_accepted(name: str) -> None:
     assert settings(name=name).encoder.name == name  # type: ignore[union-attr]

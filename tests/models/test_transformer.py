@@ -1,4 +1,6 @@
-"""Transformer variants: learned positions, local attention, gated activations, final norms, attention scores."""
+"""Transformer variants: learned positions, local attention, gated activations, final norms,
+attention scores.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,22 @@ from regard.models import Model, ModelSettings, ctranslate2_obstacles, huggingfa
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import SearchSettings, search
 
-SIZES: dict[str, Any] = {"layers": 2, "size": 16, "heads": 2, "feedforward": 24, "dropout": 0.0, "activation": "gelu"}
+SIZES: dict[str, Any] = {
+    "layers": 2,
+    "size": 16,
+    "heads": 2,
+    "feedforward": 24,
+    "dropout": 0.0,
+    "activation": "gelu",
+}
 BATCH = sentences(9, 4, 1)
 
 
 def model(**values: Any) -> Model:
-    encoder, decoder = TransformerEncoderSettings(**SIZES, **values), TransformerDecoderSettings(**SIZES, **values)
+    encoder, decoder = (
+        TransformerEncoderSettings(**SIZES, **values),
+        TransformerDecoderSettings(**SIZES, **values),
+    )
     return make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
 
 
@@ -46,7 +58,10 @@ def test_learned_positions_limit_targets_and_not_sources() -> None:
     source = transformer.encode(sentences(30, 4))
     search_settings = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
     assert transformer.max_target == 12
-    assert [len(hypotheses[0].ids) + 1 for hypotheses in search(transformer, source, [30, 4], search_settings)] == [
+    assert [
+        len(hypotheses[0].ids) + 1
+        for hypotheses in search(transformer, source, [30, 4], search_settings)
+    ] == [
         12,
         12,
     ]
@@ -65,7 +80,14 @@ def test_local_self_attention_attends_to_near_positions_only(window: int) -> Non
         if name.endswith("self_attention"):
             assert not row[:, far].any()
             assert bool(
-                (row[:, ~far & (positions[: weights.shape[2], None] >= positions[: weights.shape[-1]])] > 0).all()
+                (
+                    row[
+                        :,
+                        ~far
+                        & (positions[: weights.shape[2], None] >= positions[: weights.shape[-1]]),
+                    ]
+                    > 0
+                ).all()
             )
         else:
             assert bool((row[:, far] > 0).any()), "cross-attention is not local"
@@ -75,29 +97,45 @@ def test_local_self_attention_attends_to_near_positions_only(window: int) -> Non
 def test_a_window_as_wide_as_the_sentence_changes_nothing() -> None:
     windowed, unrestricted = model(window=20), model()
     unrestricted.load_state_dict(windowed.state_dict())
-    torch.testing.assert_close(windowed(BATCH, targets(3, 7)), unrestricted(BATCH, targets(3, 7)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        windowed(BATCH, targets(3, 7)), unrestricted(BATCH, targets(3, 7)), rtol=0, atol=1e-5
+    )
 
 
 @torch.no_grad()
 def test_a_window_skips_padding_so_the_batch_changes_nothing() -> None:
-    """A short cache joined to a long one has a gap of padding; the positions before the gap are near all the same."""
+    """A short cache joined to a long one has a gap of padding; the positions before the gap are
+    near all the same.
+    """
     transformer, batch, target = model(window=2), sentences(5, 3), targets(2, 7)
     source = transformer.encode(batch)
     expected = transformer(batch, target)
     _, long = transformer.step(
-        target[:1, :5], transformer.begin(source.select(torch.tensor([0]))), source.select(torch.tensor([0]))
+        target[:1, :5],
+        transformer.begin(source.select(torch.tensor([0]))),
+        source.select(torch.tensor([0])),
     )
     _, short = transformer.step(
-        target[1:, :2], transformer.begin(source.select(torch.tensor([1]))), source.select(torch.tensor([1]))
+        target[1:, :2],
+        transformer.begin(source.select(torch.tensor([1]))),
+        source.select(torch.tensor([1])),
     )
     next_tokens = torch.stack([target[0, 5:7], target[1, 2:4]])
     features, _ = transformer.step(next_tokens, long.join(short), source)
-    torch.testing.assert_close(features, torch.stack([expected[0, 5:7], expected[1, 2:4]]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        features, torch.stack([expected[0, 5:7], expected[1, 2:4]]), rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(
     ("norm", "final_norm", "has_norm"),
-    [("pre", "auto", True), ("post", "auto", False), ("pre", "off", False), ("post", "on", True), ("pre", "on", True)],
+    [
+        ("pre", "auto", True),
+        ("post", "auto", False),
+        ("pre", "off", False),
+        ("post", "on", True),
+        ("pre", "on", True),
+    ],
 )
 def test_the_final_norm_follows_its_setting(norm: str, final_norm: str, has_norm: bool) -> None:
     transformer = model(norm=norm, final_norm=final_norm)
@@ -108,10 +146,14 @@ def test_the_final_norm_follows_its_setting(norm: str, final_norm: str, has_norm
 @torch.no_grad()
 def test_encoder_and_decoder_may_differ_in_layers() -> None:
     encoder = TransformerEncoderSettings(**{**SIZES, "layers": 3})
-    transformer = make(ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**{**SIZES, "layers": 1})))
+    transformer = make(
+        ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**{**SIZES, "layers": 1}))
+    )
     assert (len(transformer.encoder.layers), len(transformer.decoder.layers)) == (3, 1)
     source = transformer.encode(BATCH)
-    features, _ = transformer.step(targets(6, 4), transformer.begin(source).select(beam_rows(3, 2)), source)
+    features, _ = transformer.step(
+        targets(6, 4), transformer.begin(source).select(beam_rows(3, 2)), source
+    )
     assert features.shape == (6, 4, 16)
 
 
@@ -123,12 +165,25 @@ def test_every_score_has_its_own_weights_in_every_attention() -> None:
 
 
 def test_all_obstacles_to_an_export_are_listed_at_once() -> None:
-    values: dict[str, Any] = {"score": "cosine", "window": 3, "positions": "learned", "activation": "swiglu"}
+    values: dict[str, Any] = {
+        "score": "cosine",
+        "window": 3,
+        "positions": "learned",
+        "activation": "swiglu",
+    }
     encoder = TransformerEncoderSettings(**{**SIZES, **values})
     settings = ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**SIZES))
-    obstacles = {"CTranslate2": ctranslate2_obstacles(settings), "Marian": huggingface_obstacles(settings, joint=True)}
+    obstacles = {
+        "CTranslate2": ctranslate2_obstacles(settings),
+        "Marian": huggingface_obstacles(settings, joint=True),
+    }
     for toolkit, names in (("CTranslate2", ("score", "window")), ("Marian", values)):
         for name in names:
-            assert any(cause.startswith(f"model.encoder.{name} is {values[name]!r}") for cause in obstacles[toolkit])
-    plain = ModelSettings(encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES))
+            assert any(
+                cause.startswith(f"model.encoder.{name} is {values[name]!r}")
+                for cause in obstacles[toolkit]
+            )
+    plain = ModelSettings(
+        encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES)
+    )
     assert ctranslate2_obstacles(plain) == []

@@ -1,7 +1,8 @@
-"""Run commands of `regard` one after another, each in a forked copy of this process: python serve.py FOLDER.
+"""Run commands of `regard` one after another, each in a forked copy of this process: python
+serve.py FOLDER.
 
-FOLDER/jobs.json is a list of tables with name, arguments and stdin. FOLDER/results.json gets status and stderr of each;
-what a command opens is noted in FOLDER/watched/NAME.
+FOLDER/jobs.json is a list of tables with name, arguments and stdin. FOLDER/results.json gets status
+and stderr of each; what a command opens is noted in FOLDER/watched/NAME.
 """
 
 from __future__ import annotations

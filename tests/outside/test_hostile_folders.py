@@ -1,4 +1,6 @@
-"""Payloads in every file of exports and of Hugging Face's folders: none is executed, whoever reads the folder."""
+"""Payloads in every file of exports and of Hugging Face's folders: none is executed, whoever reads
+the folder.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,17 @@ from fuzz.material import Material
 
 pytestmark = [pytest.mark.system, posix]
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n".encode()
-CODE = ["pytorch_model.bin", "modeling_marian.py", "tokenizer.py", "__init__.py", "training_args.bin", "optimizer.pt"]
-"""Names of files that other toolkits unpickle or import; nothing here reads them, unless there are no other weights."""
+CODE = [
+    "pytorch_model.bin",
+    "modeling_marian.py",
+    "tokenizer.py",
+    "__init__.py",
+    "training_args.bin",
+    "optimizer.pt",
+]
+"""Names of files that other toolkits unpickle or import; nothing here reads them, unless there are
+no other weights.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +64,9 @@ def verdicts(
     outputs: list[str],
     forms: list[str],
 ) -> dict[str, str]:
-    """Run a command once for each file that holds the payload, in one of the forms in turn; return its ends by file."""
+    """Run a command once for each file that holds the payload, in one of the forms in turn; return
+    its ends by file.
+    """
     results = {}
     for file, form in zip(files, itertools.cycle(forms), strict=False):
         content = FORMS[form](Payload(judge.folder / MARKER))
@@ -73,16 +86,22 @@ def test_no_file_of_a_marian_folder_is_executed(judge: Judge, forms: list[str]) 
     outputs = ["out/config.json", "out/model.safetensors"]
     results = verdicts(judge, command, "marian", judge.material.files("marian"), outputs, forms)
     assert set(results.values()) == {"refused"}, results
-    results = verdicts(judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, forms)
+    results = verdicts(
+        judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, forms
+    )
     assert set(results.values()) == {"unchanged"}, results
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_weights_of_pytorch_that_are_a_payload_are_refused(judge: Judge, form: str, tmp_path: Path) -> None:
+def test_weights_of_pytorch_that_are_a_payload_are_refused(
+    judge: Judge, form: str, tmp_path: Path
+) -> None:
     def prepare(folder: Path) -> None:
         judge.material.copy(folder, "marian")
         (folder / "marian" / "model.safetensors").unlink()
-        (folder / "marian" / "pytorch_model.bin").write_bytes(FORMS[form](Payload(judge.folder / MARKER)))
+        (folder / "marian" / "pytorch_model.bin").write_bytes(
+            FORMS[form](Payload(judge.folder / MARKER))
+        )
 
     result = judge(Case(form, ["import", "huggingface", "marian", "out", "--threads=1"], prepare))
     assert result.verdict == "refused", result.outcome.err
@@ -97,10 +116,16 @@ def test_code_that_a_configuration_names_is_not_executed(judge: Judge) -> None:
         for name in ("config.json", "tokenizer_config.json"):
             path = folder / "marian" / name
             values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            values["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModel", "AutoTokenizer"), "modeling_marian.Model")
+            values["auto_map"] = dict.fromkeys(
+                ("AutoConfig", "AutoModel", "AutoTokenizer"), "modeling_marian.Model"
+            )
             path.write_text(json.dumps(values), encoding="utf-8")
-        (folder / "marian" / "modeling_marian.py").write_text(Payload(judge.folder / MARKER).source, encoding="utf-8")
+        (folder / "marian" / "modeling_marian.py").write_text(
+            Payload(judge.folder / MARKER).source, encoding="utf-8"
+        )
 
-    result = judge(Case("auto_map", ["import", "huggingface", "marian", "out", "--threads=1"], prepare))
+    result = judge(
+        Case("auto_map", ["import", "huggingface", "marian", "out", "--threads=1"], prepare)
+    )
     assert result.verdict == "aloud", result.outcome.err
     assert not (judge.folder / MARKER).exists()

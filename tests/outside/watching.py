@@ -1,4 +1,6 @@
-"""Watch processes from outside their own code: which files they open, and what they connect to, unpickle or start."""
+"""Watch processes from outside their own code: which files they open, and what they connect to,
+unpickle or start.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from regard.runtime.native import COMPILERS
 HERE = Path(__file__).parent
 TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent
 PRIVATE = re.compile(r"/\.([^/]+)\.regard-[^/]+\.partial(?:/\1(?=/|$))?")
-"""A folder that an atomic write makes beside what it replaces, and what is written in it under that name."""
+"""A folder that an atomic write makes beside what it replaces, and what is written in it under that
+name.
+"""
 FILES = ("read", "write", "list", "execute", "library")
 INSTALLATION = [
     *(Path(root) for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
@@ -27,32 +31,67 @@ INSTALLATION = [
 ]
 """Python, its packages and the code under test; nothing in them is written."""
 SYSTEM = [
-    Path(path) for path in ("/proc", "/sys", "/dev", "/usr/lib", "/lib", "/usr/share", "/etc/ssl", "/bin", "/usr/bin")
+    Path(path)
+    for path in (
+        "/proc",
+        "/sys",
+        "/dev",
+        "/usr/lib",
+        "/lib",
+        "/usr/share",
+        "/etc/ssl",
+        "/bin",
+        "/usr/bin",
+    )
 ]
 """What the system has for every program: devices, libraries, fonts, time zones."""
 
 
 def environment(folder: Path, cache: Path) -> dict[str, str]:
-    """Return an environment in which everything is noted; home and temporary folder are `folder`'s own."""
+    """Return an environment in which everything is noted; home and temporary folder are `folder`'s
+    own.
+    """
     for name in ("home", "tmp", "watched", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    more = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "REGARD_CACHE": cache, "OMP_NUM_THREADS": 1}
+    more = {
+        "HOME": folder / "home",
+        "TMPDIR": folder / "tmp",
+        "REGARD_CACHE": cache,
+        "OMP_NUM_THREADS": 1,
+    }
     more |= {"REGARD_WATCH": folder / "watched" / "start", "PYTHONDONTWRITEBYTECODE": 1}
     more |= {"PYTHONPATH": f"{HERE / 'hook'}{os.pathsep}{PACKAGE.parent}"}
     if (library := _interposer(folder)) is not None:
         more["LD_PRELOAD"] = library
-    unset = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
+    unset = (
+        "XDG_CACHE_HOME",
+        "HF_HOME",
+        "TORCH_HOME",
+        "COVERAGE_PROCESS_CONFIG",
+        "COVERAGE_PROCESS_START",
+    )
     return {name: value for name, value in os.environ.items() if name not in unset} | {
         k: str(v) for k, v in more.items()
     }
 
 
 def _interposer(folder: Path) -> Path | None:
-    """Compile what sees files that are opened by C, C++ and Rust; None if that is impossible here."""
+    """Compile what sees files that are opened by C, C++ and Rust; None if that is impossible
+    here.
+    """
     compiler, library = shutil.which("cc"), folder / "interposer.so"
     if compiler is None or sys.platform != "linux":
         return None
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "interposer.c"), "-ldl"]
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        str(library),
+        str(HERE / "interposer.c"),
+        "-ldl",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return library
 
@@ -60,7 +99,9 @@ def _interposer(folder: Path) -> Path | None:
 def events(log: Path) -> Iterator[tuple[str, str]]:
     """Yield what was noted, each once, without the notes themselves."""
     lines = (
-        dict.fromkeys(log.read_text(encoding="utf-8", errors="surrogateescape").splitlines()) if log.exists() else {}
+        dict.fromkeys(log.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+        if log.exists()
+        else {}
     )
     for line in lines:
         event, _, what = line.partition("\t")
@@ -71,24 +112,35 @@ def events(log: Path) -> Iterator[tuple[str, str]]:
 def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path) -> list[str]:
     """Return the events that a command has no right to.
 
-    It may read the folders and files `given` and the installation, write what it was told to write and in `own`
-    folders, and open and list the `current` folder itself, where syncing names and leftovers of killed commands lie. The
-    folder of the package is listed by imports, whenever its content has changed. A name that begins with that of a file
-    given is one beside it, as marks are, and so is one in a folder that atomic writes make for it. Of programs it may
-    start C compilers.
+    It may read the folders and files `given` and the installation, write what it was told to write
+    and in `own` folders, and open and list the `current` folder itself, where syncing names and
+    leftovers of killed commands lie. The folder of the package is listed by imports, whenever its
+    content has changed. A name that begins with that of a file given is one beside it, as marks
+    are, and so is one in a folder that atomic writes make for it. Of programs it may start C
+    compilers.
     """
-    given, own = [os.path.realpath(path) for path in given], [os.path.realpath(path) for path in own]
-    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [str(path) for path in SYSTEM]
+    given, own = (
+        [os.path.realpath(path) for path in given],
+        [os.path.realpath(path) for path in own],
+    )
+    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [
+        str(path) for path in SYSTEM
+    ]
     return [
         f"{event} {what}"
         for event, what in events(log)
         if not _is_right(event, what, given, own, installed)
-        and not (event in ("read", "write", "list") and os.path.realpath(what) == os.path.realpath(current))
+        and not (
+            event in ("read", "write", "list")
+            and os.path.realpath(what) == os.path.realpath(current)
+        )
         and not (event == "list" and os.path.realpath(what) == os.path.realpath(PACKAGE.parent))
     ]
 
 
-def _is_right(event: str, what: str, given: list[str], own: list[str], installed: list[str]) -> bool:
+def _is_right(
+    event: str, what: str, given: list[str], own: list[str], installed: list[str]
+) -> bool:
     if event == "start":
         return Path(what).name in COMPILERS
     if event not in FILES:
@@ -101,7 +153,9 @@ def _is_right(event: str, what: str, given: list[str], own: list[str], installed
     if any(path.startswith(root) for root in given) or _is_in(path, own):
         return True
     if event == "write":
-        return path.startswith("/dev/") or what.startswith("/proc/self/fd/")  # what this process has open already
+        return path.startswith("/dev/") or what.startswith(
+            "/proc/self/fd/"
+        )  # what this process has open already
     return _is_in(path, installed)
 
 

@@ -29,7 +29,11 @@ class TextBuffer(ctypes.Structure):
 
 
 class TokenBuffer(ctypes.Structure):
-    _fields_ = (("data", ctypes.POINTER(ctypes.c_int32)), ("size", ctypes.c_size_t), ("capacity", ctypes.c_size_t))
+    _fields_ = (
+        ("data", ctypes.POINTER(ctypes.c_int32)),
+        ("size", ctypes.c_size_t),
+        ("capacity", ctypes.c_size_t),
+    )
 
 
 def load(path: Path) -> ctypes.CDLL:
@@ -94,7 +98,9 @@ class CTokenizer:
     def encode(self, text: str | bytes) -> list[int]:
         line = text.encode() if isinstance(text, str) else text
         out = TokenBuffer()
-        status = self._functions.tokenizer_encode(self._tokenizer, line, len(line), ctypes.byref(out))
+        status = self._functions.tokenizer_encode(
+            self._tokenizer, line, len(line), ctypes.byref(out)
+        )
         ids = out.data[: out.size] if out.size else []
         self._functions.tokens_free(ctypes.byref(out))
         if status:
@@ -118,7 +124,9 @@ class CTokenizer:
 
     def language_code(self, clean_text: str) -> str:
         line = clean_text.encode()
-        return line[: self._functions.tokenizer_language_code(self._tokenizer, line, len(line))].decode()
+        return line[
+            : self._functions.tokenizer_language_code(self._tokenizer, line, len(line))
+        ].decode()
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         words = (ctypes.c_int32 * len(ids))()

@@ -33,9 +33,14 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
             model = load_folder(path)
             assert why_not_packed(model.model) is None
             aligned = AlignmentChoice(**choice) if choice else None
-            values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
+            values = {
+                "precision": precision,
+                "search": json.loads(model.settings.search.model_dump_json()),
+            }
             file = path.with_suffix(".regard")
-            file.write_bytes(runtime_file(model, pack_model(model.model, precision), aligned, values))
+            file.write_bytes(
+                runtime_file(model, pack_model(model.model, precision), aligned, values)
+            )
             reference: EngineName = "pytorch" if precision == "float32" else "auto"
             translator = load_translator(path, precision=precision, engine=reference)
             translator.choice = aligned

@@ -29,8 +29,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library.line_ends.restype = ctypes.c_int64
     library.line_ends.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)]
     library.line_parts.restype = ctypes.c_int64
-    library.line_parts.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int, ctypes.c_int64]
-    library.line_parts.argtypes += [ctypes.POINTER(ctypes.c_size_t), ctypes.c_char_p, ctypes.c_size_t]
+    library.line_parts.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_int64,
+        ctypes.c_int,
+        ctypes.c_int64,
+    ]
+    library.line_parts.argtypes += [
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]
     library.has_letters.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     library.wants_space.argtypes = [ctypes.c_char_p, ctypes.c_size_t] * 2
     return library
@@ -41,7 +51,10 @@ def split(library: ctypes.CDLL, line: str) -> list[str]:
     text = line.encode()
     ends = (ctypes.c_size_t * (len(text) + 1))()
     count = library.line_ends(text, len(text), ends)
-    return [text[start:end].decode() for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)]
+    return [
+        text[start:end].decode()
+        for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)
+    ]
 
 
 @pytest.mark.parametrize("pieces", [PIECES, PIECES_OF_SCRIPTS, [*MARKS, *PIECES_OF_SCRIPTS]])
@@ -63,24 +76,34 @@ CLAUSES = [*WORDS.split(), *([" "] * 8)]
 """What spaces between clauses stand beside."""
 
 
-def split_further(library: ctypes.CDLL, line: str, splitter: LineSplitter) -> tuple[list[str], list[str]]:
+def split_further(
+    library: ctypes.CDLL, line: str, splitter: LineSplitter
+) -> tuple[list[str], list[str]]:
     """Return the parts and the notes of a line by the library; a token is a character."""
     text = line.encode()
     ends, notes = (ctypes.c_size_t * (len(text) + 1))(), ctypes.create_string_buffer(65536)
     settings = splitter.longest, splitter.each_sentence, splitter.line_clauses or 0
     count = library.line_parts(text, len(text), *settings, ends, notes, len(notes))
-    parts = [text[start:end].decode() for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)]
+    parts = [
+        text[start:end].decode()
+        for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)
+    ]
     return parts, notes.value.decode().splitlines()
 
 
 @pytest.mark.parametrize("line_clauses", [None, 1, 2, 4])
 @pytest.mark.parametrize("each_sentence", [True, False])
-def test_clauses_are_split_and_noted_alike(library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None) -> None:
+def test_clauses_are_split_and_noted_alike(
+    library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None
+) -> None:
     rng, several = random.Random(5), 0
     for _ in range(2_000):
         line = clean("".join(rng.choices(CLAUSES, k=rng.randint(1, 40))))
         splitter = LineSplitter(
-            lambda text: len(text.rstrip()) + 1, rng.choice((4, 15, 60)), each_sentence, line_clauses
+            lambda text: len(text.rstrip()) + 1,
+            rng.choice((4, 15, 60)),
+            each_sentence,
+            line_clauses,
         )
         if not line:
             continue
@@ -108,7 +131,11 @@ def test_clauses_are_split_and_noted_alike(library: ctypes.CDLL, each_sentence: 
     ],
 )
 def test_sentences(library: ctypes.CDLL, line: str, count: int) -> None:
-    assert len(split(library, line)) == len(LineSplitter(len, sys.maxsize, True).split(line, [])) == count
+    assert (
+        len(split(library, line))
+        == len(LineSplitter(len, sys.maxsize, True).split(line, []))
+        == count
+    )
 
 
 def test_letters_are_those_of_python(library: ctypes.CDLL) -> None:

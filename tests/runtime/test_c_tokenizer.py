@@ -1,4 +1,6 @@
-"""The C tokenizer gives the ids, texts and words of `Vocabulary`, whatever the line and the vocabulary."""
+"""The C tokenizer gives the ids, texts and words of `Vocabulary`, whatever the line and the
+vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def assert_chunk_equal(vocabulary: Vocabulary, tokenizer: CTokenizer, lines: Seq
     for line, ids in zip(lines, vocabulary.encode_all(lines), strict=True):
         assert tokenizer.encode(line) == ids, ascii(line)
         assert tokenizer.decode(ids) == vocabulary.decode(ids), ascii(line)
-        assert tokenizer.word_indices(ids) == vocabulary.word_indices(vocabulary.tokens(ids)), ascii(line)
+        assert tokenizer.word_indices(ids) == vocabulary.word_indices(vocabulary.tokens(ids)), (
+            ascii(line)
+        )
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -107,7 +111,15 @@ def test_lines(tokenizer_library: ctypes.CDLL, name: str) -> None:
     vocabulary, blob = vocabulary_and_blob(name)
     tokenizer = CTokenizer(tokenizer_library, blob)
     texts = sample_lines()[1]
-    long = [" ".join(texts), "".join(texts).replace(" ", ""), "ab" * 3000, "가" * 300 + "é漢" * 200, "", " ", "\u3000"]
+    long = [
+        " ".join(texts),
+        "".join(texts).replace(" ", ""),
+        "ab" * 3000,
+        "가" * 300 + "é漢" * 200,
+        "",
+        " ",
+        "\u3000",
+    ]
     assert_equal(vocabulary, tokenizer, [*texts, *long, *generated_lines(400, 1, texts)])
 
 
@@ -117,7 +129,9 @@ def test_any_ids(tokenizer_library: ctypes.CDLL, name: str) -> None:
     vocabulary, blob = vocabulary_and_blob(name)
     tokenizer = CTokenizer(tokenizer_library, blob)
     assert len(tokenizer) == len(vocabulary)
-    assert [tokenizer.token(index) for index in range(len(vocabulary))] == vocabulary.tokens(range(len(vocabulary)))
+    assert [tokenizer.token(index) for index in range(len(vocabulary))] == vocabulary.tokens(
+        range(len(vocabulary))
+    )
     assert tokenizer.token(-1) is tokenizer.token(len(vocabulary)) is None
     rng = random.Random(2)
     for _ in range(300):
@@ -132,23 +146,40 @@ def test_any_ids(tokenizer_library: ctypes.CDLL, name: str) -> None:
 def test_language_codes(tokenizer_library: ctypes.CDLL, name: str) -> None:
     vocabulary, blob = vocabulary_and_blob(name)
     tokenizer = CTokenizer(tokenizer_library, blob)
-    codes = [">>eng<<", ">>한국어<< 나는", ">><<", ">>", ">><", "> >a<<", ">>a>><<b", ">>▁<<", "<<", ""]
+    codes = [
+        ">>eng<<",
+        ">>한국어<< 나는",
+        ">><<",
+        ">>",
+        ">><",
+        "> >a<<",
+        ">>a>><<b",
+        ">>▁<<",
+        "<<",
+        "",
+    ]
     for line in [*codes, *(">>" + "é" * length + "<< x" for length in range(33, 40))]:
         code = tokenizer.language_code(line)
         assert code.replace("▁", "_") == vocabulary.language_code(line), line
 
 
 def test_noncharacters_that_stand_for_unknown_tokens(tokenizer_library: ctypes.CDLL) -> None:
-    """`detokenised` writes unknown tokens as noncharacters; encoding such a text gives the same ids."""
+    """`detokenised` writes unknown tokens as noncharacters; encoding such a text gives the same
+    ids.
+    """
     for name in ("marian-unigram", "marian-bpe", "whitespace"):
         vocabulary, blob = vocabulary_and_blob(name)
         tokenizer = CTokenizer(tokenizer_library, blob)
         rng = random.Random(3)
-        rows = [[rng.choice([1, 1, *range(4, 60)]) for _ in range(rng.randint(1, 8))] for _ in range(200)]
+        rows = [
+            [rng.choice([1, 1, *range(4, 60)]) for _ in range(rng.randint(1, 8))]
+            for _ in range(200)
+        ]
         assert_equal(vocabulary, tokenizer, vocabulary.detokenised(rows))
 
 
-# --- text ---------------------------------------------------------------------------------------------------------
+# --- text
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_character_is_cleaned(tokenizer_library: ctypes.CDLL) -> None:
@@ -167,7 +198,9 @@ def test_marks_are_put_in_order(tokenizer_library: ctypes.CDLL) -> None:
     rng = random.Random(4)
     marks = [*code_points()["nonstarter"], 0x1161, 0x11A8, 0x0344, 0x0958]
     for _ in range(400):
-        line = rng.choice("a가 ") + "".join(chr(rng.choice(marks)) for _ in range(rng.choice((2, 5, 31, 33, 300))))
+        line = rng.choice("a가 ") + "".join(
+            chr(rng.choice(marks)) for _ in range(rng.choice((2, 5, 31, 33, 300)))
+        )
         assert clean_bytes(tokenizer_library, line.encode()).decode() == clean(line)
 
 
@@ -203,7 +236,8 @@ def test_megabytes(tokenizer_library: ctypes.CDLL, name: str, unit: str) -> None
         tokenizer.encode(line)
 
 
-# --- tables ---------------------------------------------------------------------------------------------------------
+# --- tables
+# ---------------------------------------------------------------------------------------------------------
 
 
 def walk(units: Sequence[int], key: bytes) -> int | None:
@@ -222,7 +256,10 @@ def walk(units: Sequence[int], key: bytes) -> int | None:
 
 def test_a_trie_has_its_strings_and_no_others() -> None:
     rng = random.Random(5)
-    keys = {bytes(rng.choice(b"abc\xe2\x96\x81\xff") for _ in range(rng.randint(1, 7))) for _ in range(3000)}
+    keys = {
+        bytes(rng.choice(b"abc\xe2\x96\x81\xff") for _ in range(rng.randint(1, 7)))
+        for _ in range(3000)
+    }
     values = {key: number for number, key in enumerate(sorted(keys))}
     data = build_trie(values)
     units = memoryview(data).cast("I")
@@ -246,9 +283,13 @@ def test_tables_of_another_version_are_refused(tokenizer_library: ctypes.CDLL) -
             CTokenizer(tokenizer_library, damaged)
 
 
-@pytest.mark.parametrize(("name", "part"), [("unigram", 6), ("bpe", 6), ("user-bpe", 7), ("marian-bpe", 9)])
+@pytest.mark.parametrize(
+    ("name", "part"), [("unigram", 6), ("bpe", 6), ("user-bpe", 7), ("marian-bpe", 9)]
+)
 def test_a_trie_that_leads_in_circles(tokenizer_library: ctypes.CDLL, name: str, part: int) -> None:
-    """No check of single units refuses it, and a line as long as it likes would be looked through from each letter."""
+    """No check of single units refuses it, and a line as long as it likes would be looked through
+    from each letter.
+    """
     blob = bytearray(vocabulary_and_blob(name)[1])
     offset, size = struct.unpack_from("<QQ", blob, 32 + 16 * part)
     units = memoryview(blob)[offset : offset + size].cast("I")
@@ -279,10 +320,15 @@ def run_fuzz(folder: Path, names: Sequence[str], mutations: int) -> None:
 
 
 def test_damaged_tables(tmp_path: Path) -> None:
-    run_fuzz(tmp_path, ["bpe-bytes", "unigram", "marian-unigram", "user-bpe", "user-unused-bpe", "whitespace"], 150)
+    run_fuzz(
+        tmp_path,
+        ["bpe-bytes", "unigram", "marian-unigram", "user-bpe", "user-unused-bpe", "whitespace"],
+        150,
+    )
 
 
-# --- slow: whole corpora --------------------------------------------------------------------------------------------
+# --- slow: whole corpora
+# --------------------------------------------------------------------------------------------
 
 
 def text_files() -> dict[str, list[str]]:
@@ -291,7 +337,10 @@ def text_files() -> dict[str, list[str]]:
         pytest.skip(f"the corpora are not here ({CORPORA}): they may not be shipped")
     suffixes = (".en", ".fr", ".de", ".cs", ".ko", ".tsv", ".domain")
     files = (path for path in sorted(CORPORA.glob("*/*")) if path.suffix in suffixes)
-    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8").split("\n") for path in files}
+    return {
+        f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8").split("\n")
+        for path in files
+    }
 
 
 @cache
@@ -303,7 +352,10 @@ def corpus_lines() -> list[str]:
 
 @cache
 def training_text(side: str) -> list[str]:
-    names = {"source": ("koen/train.ko", "multi30k/train.de"), "target": ("koen/train.en", "multi30k/train.en")}
+    names = {
+        "source": ("koen/train.ko", "multi30k/train.de"),
+        "target": ("koen/train.en", "multi30k/train.en"),
+    }
     texts = text_files()
     return [line for name in names[side] for line in texts[name][:30_000:2]]
 
@@ -324,7 +376,12 @@ def test_corpora_and_generated_lines(
     tokenizer_library: ctypes.CDLL, kind: str, size: int | None, fallback: bool, side: str
 ) -> None:
     """Every line of the corpora, lowercased too, and 100,000 generated ones."""
-    texts = [line for part in ("source", "target") if side in (part, "joint") for line in training_text(part)]
+    texts = [
+        line
+        for part in ("source", "target")
+        if side in (part, "joint")
+        for line in training_text(part)
+    ]
     if kind.startswith("marian-"):
         coverage = {"character_coverage": 0.9995, "byte_fallback": fallback}
         vocabulary = marian_vocabulary(texts, kind.removeprefix("marian-"), size or 0, **coverage)
@@ -332,5 +389,9 @@ def test_corpora_and_generated_lines(
         vocabulary = regard_vocabulary(texts, kind, fallback, size)
     tokenizer = CTokenizer(tokenizer_library, token_tables(vocabulary))
     count = assert_equal(vocabulary, tokenizer, corpus_lines())
-    generated = assert_equal(vocabulary, tokenizer, generated_lines(100_000, len(vocabulary), texts))
-    print(f"{kind} {len(vocabulary)} {fallback} {side}: {count:,} lines of corpora, {generated:,} generated, equal")
+    generated = assert_equal(
+        vocabulary, tokenizer, generated_lines(100_000, len(vocabulary), texts)
+    )
+    print(
+        f"{kind} {len(vocabulary)} {fallback} {side}: {count:,} lines of corpora, {generated:,} generated, equal"
+    )

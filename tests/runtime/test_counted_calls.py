@@ -1,4 +1,5 @@
-"""A line of a runtime file takes no more calls of Python functions than it did: the limits are the numbers reached.
+"""A line of a runtime file takes no more calls of Python functions than it did: the limits are the
+numbers reached.
 
 `pytest -s tests/runtime/test_counted_calls.py` prints the numbers.
 """
@@ -28,7 +29,8 @@ LIMITS = {
     "a single sentence": Counts(70, 70),
     "a single sentence from the shell": Counts(380, 1900),
 }
-"""Most calls; whoever makes a number smaller lowers its limit. From the shell some calls depend on the machine's folders.
+"""Most calls; whoever makes a number smaller lowers its limit. From the shell some calls depend on
+the machine's folders.
 
 Those of C functions are compared on one version of Python: others count them in other ways.
 """
@@ -96,13 +98,17 @@ def test_a_single_sentence(translator: RuntimeTranslator) -> None:
 
 def test_a_single_sentence_from_the_shell(file: Path) -> None:
     command = [sys.executable, counted_calls.__file__, "translate", str(file), "--threads=1"]
-    done = subprocess.run(command, input=f"{SENTENCES[0]}\n", capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        command, input=f"{SENTENCES[0]}\n", capture_output=True, text=True, check=True, timeout=120
+    )
     *warned, counts = done.stderr.splitlines()
     assert not warned, "a warning loads the command line"
     compare("a single sentence from the shell", Counts(*json.loads(counts)))
 
 
-def test_comprehensions_and_imports_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comprehensions_and_imports_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = tmp_path / "regard_like.py"
     module.write_text("def own():\n    return [len('a') for _ in 'ab']\nown()\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

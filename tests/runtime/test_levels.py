@@ -1,4 +1,6 @@
-"""Levels of processors: each gives the numbers of the others, one can be forced, and a missing one is refused."""
+"""Levels of processors: each gives the numbers of the others, one can be forced, and a missing one
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ WORDS = {
 
 @pytest.fixture(scope="session")
 def built(cached: FolderCache) -> Path:
-    """A library of all levels, as the ready-made ones are, in its folder, and the driver that compares them."""
+    """A library of all levels, as the ready-made ones are, in its folder, and the driver that
+    compares them.
+    """
 
     def make_library(folder: Path) -> None:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
@@ -85,7 +89,9 @@ def needs(levelled: ctypes.CDLL, level: str) -> None:
 
 @pytest.fixture
 def use(levelled: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Return a function that takes the kernels of a level; `native`: those that are in use elsewhere."""
+    """Return a function that takes the kernels of a level; `native`: those that are in use
+    elsewhere.
+    """
     loaded = native._load()
 
     def use_level(level: str) -> None:
@@ -106,7 +112,9 @@ def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
         np.zeros(columns, np.float32),
         np.zeros(columns, np.int32),
     ]
-    native.kernels().regard_pack(address(weight), V, K, PRECISIONS[precision], *map(address, arrays))
+    native.kernels().regard_pack(
+        address(weight), V, K, PRECISIONS[precision], *map(address, arrays)
+    )
     return [array.tobytes() for array in arrays]
 
 
@@ -119,7 +127,9 @@ def product(weight: np.ndarray, x: np.ndarray, precision: Any, threads: int = 1)
 
 
 def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Compute the product in int8 as it is defined: whole numbers, then the units of column and row."""
+    """Compute the product in int8 as it is defined: whole numbers, then the units of column and
+    row.
+    """
 
     def quantised(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         size = np.abs(rows).max(1, keepdims=True)
@@ -138,13 +148,17 @@ class TestProducts:
     ) -> None:
         needs(levelled, level)
         use(level)
-        weight, x = (np.random.default_rng(n).normal(size=(n, K)).astype(np.float32) for n in (V, 13))
+        weight, x = (
+            np.random.default_rng(n).normal(size=(n, K)).astype(np.float32) for n in (V, 13)
+        )
         x[3] = 0
         x[4, ::3] = np.abs(x[4]).max()  # the largest whole numbers, with both signs
         x[5] = -np.abs(x[5]).max()
         weight[0] = np.abs(weight[0]).max()
         for rows in (1, 2, 3, 4, 5, 6, 13):
-            assert np.array_equal(product(weight, x[:rows], "int8"), integer_product(weight, x[:rows]))
+            assert np.array_equal(
+                product(weight, x[:rows], "int8"), integer_product(weight, x[:rows])
+            )
         assert np.array_equal(product(weight, x, "int8", threads=2), integer_product(weight, x))
 
     @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("bfloat16", 1e-2)])
@@ -160,7 +174,9 @@ class TestProducts:
     ) -> None:
         needs(levelled, level)
         use(level)
-        weight, x = (np.random.default_rng(n).normal(size=(n, K)).astype(np.float32) for n in (V, 13))
+        weight, x = (
+            np.random.default_rng(n).normal(size=(n, K)).astype(np.float32) for n in (V, 13)
+        )
         expected, sizes = x.astype(np.float64) @ weight.T, np.abs(x) @ np.abs(weight.T)
         all_rows = product(weight, x, precision)
         assert (np.abs(all_rows - expected) <= tolerance * sizes).all()
@@ -184,7 +200,9 @@ class TestProducts:
 def test_every_level_translates_as_the_native_one(
     level: str, precision: Any, settings: Any, levelled: ctypes.CDLL, use: Callable[[str], None]
 ) -> None:
-    """Whole numbers that are rounded from activations with other last bits may differ, so int8 is close, not equal."""
+    """Whole numbers that are rounded from activations with other last bits may differ, so int8 is
+    close, not equal.
+    """
     needs(levelled, level)
     folder, scores, results = loaded(settings, {"beam": 3}), [], []
     asked, (sources, targets) = requests(folder, False) * 4, pairs_of(folder)
@@ -192,7 +210,9 @@ def test_every_level_translates_as_the_native_one(
         use(name)
         library = LibraryModel(folder, pack_model(folder.model, precision))
         scores.append(forced(library, sources, targets))
-        results.append([ranked[0].ids for ranked in library.decode(asked, folder.settings.search, 1)])
+        results.append(
+            [ranked[0].ids for ranked in library.decode(asked, folder.settings.search, 1)]
+        )
     tolerance = 1e-4 if precision == "float32" else 0.05
     np.testing.assert_allclose(*scores, rtol=tolerance, atol=tolerance)
     equal = sum(a == b for a, b in zip(*results, strict=True))
@@ -217,7 +237,10 @@ def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
     levelled.regard_use_level(None)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or not X86, reason="reads the flags of an x86 processor, as Linux has them")
+@pytest.mark.skipif(
+    sys.platform != "linux" or not X86,
+    reason="reads the flags of an x86 processor, as Linux has them",
+)
 def test_detected_features_are_those_of_the_system(levelled: ctypes.CDLL) -> None:
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
     flags = set(next(line for line in text.splitlines() if line.startswith("flags")).split())
@@ -242,8 +265,14 @@ def asked(folder: Path, words: str, **environment: str) -> str:
         "import sys; from pathlib import Path; from regard.runtime import native; "
         f"native.FOLDER_OF_LIBRARIES = Path(sys.argv[1]); {WORDS[words]}"
     )
-    env = {name: value for name, value in os.environ.items() if name not in (native.SWITCH, native.LEVEL)} | environment
-    done = subprocess.run([sys.executable, "-c", command, folder], env=env, capture_output=True, text=True, check=True)
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (native.SWITCH, native.LEVEL)
+    } | environment
+    done = subprocess.run(
+        [sys.executable, "-c", command, folder], env=env, capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 
@@ -287,7 +316,9 @@ class TestChoice:
         assert asked(tmp_path, "level") == "native False"
 
 
-def test_a_machine_without_memory_is_told(levelled: ctypes.CDLL, use: Callable[[str], None]) -> None:
+def test_a_machine_without_memory_is_told(
+    levelled: ctypes.CDLL, use: Callable[[str], None]
+) -> None:
     """A team reports that memory is missing; it does not end the process."""
     builder = Builder("int8")
     builder.linear(builder.register(16), torch.zeros(16, 16))
@@ -307,7 +338,9 @@ def zig() -> list[str]:
 
 @pytest.mark.slow
 class TestElsewhere:
-    """Processors that are not here: by an emulator, or a WASM engine. zig builds its own libraries first, for minutes."""
+    """Processors that are not here: by an emulator, or a WASM engine. zig builds its own libraries
+    first, for minutes.
+    """
 
     @pytest.fixture(scope="class")
     @staticmethod
@@ -317,11 +350,16 @@ class TestElsewhere:
         def build(triple: str) -> Path:
             path, machine = folder / triple, triple.split("-")[0]
             if not path.exists():
-                levels = {level: (f"-mcpu={build_library.CPUS[level]}",) for level in build_library.LEVELS[machine]}
+                levels = {
+                    level: (f"-mcpu={build_library.CPUS[level]}",)
+                    for level in build_library.LEVELS[machine]
+                }
                 link = ("-s",) if machine == "wasm32" else ("-static", "-s")
                 flags, more = native.OPTIMISATION, [HERE / "levels_driver.c"]
                 compiler = [*zig(), "-target", triple]
-                build_library.compile_library(compiler, levels, path, flags=flags, link=link, libraries=(), more=more)
+                build_library.compile_library(
+                    compiler, levels, path, flags=flags, link=link, libraries=(), more=more
+                )
             return path
 
         return build
@@ -361,12 +399,16 @@ class TestElsewhere:
 def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy of the package in site-packages would not have it: the first command replaces the copy."""
+    """A copy of the package in site-packages would not have it: the first command replaces the
+    copy.
+    """
     monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
     commands = re.escape("`pip install -e '.[build]' && python tools/build_library.py wasm`")
     with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
         native.wasm_file()
     (tmp_path / "wasm").mkdir()
     (tmp_path / "wasm" / "regard.wasm").write_bytes(b"")
-    with pytest.raises(RuntimeError, match=f"from other sources of the library; build it again: {commands}"):
+    with pytest.raises(
+        RuntimeError, match=f"from other sources of the library; build it again: {commands}"
+    ):
         native.wasm_file()

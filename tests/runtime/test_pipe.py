@@ -1,4 +1,6 @@
-"""The entry point answers the plainest call itself, with the output, messages and status of the command line."""
+"""The entry point answers the plainest call itself, with the output, messages and status of the
+command line.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path.with_suffix(".regard")
 
 
-def run(*arguments: str, lines: bytes, command: str = "regard") -> subprocess.CompletedProcess[bytes]:
+def run(
+    *arguments: str, lines: bytes, command: str = "regard"
+) -> subprocess.CompletedProcess[bytes]:
     """Run the entry point, or the command line alone (`regard.cli`)."""
-    return subprocess.run([*entry(command), *arguments], input=lines, capture_output=True, check=False, timeout=120)
+    return subprocess.run(
+        [*entry(command), *arguments], input=lines, capture_output=True, check=False, timeout=120
+    )
 
 
 def entry(command: str) -> list[str]:
-    code = ["-m", "regard"] if command == "regard" else ["-c", "from regard.cli import main; main()"]
+    code = (
+        ["-m", "regard"] if command == "regard" else ["-c", "from regard.cli import main; main()"]
+    )
     return [sys.executable, *code]
 
 
@@ -82,8 +90,13 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
         "مرحبا بالعالم".encode() * 3,
     ],
 )
-def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes, options: list[str]) -> None:
-    done, reference = (run("translate", str(model), *options, lines=lines, command=c) for c in ("regard", "regard.cli"))
+def test_the_answer_is_that_of_the_command_line(
+    model: Path, lines: bytes, options: list[str]
+) -> None:
+    done, reference = (
+        run("translate", str(model), *options, lines=lines, command=c)
+        for c in ("regard", "regard.cli")
+    )
     assert done.stdout == reference.stdout
     assert done.stderr == reference.stderr
     assert done.returncode == reference.returncode
@@ -91,7 +104,9 @@ def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes, optio
 
 @posix
 @pytest.mark.system
-def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(tmp_path: Path) -> None:
+def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
+    tmp_path: Path,
+) -> None:
     path = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     export(path, path.with_suffix(".regard"))
     answers = list[tuple[str, str]]()
@@ -110,7 +125,9 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
             check=True,
             timeout=120,
         )
-        answers.append((process.stdout.decode(), os.read(screen, 65536).decode().replace("\r\n", "\n")))
+        answers.append(
+            (process.stdout.decode(), os.read(screen, 65536).decode().replace("\r\n", "\n"))
+        )
         for number in (keyboard, typed, screen, shown):
             os.close(number)
     welcome = "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press Enter; Ctrl-D ends.\nregard> "
@@ -118,12 +135,17 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
     (translation, messages), *others = answers
     assert translation.count("\n") == 1
     assert messages == welcome.format(path.with_suffix(".regard"))
-    assert others == [(translation, messages), (translation, f"opening {path} …\n{welcome.format(path)}")]
+    assert others == [
+        (translation, messages),
+        (translation, f"opening {path} …\n{welcome.format(path)}"),
+    ]
 
 
 @pytest.mark.system
 def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
-    """Each module and pattern delays the first translation: a new process loads those that a plain line needs."""
+    """Each module and pattern delays the first translation: a new process loads those that a plain
+    line needs.
+    """
     code = (
         "import re, sys; compile = re.compile; patterns = []\n"
         "re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)\n"
@@ -134,7 +156,10 @@ def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
         "print(len(own), len(patterns), *(name for name in unneeded if name in sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(model)], input=b"I go home\n", capture_output=True, check=True
+        [sys.executable, "-c", code, str(model)],
+        input=b"I go home\n",
+        capture_output=True,
+        check=True,
     )
     own, patterns, *unneeded = done.stdout.decode().split("\n")[1].split()
     assert not unneeded
@@ -155,7 +180,10 @@ def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, c
 
     def outputs(path: Path) -> tuple[str, str]:
         done = subprocess.run(
-            [sys.executable, "-c", code, str(path)], input=b"I go home\n", capture_output=True, check=True
+            [sys.executable, "-c", code, str(path)],
+            input=b"I go home\n",
+            capture_output=True,
+            check=True,
         )
         assert not done.stderr
         translation, loaded = done.stdout.decode().split("\n")[:2]

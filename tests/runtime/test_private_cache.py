@@ -1,4 +1,6 @@
-"""The cache of kernels and measurements: what is damaged, or another user's, is neither used nor followed."""
+"""The cache of kernels and measurements: what is damaged, or another user's, is neither used nor
+followed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from regard.runtime import native, private_cache
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
 pytestmark = pytest.mark.system  # most compile the library
-needs_kernels = pytest.mark.skipif(native.why_unavailable() is not None, reason=f"{native.why_unavailable()}")
+needs_kernels = pytest.mark.skipif(
+    native.why_unavailable() is not None, reason=f"{native.why_unavailable()}"
+)
 STRANGER = 12345  # a user id
 
 
@@ -61,7 +65,9 @@ def as_link(path: Path) -> None:
 DAMAGE: dict[str, Callable[[Path], None]] = {
     "cut": lambda path: replaced(path, path.read_bytes()[:5000]),
     "empty": lambda path: replaced(path, b""),
-    "flipped": lambda path: replaced(path, bytes([*path.read_bytes()[:-900], 7, *path.read_bytes()[-899:]])),
+    "flipped": lambda path: replaced(
+        path, bytes([*path.read_bytes()[:-900], 7, *path.read_bytes()[-899:]])
+    ),
     "longer": lambda path: replaced(path, path.read_bytes() + b"\0"),
     "text": lambda path: replaced(path, b"no library"),
     "missing": Path.unlink,
@@ -109,7 +115,9 @@ def test_a_folder_in_place_of_the_library_is_explained(
 def test_a_compiler_that_writes_nothing_usable_is_explained(
     content: bytes | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "_compile", lambda _, library: content is not None and library.write_bytes(content))
+    monkeypatch.setattr(
+        native, "_compile", lambda _, library: content is not None and library.write_bytes(content)
+    )
     assert str(folder) in str(load())
     assert not [path for path in folder.iterdir() if path.is_dir()], "nothing temporary is left"
 
@@ -151,7 +159,9 @@ def test_a_folder_that_others_can_exchange_is_not_used(folder: Path) -> None:
 def test_a_root_that_everyone_can_write_to_is_that_of_a_container(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever can exchange folders there can exchange Python itself; any other folder above still counts."""
+    """Whoever can exchange folders there can exchange Python itself; any other folder above still
+    counts.
+    """
     status, open_folders = Path.stat, {Path(folder.anchor)}
 
     def everyone(path: Path, **options: bool) -> os.stat_result:
@@ -174,7 +184,10 @@ def test_a_process_without_a_private_folder_makes_one_of_its_own(
     for path in private_cache.cache_folders():
         path.mkdir(parents=True)
         path.chmod(0o777)
-    with pytest.warns(UserWarning, match="others can write there.*set REGARD_CACHE to a folder that is writable and"):
+    with pytest.warns(
+        UserWarning,
+        match="others can write there.*set REGARD_CACHE to a folder that is writable and",
+    ):
         (own,) = private_folders()
     assert own.parent == tmp_path
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
@@ -194,7 +207,9 @@ def test_a_folder_may_be_ones_own_link_but_not_a_dangling_one(folder: Path) -> N
     assert [*private_folders()] == []
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files to another user")
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files to another user"
+)
 class TestStranger:
     def test_folders_and_links_of_another_user_are_not_used(self, folder: Path) -> None:
         os.chown(folder, STRANGER, -1)
@@ -218,7 +233,9 @@ def test_files_that_are_links_pipes_large_or_writable_by_others_are_not_read(fol
     assert [read_private(path, 5), read_private(path, 4)] == [b"12345", None]
     (folder / "link").symlink_to(path)
     os.mkfifo(folder / "pipe")
-    assert [read_private(folder / name, 5) for name in ("link", "pipe", "missing", ".")] == [None] * 4
+    assert [read_private(folder / name, 5) for name in ("link", "pipe", "missing", ".")] == [
+        None
+    ] * 4
     path.chmod(0o620)
     assert read_private(path, 5) is None
 

@@ -34,7 +34,11 @@ KINDS = (
     {"beam": 3, "alignments": 1},
     {"beam": 2, "attention": 2},
 )
-FAMILIES = [("transformer", "transformer"), ("recurrent", "recurrent"), ("convolutional", "convolutional")]
+FAMILIES = [
+    ("transformer", "transformer"),
+    ("recurrent", "recurrent"),
+    ("convolutional", "convolutional"),
+]
 
 
 @pytest.fixture(scope="module", params=FAMILIES, ids="-".join)
@@ -58,9 +62,18 @@ def options(model: RuntimeModel, **changes: Any) -> Options:
 
 
 def contents(line: RuntimeLine) -> tuple[Any, ...]:
-    weights = [{name: array.tobytes() for name, array in hypothesis.weights.items()} for hypothesis in line.hypotheses]
+    weights = [
+        {name: array.tobytes() for name, array in hypothesis.weights.items()}
+        for hypothesis in line.hypotheses
+    ]
     parts = [(part.source, part.text) for part in line.parts]
-    return [(h.text, h.ids, h.links) for h in line.hypotheses], weights, line.source, parts, line.notes
+    return (
+        [(h.text, h.ids, h.links) for h in line.hypotheses],
+        weights,
+        line.source,
+        parts,
+        line.notes,
+    )
 
 
 def draw_calls(kinds: int, generator: random.Random) -> list[tuple[int, list[int]]]:
@@ -74,8 +87,12 @@ def draw_calls(kinds: int, generator: random.Random) -> list[tuple[int, list[int
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeModel, threads: int) -> None:
-    kinds = [kind for kind in KINDS if model.layers or not {"alignments", "attention"} & kind.keys()]
+def test_calls_with_unlike_options_get_what_they_would_get_alone(
+    model: RuntimeModel, threads: int
+) -> None:
+    kinds = [
+        kind for kind in KINDS if model.layers or not {"alignments", "attention"} & kind.keys()
+    ]
     alone = [model.translate(LINES, options(model, **kind)) for kind in kinds]
     assert len({h.ids for kind in alone for line in kind for h in line.hypotheses}) > 20
     calls = draw_calls(len(kinds), random.Random(threads))
@@ -84,7 +101,9 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeM
     def submit(first: int) -> None:
         for ticket in range(first, len(calls), 2):
             kind, numbers = calls[ticket]
-            queue.submit(ticket, [LINES[number] for number in numbers], options(model, **kinds[kind]))
+            queue.submit(
+                ticket, [LINES[number] for number in numbers], options(model, **kinds[kind])
+            )
 
     submitters = [threading.Thread(target=submit, args=(first,)) for first in range(2)]
     for thread in submitters:
@@ -99,16 +118,24 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeM
         for number, line in zip(numbers, lines, strict=True):
             assert contents(line) == contents(alone[kind][number])
             expected = [hypothesis.score for hypothesis in alone[kind][number].hypotheses]
-            assert [hypothesis.score for hypothesis in line.hypotheses] == pytest.approx(expected, abs=1e-5)
+            assert [hypothesis.score for hypothesis in line.hypotheses] == pytest.approx(
+                expected, abs=1e-5
+            )
     assert queue.take(0.0) is None
     queue.close()
 
 
 def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> None:
-    """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them needs."""
+    """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them
+    needs.
+    """
     chosen, prefix = (
         options(model, beam=2, trace=1),
-        [Constraints.of_prefix(model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2])],
+        [
+            Constraints.of_prefix(
+                model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2]
+            )
+        ],
     )
     queue = model.queue(1)
     queue.submit(0, LINES, options(model, beam=12))
@@ -116,7 +143,10 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
         queue.submit(ticket, [line], chosen, prefix if ticket % 2 else None)
     results = dict(filter(None, (queue.take(30.0) for _ in range(5))))
     for ticket, line in enumerate(LINES[:4], 1):
-        (expected,), lines = model.translate([line], chosen, prefix if ticket % 2 else None), results[ticket]
+        (expected,), lines = (
+            model.translate([line], chosen, prefix if ticket % 2 else None),
+            results[ticket],
+        )
         assert lines is not None
         assert contents(lines[0]) == contents(expected)
         assert len(lines[0].steps) == len(expected.steps) > 1
@@ -151,7 +181,10 @@ def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeMode
 def test_token_ids_are_searched_among_lines(model: RuntimeModel) -> None:
     queue, chosen = model.queue(2), options(model, beam=3, nbest=2, min_length=1)
     sources = [model.encode(line) for line in SENTENCES]
-    prefixes = [Constraints((ctypes.c_int32 * 2)(5, 6), 2, max_steps=9, sampling_key=n) for n in range(len(sources))]
+    prefixes = [
+        Constraints((ctypes.c_int32 * 2)(5, 6), 2, max_steps=9, sampling_key=n)
+        for n in range(len(sources))
+    ]
     calls: list[tuple[Any, Any]] = [(sources, None), (LINES, None), (sources, prefixes)]
     expected = [model.translate(given, chosen, asked) for given, asked in calls]
     assert {line.hypotheses[0].ids[:2] for line in expected[2]} == {(5, 6)}
@@ -168,11 +201,15 @@ def test_token_ids_are_searched_among_lines(model: RuntimeModel) -> None:
             assert taken is not None
             assert taken[0] == ticket
             assert isinstance(taken[1], list)
-            assert [contents(line) for line in taken[1]] == [contents(line) for line in expected[ticket % 3]]
+            assert [contents(line) for line in taken[1]] == [
+                contents(line) for line in expected[ticket % 3]
+            ]
     queue.close()
 
 
-def test_whoever_stops_waiting_cancels_the_call(model: RuntimeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_stops_waiting_cancels_the_call(
+    model: RuntimeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -240,7 +277,9 @@ def test_what_cannot_be_translated_is_refused_at_once(model: RuntimeModel) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
 def test_sanitizers_see_nothing(tmp_path: Path, sanitizers: str) -> None:
-    """Threads submit, cancel and take, and the queue is closed under them; by hand more: `queue_driver FILE CALLS`."""
+    """Threads submit, cancel and take, and the queue is closed under them; by hand more:
+    `queue_driver FILE CALLS`.
+    """
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
@@ -254,11 +293,22 @@ def test_sanitizers_see_nothing(tmp_path: Path, sanitizers: str) -> None:
         "-I",
         str(native.FOLDER_OF_SOURCES),
     ]
-    command = [compiler, *flags, "-o", str(program), str(driver), *map(str, native.SOURCES), "-lm", "-lpthread"]
+    command = [
+        compiler,
+        *flags,
+        "-o",
+        str(program),
+        str(driver),
+        *map(str, native.SOURCES),
+        "-lm",
+        "-lpthread",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"this compiler has no sanitizers: {built.stderr[-200:]}")
     file = write_file(tmp_path, "transformer", "transformer")
-    done = subprocess.run([str(program), str(file), "150"], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [str(program), str(file), "150"], capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[0]) > 100

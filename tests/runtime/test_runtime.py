@@ -1,4 +1,6 @@
-"""A runtime file translates as the model it was exported from: the same tokens, scores, attention, parts and warnings."""
+"""A runtime file translates as the model it was exported from: the same tokens, scores, attention,
+parts and warnings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,14 @@ from small import SENTENCES, captioner_folder, folder, pairs
 from systems import linux, posix
 
 import regard
-from regard.common.errors import ConfigurationError, ExportError, LineError, LineWarning, ModelFolderError, UsageError
+from regard.common.errors import (
+    ConfigurationError,
+    ExportError,
+    LineError,
+    LineWarning,
+    ModelFolderError,
+    UsageError,
+)
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
@@ -45,8 +54,21 @@ from tests.runtime.pairs import Maker, maker
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-LINES = [*SENTENCES, "", "  나는   집에 간다 ", "빵!", "I", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
-LINES += ["나는 간다.나는 온다. 123! 456.", "---", "Dr. Kim went home. I ate.[1] 🙂 You go!", "我走。你来！１２"]
+LINES = [
+    *SENTENCES,
+    "",
+    "  나는   집에 간다 ",
+    "빵!",
+    "I",
+    "😀 unseen 文字",
+    "\u1112\u1161\u11ab 자모",
+]
+LINES += [
+    "나는 간다.나는 온다. 123! 456.",
+    "---",
+    "Dr. Kim went home. I ate.[1] 🙂 You go!",
+    "我走。你来！１２",
+]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
 
 
@@ -60,7 +82,10 @@ def translated(translator: Any, lines: list[str], **options: Any) -> list[Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = translator.translate(lines, **options)
-    return [*results, [(w.message.index, str(w.message)) for w in caught if isinstance(w.message, LineWarning)]]
+    return [
+        *results,
+        [(w.message.index, str(w.message)) for w in caught if isinstance(w.message, LineWarning)],
+    ]
 
 
 def assert_same(actual: list[Any], expected: list[Any]) -> None:
@@ -81,12 +106,16 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             [part.score for part in other.parts], abs=2e-4, rel=5e-5
         )
         assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
-        assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4, rel=5e-5)
+        assert [h.score for h in one.nbest] == pytest.approx(
+            [h.score for h in other.nbest], abs=2e-4, rel=5e-5
+        )
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_tokens_and_scores_are_those_of_the_translator(make: Maker, encoder: str, decoder: str, precision: str) -> None:
+def test_tokens_and_scores_are_those_of_the_translator(
+    make: Maker, encoder: str, decoder: str, precision: str
+) -> None:
     translator, runtime = make(encoder, decoder, precision)
     for options in (
         {"beam": 1},
@@ -109,40 +138,68 @@ def test_characters_in_bytes_are_written_whole(make: Maker) -> None:
         assert (b" ", b" ") not in [*itertools.pairwise([*surfaces, b" "])], (
             "nor is a space alone before another, or last"
         )
-    assert sum(any(target.byte_tokens.get(index, b" ") != b" " for index in ids) for ids in found) > 3
+    assert (
+        sum(any(target.byte_tokens.get(index, b" ") != b" " for index in ids) for ids in found) > 3
+    )
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder: str) -> None:
     translator, runtime = make(encoder, decoder)
     results = runtime.translate(SENTENCES, beam=3, readings=True)
-    for result, reference in zip(results, translator.translate(SENTENCES, beam=3, readings=True), strict=True):
+    for result, reference in zip(
+        results, translator.translate(SENTENCES, beam=3, readings=True), strict=True
+    ):
         actual, expected = result.readings, reference.readings
         assert actual is not None
         assert expected is not None
-        for name in ("source", "target", "source_words", "target_words", "source_text", "target_text", "roles"):
+        for name in (
+            "source",
+            "target",
+            "source_words",
+            "target_words",
+            "source_text",
+            "target_text",
+            "roles",
+        ):
             assert getattr(actual, name) == getattr(expected, name), name
         assert actual.weights.keys() == expected.weights.keys()
         for layer, weights in expected.weights.items():
-            np.testing.assert_allclose(actual.weights[layer], weights, atol=1e-4)  # weights of 1.5 times the usual size
+            np.testing.assert_allclose(
+                actual.weights[layer], weights, atol=1e-4
+            )  # weights of 1.5 times the usual size
 
 
 def test_what_is_no_text_is_named(make: Maker) -> None:
     _, runtime = make("transformer", "transformer")
-    for call in (lambda text: runtime.translate(["a", text]), lambda text: list(runtime.stream(text)), runtime.trace):
+    for call in (
+        lambda text: runtime.translate(["a", text]),
+        lambda text: list(runtime.stream(text)),
+        runtime.trace,
+    ):
         with pytest.raises(UsageError, match=r"text [12] is None \(NoneType\); give texts"):
             call(None)
 
 
-@pytest.mark.parametrize("symmetry", [None, "intersection", "grow-diag", "grow-diag-final", "union"])
+@pytest.mark.parametrize(
+    "symmetry", [None, "intersection", "grow-diag", "grow-diag-final", "union"]
+)
 @pytest.mark.parametrize(("head", "shifted"), [(None, False), (1, True)])
 def test_alignments_are_those_of_the_translator(
     make: Maker, symmetry: str | None, head: int | None, shifted: bool
 ) -> None:
     layer = "decoder.layers.0.cross_attention"
-    translator, runtime = make("transformer", "transformer", layer=layer, head=head, shifted=shifted, symmetry=symmetry)
+    translator, runtime = make(
+        "transformer", "transformer", layer=layer, head=head, shifted=shifted, symmetry=symmetry
+    )
     options = {"alignments": True, "beam": 2, "nbest": 2}
-    lines = [*LINES, LONG, "나는\u00a010\u00a0km 간다", "나는 \u200b 집에  간다", "\u200b 나는\t집에 간다. 간다.\r"]
+    lines = [
+        *LINES,
+        LONG,
+        "나는\u00a010\u00a0km 간다",
+        "나는 \u200b 집에  간다",
+        "\u200b 나는\t집에 간다. 간다.\r",
+    ]
     assert_same(translated(runtime, lines, **options), translated(translator, lines, **options))
 
 
@@ -161,7 +218,9 @@ def test_alignments_are_those_of_the_translator(
 def test_long_lines_are_split_alike(make: Maker, line: str) -> None:
     translator, runtime = make("recurrent", "recurrent")
     assert len(runtime.model.translate([line], runtime.model.options())[0].parts) > 1
-    assert_same(translated(runtime, [line, "I"], beam=2), translated(translator, [line, "I"], beam=2))
+    assert_same(
+        translated(runtime, [line, "I"], beam=2), translated(translator, [line, "I"], beam=2)
+    )
 
 
 def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
@@ -174,8 +233,12 @@ def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
-@pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
-def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, decoder: str) -> None:
+@pytest.mark.parametrize(
+    ("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")]
+)
+def test_streams_are_the_greedy_translation_in_parts(
+    make: Maker, encoder: str, decoder: str
+) -> None:
     translator, runtime = make(encoder, decoder)
     few = " ".join(f"{sentence}." for sentence in SENTENCES[:4])
     for line in (SENTENCES[1], few, LONG, "", "I go home"):
@@ -183,15 +246,24 @@ def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, 
         assert "".join(parts) == runtime.translate(line, beam=1)[0].text
         python = list(translator.stream(line))
         assert "".join(parts) == "".join(python)
-        assert line == LONG or parts == python, "Python yields the further parts of a long line one by one"
+        assert line == LONG or parts == python, (
+            "Python yields the further parts of a long line one by one"
+        )
 
 
-def test_a_line_is_translated_alone_as_among_others_and_by_any_number_of_threads(make: Maker) -> None:
+def test_a_line_is_translated_alone_as_among_others_and_by_any_number_of_threads(
+    make: Maker,
+) -> None:
     _, runtime = make("transformer", "transformer", "int8")
-    lines = [" ".join(words) for words in itertools.permutations(["나는", "집에", "빵을", "먹는다", "I", "you"], 4)]
+    lines = [
+        " ".join(words)
+        for words in itertools.permutations(["나는", "집에", "빵을", "먹는다", "I", "you"], 4)
+    ]
     together = runtime.translate(lines, beam=4)
     runtime.threads = 1
-    assert [runtime.translate(line, beam=4)[0].tokens for line in lines] == [result.tokens for result in together]
+    assert [runtime.translate(line, beam=4)[0].tokens for line in lines] == [
+        result.tokens for result in together
+    ]
     runtime.threads = 2
 
 
@@ -209,7 +281,9 @@ def test_one_model_serves_many_threads(make: Maker) -> None:
 
 
 def _few(folder: Path) -> Path:
-    """Write few sentences to compare on: without a file there are 64, on which random weights seldom end."""
+    """Write few sentences to compare on: without a file there are 64, on which random weights
+    seldom end.
+    """
     path = folder / "sentences.txt"
     path.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
     return path
@@ -230,7 +304,9 @@ def test_an_exported_file_is_loaded_like_a_folder(exported: Path) -> None:
     card = runtime.model.card
     assert card["precision"] == "int8"
     assert card["readme"] == "# A card\n"
-    assert card["parameters"] == sum(p.numel() for p in load_folder(exported.with_suffix("")).model.parameters())
+    assert card["parameters"] == sum(
+        p.numel() for p in load_folder(exported.with_suffix("")).model.parameters()
+    )
     assert runtime.search == load_folder(exported.with_suffix("")).settings.search
     assert not list(exported.parent.glob("*.part"))
 
@@ -243,12 +319,17 @@ def test_an_exported_file_is_loaded_like_a_folder(exported: Path) -> None:
         (lambda _: b"x" * 100, "it is no runtime file"),
         (lambda data: data[:-100], "cut short, or longer"),
         (lambda data: data + b"\0", "cut short, or longer"),
-        (lambda data: data[:8] + b"\2" + data[9:], "is of format 2, and this version of Regard reads format 1"),
+        (
+            lambda data: data[:8] + b"\2" + data[9:],
+            "is of format 2, and this version of Regard reads format 1",
+        ),
         (lambda data: data[:12] + data[15:11:-1] + data[16:], "the other byte order"),
         (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "its checksum is wrong"),
     ],
 )
-def test_damaged_files_are_refused_in_a_sentence(exported: Path, tmp_path: Path, damage: Any, message: str) -> None:
+def test_damaged_files_are_refused_in_a_sentence(
+    exported: Path, tmp_path: Path, damage: Any, message: str
+) -> None:
     path = tmp_path / "damaged.regard"
     path.write_bytes(damage(exported.read_bytes()))
     with pytest.raises(ModelFolderError, match=message) as refused:
@@ -275,17 +356,51 @@ WRONG: dict[str, Any] = {
         {"en": "de"},
         ["x" * 5000, "de"],
     ],
-    "language_codes": [None, 5, "en", [1], {"en": 1}, [f">>x{number}<<" for number in range(100_000)]],
+    "language_codes": [
+        None,
+        5,
+        "en",
+        [1],
+        {"en": 1},
+        [f">>x{number}<<" for number in range(100_000)],
+    ],
     "parameters": [None, "1", True, 1.5, 10**16, [], float("nan")],
-    "search": [None, [], "beam", {"beam": 10**400}, {"beam": [1] * 5000}, {"score_threshold": float("inf")}]
+    "search": [
+        None,
+        [],
+        "beam",
+        {"beam": 10**400},
+        {"beam": [1] * 5000},
+        {"score_threshold": float("inf")},
+    ]
     + [{"score_threshold": wrong} for wrong in ("low", True, 0.5, [])]
     + [{"beam": wrong} for wrong in ("wide", 0, 2.5, None, True, 10**6)]
-    + [{"unknown": 1}, {"split": "maybe"}, {"mbr": True, "beam": 1}, {"groups": 2, "beam": 3}, {"max_line": None}],
-    "familiar": [None, [], "text", {"pairs": "AAAA" * 9000, "most": 1}, {"pairs": "AAAA"}, {"pairs": 5, "most": 1}]
+    + [
+        {"unknown": 1},
+        {"split": "maybe"},
+        {"mbr": True, "beam": 1},
+        {"groups": 2, "beam": 3},
+        {"max_line": None},
+    ],
+    "familiar": [
+        None,
+        [],
+        "text",
+        {"pairs": "AAAA" * 9000, "most": 1},
+        {"pairs": "AAAA"},
+        {"pairs": 5, "most": 1},
+    ]
     + [{"pairs": "AAAA", "most": wrong} for wrong in (-1, 1.5, None, "1")]
     + [{"pairs": "AAA", "most": 1}, {"pairs": "AAAA", "most": 1, "more": 1}],
     "warnings": [None, "text", [1], [None], ["x" * 5000]],
-    "alignment": [[], "top", 3, {"layer": "x" * 5000}, {"head": float("nan")}, {"head": _nested(80)}],
+    "alignment": [
+        [],
+        "top",
+        3,
+        {"layer": "x" * 5000},
+        {"head": float("nan")},
+        {"head": _nested(80)},
+    ],
     "readme": [None, 1, ["text"]],
     "x" * 5000: [1],
     "other": [_nested(60), float("-inf"), {"a": {"b": ["\0"]}}],
@@ -304,7 +419,12 @@ UNUSUAL: dict[str, Any] = {
 
 def test_usual_cards_are_opened_without_pydantic() -> None:
     """Whatever training records of a corpus is usual, too."""
-    usual = {**SearchSettings().model_dump(), "longest_source": 40, "line_sentences": 1.25, "line_clauses": 3}
+    usual = {
+        **SearchSettings().model_dump(),
+        "longest_source": 40,
+        "line_sentences": 1.25,
+        "line_clauses": 3,
+    }
     assert [name for name, value in usual.items() if not runtime_model._is_usual(name, value)] == []
 
 
@@ -340,7 +460,9 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
 
 @posix
 @pytest.mark.parametrize("change", ["cut", "emptied", "grown", "other", "time set back"])
-def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(exported: Path, tmp_path: Path, change: str) -> None:
+def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(
+    exported: Path, tmp_path: Path, change: str
+) -> None:
     """Neither other text, nor the end of the process by a page that is no longer there."""
     path, content = tmp_path / "model.regard", exported.read_bytes()
     shutil.copy2(exported, path)
@@ -391,11 +513,15 @@ def test_missing_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> None:
     runtime = RuntimeTranslator(exported)
-    with pytest.raises(UsageError, match=r"`mbr` needs the run folder.*\n?.*`groups` needs the run folder"):
+    with pytest.raises(
+        UsageError, match=r"`mbr` needs the run folder.*\n?.*`groups` needs the run folder"
+    ):
         runtime.translate("I", mbr=True, groups=2, beam=4)
     with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
         runtime.translate("I", nbest=4)
-    with pytest.raises(UsageError, match=r"`precision=float32`: .* is a runtime file, whose precision is int8"):
+    with pytest.raises(
+        UsageError, match=r"`precision=float32`: .* is a runtime file, whose precision is int8"
+    ):
         regard.load(exported, precision="float32")
     with pytest.raises(LineError, match="line 2 has more than 10 characters"):
         runtime.translate(["I", "x" * 11], max_line=10)
@@ -412,7 +538,10 @@ def test_other_files_are_not_replaced(exported: Path, tmp_path: Path) -> None:
 
 
 def test_commands_that_need_a_folder_say_so(exported: Path) -> None:
-    with pytest.raises(ModelFolderError, match="is a runtime file, which translates and no more; give the run folder"):
+    with pytest.raises(
+        ModelFolderError,
+        match="is a runtime file, which translates and no more; give the run folder",
+    ):
         load_translator(exported)
 
 
@@ -420,7 +549,9 @@ def test_a_model_of_an_experiment_warns_when_it_is_opened(tmp_path: Path) -> Non
     path = folder(tmp_path / "run", end=0.5)
     model = load_folder(path)
     values = {"precision": "float32", "search": {}, "warnings": ["no causal mask"]}
-    path.with_suffix(".regard").write_bytes(runtime_file(model, pack_model(model.model), None, values))
+    path.with_suffix(".regard").write_bytes(
+        runtime_file(model, pack_model(model.model), None, values)
+    )
     with pytest.warns(UserWarning, match="trained for an experiment, not for use: no causal mask"):
         regard.load(path.with_suffix(".regard"))
 
@@ -452,7 +583,10 @@ def without_encoder(folder: Path, precision: Any = "float32") -> bytes:
 @pytest.mark.parametrize("decoder", ["recurrent", "convolutional", "transformer"])
 def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: str) -> None:
     run = captioner_folder(tmp_path / "run", decoder)
-    model, sizes = RuntimeModel.from_memory(without_encoder(run)), load_folder(run).model.encoder.sizes
+    model, sizes = (
+        RuntimeModel.from_memory(without_encoder(run)),
+        load_folder(run).model.encoder.sizes,
+    )
     options, ones = model.options(), functools.partial(np.ones, dtype=np.float32)
     shapes = ((6, sizes.size), (6, sizes.embedding), (sizes.size * sizes.summary_rows,))
 
@@ -460,21 +594,31 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         source = EncodedSource(3, *map(ones, shapes))
         for name, value in changed.items():
             setattr(source, name, value)
-        lines = model.translate([EncodedSource(3, *map(ones, shapes)), source], options, [NOTHING, NOTHING])
+        lines = model.translate(
+            [EncodedSource(3, *map(ones, shapes)), source], options, [NOTHING, NOTHING]
+        )
         return [[(h.ids, h.score) for h in line.hypotheses] for line in lines]
 
     first, second = search()
     assert first == second
-    needed = {"convolutional": ("output", "embedded"), "recurrent": ("output", "summary"), "transformer": ("output",)}
+    needed = {
+        "convolutional": ("output", "embedded"),
+        "recurrent": ("output", "summary"),
+        "transformer": ("output",),
+    }
     wrong = [{name: value} for name in ("entries", "length") for value in (0, -1, 2**62)]
     for name in ("output", "embedded", "summary"):
         array, size = name.replace("output", "outputs"), f"{name}_size"
         if name in needed[decoder]:
             wrong += [{array: None}, {size: 0}, {size: sizes.size + 1}, {size: -(2**62)}]
         else:
-            assert search(**{array: None, size: 0}) == [first, first], "the decoder does not read it"
+            assert search(**{array: None, size: 0}) == [first, first], (
+                "the decoder does not read it"
+            )
     for changed in wrong:
-        with pytest.raises(UsageError, match=r"source 2: wanted 1 to 1048576 entries of a length of 1 to .*; got "):
+        with pytest.raises(
+            UsageError, match=r"source 2: wanted 1 to 1048576 entries of a length of 1 to .*; got "
+        ):
             search(**changed)
     for options.attention, options.alignments in ((1, 0), (0, 1)):
         with pytest.raises(UsageError, match="wanted 0 for sources that are encoded already"):
@@ -492,7 +636,9 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         lambda: list(model.stream_ids([5, 3], NOTHING, options)),
         lambda: model.queue(1).submit(1, ["I"], options),
     ):
-        with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text nor token ids"):
+        with pytest.raises(
+            UsageError, match="this model has no encoder, so it reads neither text nor token ids"
+        ):
             read()
 
 
@@ -516,7 +662,12 @@ def without_pytorch(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[s
 
     code = BLOCKED.format(packages=TRAINING_PACKAGES, arguments=list(arguments))
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
@@ -524,7 +675,10 @@ def without_pytorch(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[s
 def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "lines.ko").write_text("\n".join(SENTENCES) + "\n\n", encoding="utf-8")
     expected = regard.load(exported)
-    for options in (["--nbest", "2", "--beam", "4"], ["--format", "jsonl", "--alignments"]):  # plain ones follow
+    for options in (
+        ["--nbest", "2", "--beam", "4"],
+        ["--format", "jsonl", "--alignments"],
+    ):  # plain ones follow
         done = without_pytorch("translate", str(exported), "lines.ko", *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == len(SENTENCES) + 1
@@ -533,23 +687,35 @@ def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: P
         "",
     ]
     streamed = without_pytorch("translate", str(exported), "lines.ko", "--stream", cwd=tmp_path)
-    assert streamed.stdout.splitlines()[: len(SENTENCES)] == [r.text for r in expected.translate(SENTENCES, beam=1)]
-    resumed = without_pytorch("translate", str(exported), "lines.ko", "--output", "out", "--chunk", "2", cwd=tmp_path)
+    assert streamed.stdout.splitlines()[: len(SENTENCES)] == [
+        r.text for r in expected.translate(SENTENCES, beam=1)
+    ]
+    resumed = without_pytorch(
+        "translate", str(exported), "lines.ko", "--output", "out", "--chunk", "2", cwd=tmp_path
+    )
     assert resumed.returncode == 0, resumed.stderr
     assert (tmp_path / "out").read_text(encoding="utf-8").count("\n") == len(SENTENCES) + 1
 
 
 @pytest.mark.system
 @pytest.mark.filterwarnings("ignore:the translation")
-def test_the_command_line_holds_constraints_and_samples_without_pytorch(exported: Path, tmp_path: Path) -> None:
+def test_the_command_line_holds_constraints_and_samples_without_pytorch(
+    exported: Path, tmp_path: Path
+) -> None:
     (tmp_path / "lines").write_text("\n".join(SENTENCES), encoding="utf-8")
-    own = [{"text": SENTENCES[0], "terms": ["home"]}, {"text": SENTENCES[1], "forbid": ["b"], "prefix": "I"}]
+    own = [
+        {"text": SENTENCES[0], "terms": ["home"]},
+        {"text": SENTENCES[1], "forbid": ["b"], "prefix": "I"},
+    ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, own)), encoding="utf-8")
     expected = regard.load(exported)
     given = Constraints(terms=("home",), forbid=("book",))
     each = [Constraints(terms=("home",)), Constraints("I", (), ("b",))]
     calls: list[tuple[list[str], list[Any]]] = [
-        (["lines", "--term", "home", "--forbid", "book"], expected.translate(SENTENCES, constraints=given)),
+        (
+            ["lines", "--term", "home", "--forbid", "book"],
+            expected.translate(SENTENCES, constraints=given),
+        ),
         (
             ["lines", "--sample", "--top-k", "3", "--seed", "5"],
             expected.translate(SENTENCES, sample=True, top_k=3, seed=5),
@@ -601,7 +767,9 @@ def test_ctrl_c_does_not_wait_for_the_library() -> None:
         (["--precision", "float32"], "whose precision is int8"),
     ],
 )
-def test_options_of_model_folders_are_refused(exported: Path, tmp_path: Path, options: list[str], message: str) -> None:
+def test_options_of_model_folders_are_refused(
+    exported: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
     (tmp_path / "lines").write_text("I\n", encoding="utf-8")
     done = without_pytorch("translate", str(exported), "lines", *options, cwd=tmp_path)
     assert done.returncode == 2
@@ -609,7 +777,10 @@ def test_options_of_model_folders_are_refused(exported: Path, tmp_path: Path, op
 
 
 def test_the_examples_in_python_run(
-    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    exported: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = Path(__file__).parents[2] / "docs" / "runtime.md"
     codes = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
@@ -633,8 +804,12 @@ def test_a_plain_line_needs_few_allocations(exported: Path, tmp_path: Path) -> N
     flags = ["-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
     wrapped = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
     sources = [str(driver), *map(str, native.SOURCES)]
-    subprocess.run([compiler, *flags, wrapped, "-o", str(program), *sources, "-lm", "-lpthread"], check=True)
-    done = subprocess.run([program, exported, SENTENCES[0]], capture_output=True, text=True, check=True)
+    subprocess.run(
+        [compiler, *flags, wrapped, "-o", str(program), *sources, "-lm", "-lpthread"], check=True
+    )
+    done = subprocess.run(
+        [program, exported, SENTENCES[0]], capture_output=True, text=True, check=True
+    )
     of_one, of_each = map(float, done.stdout.split())
     assert 0 < of_one <= 50
     assert 0 < of_each <= 34
@@ -647,14 +822,18 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("needs gcc or clang")
     page = Path(__file__).parents[2] / "docs" / "runtime.md"
-    (tmp_path / "example.c").write_text(page.read_text("utf-8").split("```c\n")[1].split("```")[0], encoding="utf-8")
+    (tmp_path / "example.c").write_text(
+        page.read_text("utf-8").split("```c\n")[1].split("```")[0], encoding="utf-8"
+    )
     compile_program = functools.partial(subprocess.run, cwd=tmp_path, check=True)
     flags = ["-O0", "-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
     compile_program([compiler, *flags, "-c", *map(str, native.SOURCES)])
     objects = [*(f"{Path(source).stem}.o" for source in native.SOURCES), "-lm", "-lpthread"]
     compile_program([compiler, *flags, "-o", "example", "example.c", *objects])
     shutil.copy(exported, tmp_path / "translator.regard")
-    done = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == regard.load(exported).translate("I was eating bread")[0].text + "\n"
     program = (tmp_path / "example.c").read_text("utf-8")
     continued = page.read_text("utf-8").split("```c\n")[2].split("```")[0]
@@ -665,11 +844,15 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "continued.c").write_text(program, encoding="utf-8")
     compile_program([compiler, *flags, "-o", "continued", "continued.c", *objects])
     command = [str(tmp_path / "continued")]
-    steps = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    steps = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[1:]
     assert steps
     assert all(re.fullmatch(r"\d+ \d+ -\d+\.\d{3} \d", step) for step in steps)
     (tmp_path / "translator.regard").write_bytes(b"no model")
-    failed = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=False)
+    failed = subprocess.run(
+        [str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert failed.returncode == 1
     assert (
         failed.stderr
@@ -682,20 +865,39 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def fuzzer(cached: FolderCache) -> Path:
-    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers, until a source changes."""
+    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers, until
+    a source changes.
+    """
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
     source = Path(__file__).with_name("fuzz_runtime.c")
-    flags = ["-g", "-O0", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = [
+        "-g",
+        "-O0",
+        "-std=gnu11",
+        "-march=native",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    ]
 
     def compile_fuzzer(folder: Path) -> None:
         inputs = ["-I", str(native.FOLDER_OF_SOURCES), *map(str, native.SOURCES), str(source)]
-        command = [compiler, *flags, "-o", str(folder / "fuzz_runtime"), *inputs, "-lm", "-lpthread"]
+        command = [
+            compiler,
+            *flags,
+            "-o",
+            str(folder / "fuzz_runtime"),
+            *inputs,
+            "-lm",
+            "-lpthread",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         (folder / "stderr").write_text(done.stderr[-200:], encoding="utf-8")
 
-    folder = cached("fuzz_runtime", compile_fuzzer, native.FOLDER_OF_SOURCES, source, Path(__file__))
+    folder = cached(
+        "fuzz_runtime", compile_fuzzer, native.FOLDER_OF_SOURCES, source, Path(__file__)
+    )
     if not (folder / "fuzz_runtime").exists():
         pytest.skip(f"this compiler has no sanitizers: {(folder / 'stderr').read_text('utf-8')}")
     return folder / "fuzz_runtime"
@@ -715,7 +917,13 @@ def fuzzer(cached: FolderCache) -> Path:
     ],
 )
 def test_hostile_files_end_in_a_sentence(
-    make: Maker, fuzzer: Path, tmp_path: Path, encoder: str | None, decoder: str, precision: Any, count: int
+    make: Maker,
+    fuzzer: Path,
+    tmp_path: Path,
+    encoder: str | None,
+    decoder: str,
+    precision: Any,
+    count: int,
 ) -> None:
     """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
     path = tmp_path / "model.regard"
@@ -725,7 +933,9 @@ def test_hostile_files_end_in_a_sentence(
         path = make(encoder, decoder, precision)[1].model.path
     environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
     command = [str(fuzzer), str(path), "0", str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"{count} mutations" in done.stdout
 
@@ -733,7 +943,9 @@ def test_hostile_files_end_in_a_sentence(
 def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Maker) -> None:
     _, runtime = make("transformer", "transformer")
     lines = ["OPEN THE FILE", "Close The Last Window Of All", SENTENCES[0], "PDF"]
-    texts = ServedFile(RuntimeTranslator(runtime.model.path), 10**7).translate(lines, TextRequest(), 100.0)
+    texts = ServedFile(RuntimeTranslator(runtime.model.path), 10**7).translate(
+        lines, TextRequest(), 100.0
+    )
     served = [line.hypotheses[0] for text in texts for line in text.lines]
     expected = translated(runtime, lines)[:-1]
     assert [one.text for one in served] == [one.text for one in expected]
@@ -752,11 +964,17 @@ runtime.export(Path(sys.argv[1]), Path(sys.argv[2]))
 
 @linux
 @pytest.mark.parametrize(
-    "step", ["compare", *(pytest.param(step, marks=pytest.mark.slow) for step in ("_check", "RuntimeTranslator"))]
+    "step",
+    [
+        "compare",
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("_check", "RuntimeTranslator")),
+    ],
 )
 def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path, step: str) -> None:
     (tmp_path / "out").mkdir()
     arguments = [str(folder(tmp_path / "run", end=0.5)), str(tmp_path / "out" / "model.regard")]
-    done = subprocess.run([sys.executable, "-c", KILLED_EXPORT.format(step=step), *arguments], check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_EXPORT.format(step=step), *arguments], check=False
+    )
     assert done.returncode == -signal.SIGKILL
     assert list((tmp_path / "out").iterdir()) == []

@@ -1,4 +1,6 @@
-"""Terms, forbidden words, prefixes and samples of a runtime file are those of the run folder that it is made from."""
+"""Terms, forbidden words, prefixes and samples of a runtime file are those of the run folder that
+it is made from.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +64,16 @@ def ranked(translation: Translation) -> list[tuple[Any, ...]]:
 
 def parts(translation: Translation) -> list[tuple[Any, ...]]:
     """Return what has to be equal of the best one alone."""
-    return [*((part.source, part.text) for part in translation.parts), translation.notes, translation.doubtful]
+    return [
+        *((part.source, part.text) for part in translation.parts),
+        translation.notes,
+        translation.doubtful,
+    ]
 
 
-def check_equal(pair: tuple[Translator, RuntimeTranslator], lines: list[str], **options: Any) -> list[Translation]:
+def check_equal(
+    pair: tuple[Translator, RuntimeTranslator], lines: list[str], **options: Any
+) -> list[Translation]:
     """Translate with both, compare, and return the translations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -73,7 +81,9 @@ def check_equal(pair: tuple[Translator, RuntimeTranslator], lines: list[str], **
     for one, other in zip(actual, expected, strict=True):
         assert (ranked(one), parts(one)) == (ranked(other), parts(other))
         scores = [each.score for each in (other, *other.nbest)]
-        assert [each.score for each in (one, *one.nbest)] == pytest.approx(scores, abs=1e-4, rel=1e-5)
+        assert [each.score for each in (one, *one.nbest)] == pytest.approx(
+            scores, abs=1e-4, rel=1e-5
+        )
     return actual
 
 
@@ -84,7 +94,9 @@ def test_constraints_hold_as_in_the_run_folder(make: Maker, encoder: str, decode
     for search in SEARCHES:
         found = check_equal(pair, lines, constraints=ASKED * len(LINES), **search)
         for line, asked, translation in zip(lines, ASKED * len(LINES), found, strict=True):
-            assert all(term in translation.text for term in asked.terms if line and translation.is_complete)
+            assert all(
+                term in translation.text for term in asked.terms if line and translation.is_complete
+            )
     (translation,) = check_equal(pair, LINES[:1], constraints=WITHOUT_ROOM, beam=2, max_length=2)
     assert "lacks a required term ('go')" in translation.notes[0]
 
@@ -102,7 +114,10 @@ def test_samples_are_those_of_the_run_folder(make: Maker, encoder: str, decoder:
 def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
     translator, runtime = make("transformer", "transformer")
     calls = [(asked, {"max_extra": 3}) for asked in ASKED]
-    calls += [(WITHOUT_ROOM, {"max_length": 2}), (ASKED[2], {"sample": True, "top_k": 4, "seed": 3})]
+    calls += [
+        (WITHOUT_ROOM, {"max_length": 2}),
+        (ASKED[2], {"sample": True, "top_k": 4, "seed": 3}),
+    ]
     for asked, search in calls:
         expected, actual = (streamed(model, asked, search) for model in (translator, runtime))
         assert actual == expected
@@ -143,7 +158,9 @@ def test_surfaces_are_those_of_the_vocabulary(make: Maker) -> None:
         (Constraints(terms=("home",)), {"max_whole": 3}),
     ],
 )
-def test_what_cannot_be_is_refused_in_the_same_words(make: Maker, asked: Constraints, search: dict[str, Any]) -> None:
+def test_what_cannot_be_is_refused_in_the_same_words(
+    make: Maker, asked: Constraints, search: dict[str, Any]
+) -> None:
     refusals = list[str]()
     for model in make("transformer", "transformer"):
         with pytest.raises((UsageError, LineError)) as refusal:

@@ -25,19 +25,30 @@ SIZES = {"train": 300, "valid": 0, "test": 60, "recombination": 0, "length": 0}
 def sample_lines() -> tuple[list[str], list[str]]:
     """Return Korean and English sentences to train on, and others to encode."""
     splits = korean_english(sizes=SIZES, short=1.0).splits
-    return tuple([text for p in splits[part] for text in (p.source, p.target)] for part in ("train", "test"))  # type: ignore[return-value]
+    return tuple(
+        [text for p in splits[part] for text in (p.source, p.target)] for part in ("train", "test")
+    )  # type: ignore[return-value]
 
 
-def regard_vocabulary(lines: Sequence[str], kind: str, fallback: bool, size: int | None = None) -> Vocabulary:
-    settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback, "size": size}, "test")
+def regard_vocabulary(
+    lines: Sequence[str], kind: str, fallback: bool, size: int | None = None
+) -> Vocabulary:
+    settings = TokenizerSettings.parse(
+        {"kind": kind, "byte_fallback": fallback, "size": size}, "test"
+    )
     return Tokenizer.train(lines, lines[:1], settings).source
 
 
-def marian_vocabulary(lines: Sequence[str], kind: str, size: int = 320, **options: Any) -> Vocabulary:
-    """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, with NFKC, numbered by a table."""
+def marian_vocabulary(
+    lines: Sequence[str], kind: str, size: int = 320, **options: Any
+) -> Vocabulary:
+    """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, with NFKC, numbered by a
+    table.
+    """
     model = train_sentencepiece(lines, kind, size, normalization_rule_name="nmt_nfkc", **options)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    # some pieces are left out of the table, and it has others: language codes, and what the model has no piece for
+    # some pieces are left out of the table, and it has others: language codes, and what the model
+    # has no piece for
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor)) if i % 29]
     names = sorted({*pieces, ">>eng<<", ">>한국어<<", "漢字", "ßø", "⁇⁇"})
     random.Random(7).shuffle(names)
@@ -73,18 +84,29 @@ def with_unused(vocabulary: Vocabulary, every: int = 5) -> Vocabulary:
     return Vocabulary(model.SerializeToString())
 
 
-# --- lines -------------------------------------------------------------------------------------------------------------
+# --- lines
+# -------------------------------------------------------------------------------------------------------------
 
 
 @cache
 def code_points() -> dict[str, list[int]]:
-    """Return code points by sort. Those without a meaning in this Python's Unicode version are left out, for the tables
-    may be of a newer one; noncharacters and planes 4 to 13 have none in any."""
-    names = ("nonstarter", "decomposes", "compatible", "assigned", "space", *(f"plane {plane}" for plane in range(17)))
+    """Return code points by sort. Those without a meaning in this Python's Unicode version are left
+    out, for the tables may be of a newer one; noncharacters and planes 4 to 13 have none in any.
+    """
+    names = (
+        "nonstarter",
+        "decomposes",
+        "compatible",
+        "assigned",
+        "space",
+        *(f"plane {plane}" for plane in range(17)),
+    )
     sorts: dict[str, list[int]] = {name: [] for name in names}
     for code in range(0x110000):
         character = chr(code)
-        if 0xD800 <= code < 0xE000 or not (unicodedata.category(character) != "Cn" or is_unassigned_forever(code)):
+        if 0xD800 <= code < 0xE000 or not (
+            unicodedata.category(character) != "Cn" or is_unassigned_forever(code)
+        ):
             continue
         sorts["assigned"].append(code)
         sorts[f"plane {code >> 16}"].append(code)

@@ -1,7 +1,8 @@
-"""The Korean–English corpus is correct in both languages, each side determines the other, its splits are disjoint.
+"""The Korean–English corpus is correct in both languages, each side determines the other, its
+splits are disjoint.
 
-Run as a script, this file writes the large samples: without annotation checks, and with another PYTHONHASHSEED, on
-which nothing may depend.
+Run as a script, this file writes the large samples: without annotation checks, and with another
+PYTHONHASHSEED, on which nothing may depend.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from regard.learn.samples.conjugation import Stem, conjugate
 from regard.learn.samples.corpus import SIZES, held_out
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import Grammar
-from regard.learn.samples.hangul import FINALS, INITIALS, VOWELS, decompose, final, particle, syllable
+from regard.learn.samples.hangul import (
+    FINALS,
+    INITIALS,
+    VOWELS,
+    decompose,
+    final,
+    particle,
+    syllable,
+)
 from regard.learn.samples.lexicon import (
     ADVERBS,
     COORDINATING,
@@ -106,7 +115,13 @@ GROUPS = {
     Frame("past"): ("먹었다", "먹었어요", "먹었고", "먹었고", "ate"),
     Frame("future"): ("먹을 것이다", "먹을 거예요", "먹을 것이고", "먹을 거고", "will eat"),
     Frame("present", True): ("먹고 있다", "먹고 있어요", "먹고 있고", "먹고 있고", "are eating"),
-    Frame("past", True): ("먹고 있었다", "먹고 있었어요", "먹고 있었고", "먹고 있었고", "were eating"),
+    Frame("past", True): (
+        "먹고 있었다",
+        "먹고 있었어요",
+        "먹고 있었고",
+        "먹고 있었고",
+        "were eating",
+    ),
     Frame("future", True): (
         "먹고 있을 것이다",
         "먹고 있을 거예요",
@@ -114,8 +129,20 @@ GROUPS = {
         "먹고 있을 거고",
         "will be eating",
     ),
-    Frame("present", False, True): ("먹지 않는다", "먹지 않아요", "먹지 않고", "먹지 않고", "do not eat"),
-    Frame("past", False, True): ("먹지 않았다", "먹지 않았어요", "먹지 않았고", "먹지 않았고", "did not eat"),
+    Frame("present", False, True): (
+        "먹지 않는다",
+        "먹지 않아요",
+        "먹지 않고",
+        "먹지 않고",
+        "do not eat",
+    ),
+    Frame("past", False, True): (
+        "먹지 않았다",
+        "먹지 않았어요",
+        "먹지 않았고",
+        "먹지 않았고",
+        "did not eat",
+    ),
     Frame("future", False, True): (
         "먹지 않을 것이다",
         "먹지 않을 거예요",
@@ -144,8 +171,20 @@ GROUPS = {
         "먹고 있지 않을 거고",
         "will not be eating",
     ),
-    Frame("present", False, True, True): ("안 먹는다", "안 먹어요", "안 먹고", "안 먹고", "don't eat"),
-    Frame("past", False, True, True): ("안 먹었다", "안 먹었어요", "안 먹었고", "안 먹었고", "didn't eat"),
+    Frame("present", False, True, True): (
+        "안 먹는다",
+        "안 먹어요",
+        "안 먹고",
+        "안 먹고",
+        "don't eat",
+    ),
+    Frame("past", False, True, True): (
+        "안 먹었다",
+        "안 먹었어요",
+        "안 먹었고",
+        "안 먹었고",
+        "didn't eat",
+    ),
     Frame("future", True, True, True): (
         "안 먹고 있을 것이다",
         "안 먹고 있을 거예요",
@@ -174,42 +213,72 @@ GROUPS = {
         "먹지 못했고",
         "could not eat",
     ),
-    Frame("present", False, True, True, True): ("못 먹는다", "못 먹어요", "못 먹고", "못 먹고", "can't eat"),
-    Frame("past", False, True, True, True): ("못 먹었다", "못 먹었어요", "못 먹었고", "못 먹었고", "couldn't eat"),
+    Frame("present", False, True, True, True): (
+        "못 먹는다",
+        "못 먹어요",
+        "못 먹고",
+        "못 먹고",
+        "can't eat",
+    ),
+    Frame("past", False, True, True, True): (
+        "못 먹었다",
+        "못 먹었어요",
+        "못 먹었고",
+        "못 먹었고",
+        "couldn't eat",
+    ),
 }
 SMALL = {"train": 300, "valid": 20, "test": 20, "recombination": 20, "length": 40}
 
 
 def write_samples(folder: Path) -> None:
-    """Write the data of the tests to a folder: the corpus, a small one, and sentences sampled without selection."""
+    """Write the data of the tests to a folder: the corpus, a small one, and sentences sampled
+    without selection.
+    """
     korean_english(3, SMALL).write(folder / "small", "ko", "en")
     korean_english().write(folder / "corpus", "ko", "en")
     grammars = [Grammar(random.Random(seed)) for seed in range(25)]
     sentences = (grammar.sentence(2 + i % 7) for grammar in grammars for i in range(800))
     pairs = (realise(sentence) for sentence in sentences if sentence)
-    (folder / "pairs").write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8")
+    (folder / "pairs").write_text(
+        "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8"
+    )
 
 
 def read_sample(folder: Path) -> Sample:
     """Read a sample from its files."""
     splits = {}
     for name in SIZES:
-        files = [(folder / f"{name}.{ending}").read_bytes().decode() for ending in ("ko", "en", "align")]
+        files = [
+            (folder / f"{name}.{ending}").read_bytes().decode() for ending in ("ko", "en", "align")
+        ]
         rows = zip(*(text.removesuffix("\n").split("\n") for text in files), strict=True)
         links = [(*sides, [link.split("-") for link in line.split()]) for *sides, line in rows]
-        splits[name] = tuple(AlignedPair(ko, en, tuple((int(i), int(j)) for i, j in ij)) for ko, en, ij in links)
+        splits[name] = tuple(
+            AlignedPair(ko, en, tuple((int(i), int(j)) for i, j in ij)) for ko, en, ij in links
+        )
     return Sample(splits)
 
 
 @pytest.fixture(scope="module")
 def sample_folder(cached: FolderCache) -> Path:
-    return cached("samples", _write_in_a_process, PACKAGE / "learn" / "samples", PACKAGE / "common", Path(__file__))
+    return cached(
+        "samples",
+        _write_in_a_process,
+        PACKAGE / "learn" / "samples",
+        PACKAGE / "common",
+        Path(__file__),
+    )
 
 
 def _write_in_a_process(folder: Path) -> None:
     """Write the data with another seed of Python's hashes, on which nothing may depend."""
     folders = [PACKAGE.parent, PACKAGE.parent / "tests"]
-    environment = {**os.environ, "PYTHONHASHSEED": "17", "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "17",
+        "PYTHONPATH": os.pathsep.join(map(str, folders)),
+    }
     subprocess.run([sys.executable, __file__, str(folder)], env=environment, check=True)
 
 
@@ -244,12 +313,17 @@ def gloss(pair: AlignedPair) -> list[tuple[str, str]]:
 def test_conjugation_agrees_with_the_table(row: str) -> None:
     text, *forms = row.split()
     stem = next(verb.stem for verb in VERBS if verb.stem.text == text)
-    conjugated = [conjugate(stem, column.removeprefix("었") or column, column.startswith("었")) for column in COLUMNS]
+    conjugated = [
+        conjugate(stem, column.removeprefix("었") or column, column.startswith("었"))
+        for column in COLUMNS
+    ]
     assert conjugated == forms
 
 
 def test_the_conjugation_table_has_every_verb() -> None:
-    assert {row.split()[0] for row in CONJUGATION.strip().splitlines()} == {verb.stem.text for verb in VERBS}
+    assert {row.split()[0] for row in CONJUGATION.strip().splitlines()} == {
+        verb.stem.text for verb in VERBS
+    }
 
 
 @pytest.mark.parametrize(
@@ -266,7 +340,9 @@ def test_the_conjugation_table_has_every_verb() -> None:
         ("흐르", "르", "다", True, "흘렀다"),
     ],
 )
-def test_stems_beyond_the_lexicon_are_conjugated(text: str, kind: str, ending: str, past: bool, expected: str) -> None:
+def test_stems_beyond_the_lexicon_are_conjugated(
+    text: str, kind: str, ending: str, past: bool, expected: str
+) -> None:
     assert conjugate(Stem(text, kind), ending, past) == expected
 
 
@@ -274,7 +350,10 @@ def test_english_verbs_agree_with_the_table() -> None:
     rows = [row.split() for line in ENGLISH.strip().splitlines() for row in line.split(" · ")]
     table = {base: (third, past, participle) for base, third, past, participle in rows}
     verbs = [verb for verb in VERBS if not verb.copula]
-    forms = {v.english: (english.third_person(v.english), v.past, english.participle(v.english)) for v in verbs}
+    forms = {
+        v.english: (english.third_person(v.english), v.past, english.participle(v.english))
+        for v in verbs
+    }
     assert forms == table
 
 
@@ -284,7 +363,11 @@ def test_verb_groups_agree_with_the_table(frame: Frame) -> None:
         return " ".join(word.text for word in words)
 
     eat, connective = lexeme("eat"), COORDINATING[0]
-    forms = [text(korean.predicate(eat, frame, c, polite)) for c in (None, connective) for polite in (False, True)]
+    forms = [
+        text(korean.predicate(eat, frame, c, polite))
+        for c in (None, connective)
+        for polite in (False, True)
+    ]
     assert (*forms, text(english.predicate(eat, frame, "plural"))) == GROUPS[frame]
 
 
@@ -320,7 +403,10 @@ def test_particles_follow_the_final_consonant(word: str, role: str, expected: st
 
 def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
     def forms(name: str, role: str) -> list[str]:
-        return [korean.phrase((noun(name),), "subject", role, polite)[0].text for polite in (False, True)]
+        return [
+            korean.phrase((noun(name),), "subject", role, polite)[0].text
+            for polite in (False, True)
+        ]
 
     assert forms("I", "topic") == ["나는", "저는"]
     assert forms("I", "subject") == ["내가", "제가"]
@@ -335,15 +421,32 @@ def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
 def test_the_first_two_sentences_are_fixed_with_their_links(corpus: Sample) -> None:
     home, bread = corpus.splits["train"][:2]
     assert home == AlignedPair("나는 집에 간다", "I go home", ((0, 0), (1, 2), (2, 1)))
-    assert bread == AlignedPair("나는 빵을 먹고 있었다", "I was eating bread", ((0, 0), (1, 3), (2, 2), (3, 1)))
+    assert bread == AlignedPair(
+        "나는 빵을 먹고 있었다", "I was eating bread", ((0, 0), (1, 3), (2, 2), (3, 1))
+    )
 
 
 def test_a_subordinate_clause_in_polite_speech_is_realised() -> None:
     when = next(connective for connective in SUBORDINATING if connective.english == "when")
-    came = Clause(Frame("past"), lexeme("come"), (noun("student"), noun("I")), place=noun("school"), means=VEHICLES[3])
-    was = Clause(Frame("past", True, True), lexeme("wait"), (noun("we"),), objects=(noun("Sujin"),), time=TIMES[0])
+    came = Clause(
+        Frame("past"),
+        lexeme("come"),
+        (noun("student"), noun("I")),
+        place=noun("school"),
+        means=VEHICLES[3],
+    )
+    was = Clause(
+        Frame("past", True, True),
+        lexeme("wait"),
+        (noun("we"),),
+        objects=(noun("Sujin"),),
+        time=TIMES[0],
+    )
     pair = realise(Sentence((came, was), (when,), VOCATIVES[0]))
-    assert pair.source == "선생님, 학생과 제가 지하철로 학교에 왔을 때 저희는 어제 수진을 기다리고 있지 않았어요"
+    assert (
+        pair.source
+        == "선생님, 학생과 제가 지하철로 학교에 왔을 때 저희는 어제 수진을 기다리고 있지 않았어요"
+    )
     assert pair.target == (
         "Teacher, when the student and I came to the school by underground, we were not waiting for Sujin yesterday"
     )
@@ -391,7 +494,11 @@ def test_coordinate_clauses_with_all_parts_are_realised() -> None:
         "Minji gave an umbrella and a map to him in the park last week, but they will play the piano happily with me"
     )
     assert ("줬지만", "but") in gloss(pair)
-    assert [english for korean, english in gloss(pair) if korean in ("나와", "함께")] == ["with", "me", "with"]
+    assert [english for korean, english in gloss(pair) if korean in ("나와", "함께")] == [
+        "with",
+        "me",
+        "with",
+    ]
     assert [english for korean, english in gloss(pair) if korean == "지난주에"] == ["last", "week,"]
 
 
@@ -411,7 +518,9 @@ def test_connectives_agree_with_hand_written_sentences(
 ) -> None:
     link = next(entry for entry in COORDINATING + SUBORDINATING if entry.english == connective)
     first = Clause(Frame("past", progressive), lexeme("laugh"), (noun("I"),))
-    pair = realise(Sentence((first, Clause(Frame("present"), lexeme("cry"), (noun("he"),))), (link,)))
+    pair = realise(
+        Sentence((first, Clause(Frame("present"), lexeme("cry"), (noun("he"),))), (link,))
+    )
     assert (pair.source, pair.target) == (source, target)
 
 
@@ -421,9 +530,17 @@ def test_connectives_agree_with_hand_written_sentences(
         ({"subject": "I"}, "나는 학생이다", "I am a student"),
         ({"subject": "he", "tense": "past"}, "그는 학생이었다", "He was a student"),
         ({"subject": "he", "tense": "past", "noun": "doctor"}, "그는 의사였다", "He was a doctor"),
-        ({"subject": "Minji", "tense": "future"}, "민지는 학생일 것이다", "Minji will be a student"),
+        (
+            {"subject": "Minji", "tense": "future"},
+            "민지는 학생일 것이다",
+            "Minji will be a student",
+        ),
         ({"subject": "I", "negative": True}, "나는 학생이 아니다", "I am not a student"),
-        ({"subject": "I", "noun": "doctor", "greeting": True}, "안녕하세요, 저는 의사예요", "Hello, I am a doctor"),
+        (
+            {"subject": "I", "noun": "doctor", "greeting": True},
+            "안녕하세요, 저는 의사예요",
+            "Hello, I am a doctor",
+        ),
         (
             {"subject": "I", "greeting": True, "negative": True},
             "안녕하세요, 저는 학생이 아니에요",
@@ -432,20 +549,36 @@ def test_connectives_agree_with_hand_written_sentences(
         ({"subject": "I", "full_stop": True}, "나는 학생이다.", "I am a student."),
     ],
 )
-def test_the_copula_agrees_with_hand_written_sentences(sentence: dict[str, Any], source: str, target: str) -> None:
+def test_the_copula_agrees_with_hand_written_sentences(
+    sentence: dict[str, Any], source: str, target: str
+) -> None:
     frame = Frame(sentence.get("tense", "present"), negative=sentence.get("negative", False))
-    clause = Clause(frame, lexeme("be"), (noun(sentence["subject"]),), (noun(sentence.get("noun", "student")),))
+    clause = Clause(
+        frame, lexeme("be"), (noun(sentence["subject"]),), (noun(sentence.get("noun", "student")),)
+    )
     greeting = GREETINGS[0] if "greeting" in sentence else None
     pair = realise(Sentence((clause,), (), None, greeting, "full_stop" in sentence))
     assert (pair.source, pair.target) == (source, target)
 
 
 def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> None:
-    study = Clause(Frame("present", True, True, True), lexeme("study"), (noun("I"),), (noun("Korean"),))
+    study = Clause(
+        Frame("present", True, True, True), lexeme("study"), (noun("I"),), (noun("Korean"),)
+    )
     pair = realise(Sentence((study,)))
-    assert (pair.source, pair.target) == ("나는 한국어를 공부 안 하고 있다", "I'm not studying Korean")
-    assert gloss(pair)[2:] == [("공부", "studying"), ("안", "not"), ("하고", "studying"), ("있다", "I'm")]
-    like = Clause(Frame("present", False, True, True), lexeme("like"), (noun("I"),), (noun("milk"),))
+    assert (pair.source, pair.target) == (
+        "나는 한국어를 공부 안 하고 있다",
+        "I'm not studying Korean",
+    )
+    assert gloss(pair)[2:] == [
+        ("공부", "studying"),
+        ("안", "not"),
+        ("하고", "studying"),
+        ("있다", "I'm"),
+    ]
+    like = Clause(
+        Frame("present", False, True, True), lexeme("like"), (noun("I"),), (noun("milk"),)
+    )
     pair = realise(Sentence((like,), (), VOCATIVES[0], GREETINGS[0], True))
     assert pair.source == "안녕하세요, 선생님, 저는 우유를 안 좋아해요."
     assert pair.target == "Hello, Teacher, I don't like milk."
@@ -455,7 +588,10 @@ def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> Non
 
 
 def test_each_side_determines_the_other(sample_folder: Path) -> None:
-    pairs = [line.split("\t") for line in (sample_folder / "pairs").read_text(encoding="utf-8").splitlines()]
+    pairs = [
+        line.split("\t")
+        for line in (sample_folder / "pairs").read_text(encoding="utf-8").splitlines()
+    ]
     assert len(pairs) == 20_000
     forth, back = dict(pairs), {target: source for source, target in pairs}
     assert len(forth) > 10_000
@@ -463,12 +599,22 @@ def test_each_side_determines_the_other(sample_folder: Path) -> None:
 
 
 def test_entries_of_the_lexicon_determine_each_other() -> None:
-    for entries in (PEOPLE, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES + GREETINGS, COORDINATING + SUBORDINATING):
+    for entries in (
+        PEOPLE,
+        PLACES,
+        VEHICLES,
+        ADVERBS,
+        TIMES,
+        VOCATIVES + GREETINGS,
+        COORDINATING + SUBORDINATING,
+    ):
         assert len({entry.english for entry in entries}) == len(entries)
     for entries in (PEOPLE, THINGS, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES + GREETINGS):
         assert len({entry.korean for entry in entries}) == len(entries)
     for entry in PEOPLE + THINGS + PLACES:
-        assert (entry.article == "an") == (entry.english[0] in "aeiou" and entry.article in ("a", "an"))
+        assert (entry.article == "an") == (
+            entry.english[0] in "aeiou" and entry.article in ("a", "an")
+        )
 
 
 def test_no_two_verbs_share_a_stem_and_an_object() -> None:
@@ -483,7 +629,9 @@ def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == SIZES
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
     assert (min(lengths), max(lengths)) == (1, 80)
-    assert sum(length == 1 for length in lengths) == 2 * sum(" " not in greeting.english for greeting in GREETINGS)
+    assert sum(length == 1 for length in lengths) == 2 * sum(
+        " " not in greeting.english for greeting in GREETINGS
+    )
     assert 0.73 < sum(length <= 12 for length in lengths) / len(lengths) < 0.77
     counts = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
     assert sorted(counts) == list(range(2, 81))
@@ -492,7 +640,9 @@ def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
 
 def test_no_sentence_occurs_twice_on_either_side(corpus: Sample) -> None:
     pairs = [pair for split in corpus.splits.values() for pair in split]
-    assert len({pair.source for pair in pairs}) == len({pair.target for pair in pairs}) == len(pairs)
+    assert (
+        len({pair.source for pair in pairs}) == len({pair.target for pair in pairs}) == len(pairs)
+    )
 
 
 def test_every_word_is_linked_and_every_link_is_a_word(corpus: Sample) -> None:
@@ -502,8 +652,12 @@ def test_every_word_is_linked_and_every_link_is_a_word(corpus: Sample) -> None:
         assert list(pair.links) == sorted(set(pair.links))
 
 
-def combinations(pair: AlignedPair, forms: dict[str, set[str]], objects: dict[str, str]) -> set[tuple[str, str]]:
-    """Return the stems and Korean nouns combined in a sentence, from its words: an object stands before its verb."""
+def combinations(
+    pair: AlignedPair, forms: dict[str, set[str]], objects: dict[str, str]
+) -> set[tuple[str, str]]:
+    """Return the stems and Korean nouns combined in a sentence, from its words: an object stands
+    before its verb.
+    """
     words, pairs = pair.source.removesuffix(".").split(), set()
     passed = {*(adverb.korean for adverb in ADVERBS), "안", "못"}
     for i, word in enumerate(words):
@@ -533,7 +687,10 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
                 objects[korean.phrase((entry,), "object", role, polite)[0].text] = entry.korean
     held_out_pairs = {(verb.stem.text, noun.korean) for verb, noun in held_out()}
     assert len(held_out_pairs) > 20
-    occurring = {name: [combinations(pair, forms, objects) for pair in pairs] for name, pairs in corpus.splits.items()}
+    occurring = {
+        name: [combinations(pair, forms, objects) for pair in pairs]
+        for name, pairs in corpus.splits.items()
+    }
     for name in ("train", "valid", "test", "length"):
         assert not held_out_pairs & set().union(*occurring[name]), name
     assert all(held_out_pairs & pairs for pairs in occurring["recombination"])
@@ -544,7 +701,11 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
 
 def test_recombinations_have_only_words_of_training(corpus: Sample) -> None:
     def words(name: str) -> set[str]:
-        return {w.rstrip(",.") for pair in corpus.splits[name] for w in f"{pair.source} {pair.target}".split()}
+        return {
+            w.rstrip(",.")
+            for pair in corpus.splits[name]
+            for w in f"{pair.source} {pair.target}".split()
+        }
 
     assert words("recombination") <= words("train")
 
@@ -561,14 +722,16 @@ def test_politeness_follows_the_address(corpus: Sample) -> None:
             assert sentence.endswith("요") == pair.target.startswith(vocatives)
             assert sentence.endswith(("다", "요"))
             if sentence.endswith("요"):
-                assert not {"너는", "네가", "너를", "너와", "너에게", "선생님은", "선생님이"} & set(sentence.split()), (
-                    pair
-                )
+                assert not {"너는", "네가", "너를", "너와", "너에게", "선생님은", "선생님이"} & set(
+                    sentence.split()
+                ), pair
 
 
 def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:
     assert read_sample(sample_folder / "small") == small
-    assert korean_english(4, {**SMALL, "train": 50}).splits["train"][2:] != small.splits["train"][2:50]
+    assert (
+        korean_english(4, {**SMALL, "train": 50}).splits["train"][2:] != small.splits["train"][2:50]
+    )
     assert held_out(3) == held_out(3) != held_out(4)
 
 
@@ -576,9 +739,13 @@ def test_lengths_can_be_set() -> None:
     few = dict.fromkeys(SIZES, 0)
     sample = korean_english(1, {**few, "train": 200, "length": 18}, short=0.5, longest=10)
     assert max(len(pair.target.split()) for pair in sample.splits["train"]) <= 10
-    assert Counter(len(pair.target.split()) for pair in sample.splits["length"]) == dict.fromkeys(range(2, 11), 2)
+    assert Counter(len(pair.target.split()) for pair in sample.splits["length"]) == dict.fromkeys(
+        range(2, 11), 2
+    )
     long = korean_english(1, {**few, "train": 50}, short=0.0)
-    assert all(len(pair.target.split()) > 12 for pair in long.splits["train"][2 + 2 * len(GREETINGS) :])
+    assert all(
+        len(pair.target.split()) > 12 for pair in long.splits["train"][2 + 2 * len(GREETINGS) :]
+    )
 
 
 def test_reversed_swaps_source_and_target(small: Sample) -> None:
@@ -598,7 +765,10 @@ def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"sizes": {"trian": 5, "test": -1}}, ["did you mean 'train'", "test wanted 0 or more, got -1"]),
+        (
+            {"sizes": {"trian": 5, "test": -1}},
+            ["did you mean 'train'", "test wanted 0 or more, got -1"],
+        ),
         ({"sizes": {"length": 900}, "longest": 2}, ["length has 900 pairs", "ask for fewer"]),
         ({"short": 2.0}, ["between 0 and 1"]),
         ({"longest": 1}, ["2 or more"]),

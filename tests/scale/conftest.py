@@ -1,4 +1,6 @@
-"""Commands on Ray clusters of this machine, in processes of their own; skipped where Ray is not installed."""
+"""Commands on Ray clusters of this machine, in processes of their own; skipped where Ray is not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,19 @@ def run_folder(model: Path) -> Path:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Return a function that starts a command of `regard` in a session of its own; what still runs is killed."""
+    """Return a function that starts a command of `regard` in a session of its own; what still runs
+    is killed.
+    """
     running: list[subprocess.Popen[str]] = []
 
-    def begin(*arguments: object, command: Sequence[str] = (sys.executable, "-m", "regard")) -> subprocess.Popen[str]:
+    def begin(
+        *arguments: object, command: Sequence[str] = (sys.executable, "-m", "regard")
+    ) -> subprocess.Popen[str]:
         command = [*command, *map(str, arguments)]
         pipe = subprocess.PIPE
-        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
         running.append(process)
         return process
 
@@ -73,7 +81,9 @@ def regard(start: Start) -> Callable[..., str]:
 
 @pytest.fixture
 def refused(start: Start) -> Callable[..., str]:
-    """Return a function that runs a command, which must be refused, and returns its standard error."""
+    """Return a function that runs a command, which must be refused, and returns its standard
+    error.
+    """
     return functools.partial(_run, start, (1, 2))
 
 
@@ -91,9 +101,13 @@ def workers() -> Callable[[int, str], list[int]]:
 
 
 def _workers_below(pid: int, title: str) -> list[int]:
-    """Return the processes below one, directly or not, with this title, which Ray gives by what they do."""
+    """Return the processes below one, directly or not, with this title, which Ray gives by what
+    they do.
+    """
     try:
-        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        children = [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
         own = [pid] if title.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() else []
     except OSError:
         return []
@@ -102,7 +116,9 @@ def _workers_below(pid: int, title: str) -> list[int]:
 
 @contextlib.contextmanager
 def _cluster(*cores: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Start a cluster with a machine for each number of cores; yield its address and a function that kills the last."""
+    """Start a cluster with a machine for each number of cores; yield its address and a function
+    that kills the last.
+    """
     command, pipe = [sys.executable, "-c", CLUSTER, *map(str, cores)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None
@@ -111,7 +127,9 @@ def _cluster(*cores: int) -> Iterator[tuple[str, Callable[[], None]]]:
         def lose() -> None:
             print("lose", file=process.stdin, flush=True)
 
-        address = next(line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()).strip()
+        address = next(
+            line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()
+        ).strip()
         yield address, lose
         process.stdin.close()
 

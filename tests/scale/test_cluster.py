@@ -1,4 +1,6 @@
-"""Files translated on a Ray cluster: the same bytes as by one process, whatever is killed meanwhile."""
+"""Files translated on a Ray cluster: the same bytes as by one process, whatever is killed
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,17 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(model: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Translate with one process."""
     output = tmp_path_factory.mktemp("expected") / "lines.en"
-    command = [sys.executable, "-m", "regard", "translate", model, lines, "--output", output, *SEARCH]
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "translate",
+        model,
+        lines,
+        "--output",
+        output,
+        *SEARCH,
+    ]
     subprocess.run(list(map(str, command)), check=True)
     return output.read_bytes()
 
@@ -56,7 +68,9 @@ def _lines_done(output: Path) -> int:
         return 0
 
 
-def _wait_for(process: subprocess.Popen[str], condition: Callable[[], Any], seconds: float = 120) -> Any:
+def _wait_for(
+    process: subprocess.Popen[str], condition: Callable[[], Any], seconds: float = 120
+) -> Any:
     def check() -> Any:
         value = condition()
         assert value or process.poll() is None, process.communicate()[1][-3000:]
@@ -71,7 +85,9 @@ def _ended(process: subprocess.Popen[str]) -> str:
     return err
 
 
-def test_a_model_folder_and_json_lines(regard: Run, run_folder: Path, lines: Path, tmp_path: Path) -> None:
+def test_a_model_folder_and_json_lines(
+    regard: Run, run_folder: Path, lines: Path, tmp_path: Path
+) -> None:
     head = tmp_path / "head.ko"
     head.write_text("".join(lines.read_text("utf-8").splitlines(True)[:200]), "utf-8")
     options = ("--format", "jsonl", "--nbest", 2, "--alignments", *SEARCH)
@@ -83,7 +99,11 @@ def test_a_model_folder_and_json_lines(regard: Run, run_folder: Path, lines: Pat
 
 
 def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
-    start: Start, workers: Callable[[int, str], list[int]], model: Path, lines: Path, expected: bytes
+    start: Start,
+    workers: Callable[[int, str], list[int]],
+    model: Path,
+    lines: Path,
+    expected: bytes,
 ) -> None:
     process = start("translate", model, lines, "--cluster", "local", "--workers", 2, *SEARCH)
     worker, *_ = _wait_for(process, lambda: workers(process.pid, "ray::translate_chunk"))
@@ -96,15 +116,34 @@ def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_command_that_was_ended_is_gone_on_with(
-    start: Start, regard: Run, model: Path, lines: Path, expected: bytes, tmp_path: Path, number: signal.Signals
+    start: Start,
+    regard: Run,
+    model: Path,
+    lines: Path,
+    expected: bytes,
+    tmp_path: Path,
+    number: signal.Signals,
 ) -> None:
     output = tmp_path / "out"
-    options = ("translate", model, lines, "--output", output, "--cluster", "local", "--workers", 2, *SEARCH)
+    options = (
+        "translate",
+        model,
+        lines,
+        "--output",
+        output,
+        "--cluster",
+        "local",
+        "--workers",
+        2,
+        *SEARCH,
+    )
     process = start(*options)
     _wait_for(process, lambda: _lines_done(output) > 400)
     os.kill(process.pid, number)
     process.communicate(timeout=60)
-    assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    assert (
+        process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    )
     assert not output.exists()
     assert 400 < _lines_done(output) < COUNT
     assert "continuing after line" in regard(*options, "--resume")
@@ -112,11 +151,18 @@ def test_a_command_that_was_ended_is_gone_on_with(
 
 
 def test_workers_import_nothing_from_the_current_folder(
-    start: Start, model: Path, lines: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start,
+    model: Path,
+    lines: Path,
+    expected: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(regard_package.__file__).parents[1]))
     for name in ("torch", "numpy", "json", "pyarrow", "pandas", "yaml", "msgpack", "functools"):
-        (tmp_path / f"{name}.py").write_text("open(__file__ + '.imported', 'w')\nraise SystemExit\n")
+        (tmp_path / f"{name}.py").write_text(
+            "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
+        )
     monkeypatch.chdir(tmp_path)
     command = module_command("regard.pipe", "translate", str(model), str(lines), "--output", "out")
     _ended(start("--cluster", "local", *SEARCH, command=command))
@@ -154,7 +200,9 @@ def test_a_bad_line_is_named_and_what_came_before_is_kept(
     assert not list(tmp_path.glob("out*"))
 
 
-def test_bad_input_is_refused_in_sentences(refused: Run, model: Path, lines: Path, tmp_path: Path) -> None:
+def test_bad_input_is_refused_in_sentences(
+    refused: Run, model: Path, lines: Path, tmp_path: Path
+) -> None:
     output = tmp_path / "out"
 
     def translate(*options: object, file: object = lines) -> str:
@@ -163,7 +211,9 @@ def test_bad_input_is_refused_in_sentences(refused: Run, model: Path, lines: Pat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate("--cluster", f"127.0.0.1:{port}")
+    assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate(
+        "--cluster", f"127.0.0.1:{port}"
+    )
     assert "wanted local, or HOST:PORT" in translate("--cluster", "here")
     assert "give the name of a file" in translate("--cluster", "local", file="-")
     assert not list(tmp_path.iterdir())
@@ -173,9 +223,21 @@ def test_another_version_on_a_machine_is_refused(
     two_machines: tuple[str, Callable[[], None]], model: Path, lines: Path, tmp_path: Path
 ) -> None:
     program = "from regard.common import version; version.__version__ = '9.9'; from regard.pipe import main; main()"
-    arguments = ["translate", model, lines, "--output", tmp_path / "out", "--cluster", two_machines[0]]
+    arguments = [
+        "translate",
+        model,
+        lines,
+        "--output",
+        tmp_path / "out",
+        "--cluster",
+        two_machines[0],
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
     assert done.returncode == 2, done.stderr[-2000:]
     assert "wanted regard 9.9 as here" in done.stderr

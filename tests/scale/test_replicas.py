@@ -44,7 +44,9 @@ def _translate(address: str, text: str, tries: int = 5) -> str:
     """Send a request, again if a server or a connection fails, as clients do."""
     for number in range(tries):
         try:
-            answer = httpx.post(f"{address}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=20)
+            answer = httpx.post(
+                f"{address}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=20
+            )
             if answer.status_code < 500:
                 assert answer.status_code == 200, answer.text
                 return str(answer.json()["translatedText"])
@@ -82,7 +84,10 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
     time.sleep(2)
     os.kill(replicas[0], signal.SIGKILL)
     is_replaced = lambda now: len(now) == 2 and replicas[0] not in now  # noqa: E731
-    wait_until(lambda: is_replaced(workers(server.pid, "ray::ServeReplica")), "the killed replica is replaced")
+    wait_until(
+        lambda: is_replaced(workers(server.pid, "ray::ServeReplica")),
+        "the killed replica is replaced",
+    )
     time.sleep(3)
     stop.set()
     for client in clients:
@@ -144,7 +149,9 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
 def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
     start: Start, two_machines: tuple[str, Callable[[], None]], model: Path
 ) -> None:
-    server = start("serve", model, "--port", _free_port(), "--cluster", two_machines[0], "--replicas", 3)
+    server = start(
+        "serve", model, "--port", _free_port(), "--cluster", two_machines[0], "--replicas", 3
+    )
     assert server.stderr is not None
     first = server.stderr.readline()
     assert "the replicas wait for 1 more core" in first
@@ -157,7 +164,9 @@ def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
     assert "Traceback" not in err
 
 
-def test_bad_input_is_refused(refused: Callable[..., str], model: Path, run_folder: Path, tmp_path: Path) -> None:
+def test_bad_input_is_refused(
+    refused: Callable[..., str], model: Path, run_folder: Path, tmp_path: Path
+) -> None:
     damaged = tmp_path / "damaged.regard"
     damaged.write_bytes(model.read_bytes()[:-100])
     folder = shutil.copytree(run_folder, tmp_path / "folder")
@@ -169,7 +178,9 @@ def test_bad_input_is_refused(refused: Callable[..., str], model: Path, run_fold
     assert "absent" in text
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"127.0.0.1:{port}: cannot listen there" in refused("serve", model, "--port", port, "--cluster", "local")
+        assert f"127.0.0.1:{port}: cannot listen there" in refused(
+            "serve", model, "--port", port, "--cluster", "local"
+        )
     assert "wanted local, or HOST:PORT" in refused("serve", model, "--cluster", "here", "--port", 0)
     assert "--max-replicas 1: wanted at least 2" in refused(
         "serve", model, "--cluster", "local", "--replicas", 2, "--max-replicas", 1

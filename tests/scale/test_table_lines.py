@@ -40,7 +40,9 @@ def test_cells_are_lines(tmp_path: Path, ending: str) -> None:
 
 
 def test_empty_cells_are_empty_lines(tmp_path: Path) -> None:
-    assert list(TableLines(str(_write(tmp_path / "table.parquet", ["a", None, "b"])), "text", 1000)) == ["a", "", "b"]
+    assert list(
+        TableLines(str(_write(tmp_path / "table.parquet", ["a", None, "b"])), "text", 1000)
+    ) == ["a", "", "b"]
 
 
 def test_files_of_a_folder_come_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -69,9 +71,13 @@ def _write_rows(path: Path, texts: list[str | None]) -> Path:
     """Write CSV or JSON lines as other programs do, by the standard library."""
     with path.open("w", encoding="utf-8", newline="") as file:
         if path.suffix == ".csv":
-            csv.writer(file).writerows([("text", "id"), *((text, number) for number, text in enumerate(texts))])
+            csv.writer(file).writerows(
+                [("text", "id"), *((text, number) for number, text in enumerate(texts))]
+            )
         else:
-            file.writelines(json.dumps({"text": text, "id": number}) + "\n" for number, text in enumerate(texts))
+            file.writelines(
+                json.dumps({"text": text, "id": number}) + "\n" for number, text in enumerate(texts)
+            )
     return path
 
 
@@ -95,7 +101,11 @@ def test_texts_stay_what_they_are_whatever_the_first_rows_look_like(
 
 
 def test_numbers_are_texts_in_csv_and_refused_in_json(tmp_path: Path) -> None:
-    assert list(TableLines(str(_write_rows(tmp_path / "table.csv", ["a"] * 3)), "id", 1000)) == ["0", "1", "2"]
+    assert list(TableLines(str(_write_rows(tmp_path / "table.csv", ["a"] * 3)), "id", 1000)) == [
+        "0",
+        "1",
+        "2",
+    ]
     with pytest.raises(DataError, match="column 'id' holds int64, wanted texts"):
         list(TableLines(str(_write_rows(tmp_path / "table.jsonl", ["a"])), "id", 1000))
 

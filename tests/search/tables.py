@@ -15,7 +15,9 @@ __all__ = ["Table", "random_table", "source"]
 
 @dataclass(frozen=True)
 class Table:
-    """Logits by sentence (the number in its source), by target position, and by the previous token."""
+    """Logits by sentence (the number in its source), by target position, and by the previous
+    token.
+    """
 
     logits: Tensor  # (T, V, V), or (B, T, V, V)
     max_target: int | None = None
@@ -45,7 +47,9 @@ class Table:
     def project(self, features: Tensor) -> Tensor:
         return features
 
-    def top_tokens(self, features: Tensor, k: int, suppressed: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+    def top_tokens(
+        self, features: Tensor, k: int, suppressed: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]:
         return top_tokens(features[:, -1], k, suppressed)
 
 
@@ -53,8 +57,12 @@ def source(sentences: int) -> Source:
     return Source((), torch.arange(sentences).float().view(-1, 1, 1))
 
 
-def random_table(sentences: int, tokens: int, max_length: int = 8, end: float = 0.0, seed: int = 0) -> Table:
+def random_table(
+    sentences: int, tokens: int, max_length: int = 8, end: float = 0.0, seed: int = 0
+) -> Table:
     """Draw random logits for each sentence; `end` is added to those of end of sentence."""
-    logits = 2 * torch.randn(sentences, max_length, tokens, tokens, generator=torch.Generator().manual_seed(seed))
+    logits = 2 * torch.randn(
+        sentences, max_length, tokens, tokens, generator=torch.Generator().manual_seed(seed)
+    )
     logits[..., 3] += end
     return Table(logits)

@@ -1,4 +1,6 @@
-"""Beams of many sentences: sentences join during decoding, leave it, and never depend on each other."""
+"""Beams of many sentences: sentences join during decoding, leave it, and never depend on each
+other.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def sources(tasks: list[Task]) -> Source:
     return source(B).select(torch.tensor([task.id for task in tasks]))
 
 
-def decode_alone(model: Table, settings: SearchSettings, tasks: list[Task]) -> dict[int, list[Hypothesis]]:
+def decode_alone(
+    model: Table, settings: SearchSettings, tasks: list[Task]
+) -> dict[int, list[Hypothesis]]:
     return {task.id: decode(model, sources([task]), [task], settings)[0] for task in tasks}
 
 
@@ -49,7 +53,9 @@ def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> No
             if waiting and (not decoding or rng.random() < 0.6):
                 count = rng.randint(1, 6)
                 entering, waiting = waiting[:count], waiting[count:]
-                begun, finished = Decoding.begin(model, sources(entering), entering, settings, RULES).step(model)
+                begun, finished = Decoding.begin(
+                    model, sources(entering), entering, settings, RULES
+                ).step(model)
                 decoding = decoding.join(begun) if decoding and begun else decoding or begun
             if decoding:
                 sizes.add(len(decoding))
@@ -66,7 +72,9 @@ def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> No
 def test_continuous_batching_of_tables_equals_decoding_alone(width: int) -> None:
     model, settings = random_table(B, V, end=1.0), SearchSettings(beam=width)
     tasks = [Task(id, 5 + id) for id in range(B)]
-    requests = [DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)]
+    requests = [
+        DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)
+    ]
     results = decode_requests(model, requests, settings, limits=BatchLimits(3 * width, 30))
     assert dict(enumerate(results)) == decode_alone(model, settings, tasks)
 
@@ -89,7 +97,9 @@ def test_a_step_leaves_its_beams_unchanged(width: int) -> None:
 
 def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
     flat = StepCandidates(np.full((3, 4), -1.0), np.tile([4, 5, 6, 7], (3, 1)), np.full(3, -1.0))
-    beams = Beams.initial([Task(i, 9) for i in range(3)], SearchSettings(beam=3)).advance(flat).beams
+    beams = (
+        Beams.initial([Task(i, 9) for i in range(3)], SearchSettings(beam=3)).advance(flat).beams
+    )
     assert beams.tokens.tolist() == [4, 5, 6] * 3
     wide = StepCandidates(*(np.repeat(array, 3, 0) for array in flat))
     result = beams.advance(wide)
@@ -100,7 +110,9 @@ def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
 
 def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
     beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
-    result = beams.advance(StepCandidates(np.full((2, 1), -1.0), np.array([[5], [6]]), np.full(2, -9.0)))
+    result = beams.advance(
+        StepCandidates(np.full((2, 1), -1.0), np.array([[5], [6]]), np.full(2, -9.0))
+    )
     assert result.parent_rows is None
     assert result.kept_sentences is None
     assert result.finished == []
@@ -110,7 +122,11 @@ def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
     assert result.kept_sentences is not None
     assert (result.parent_rows.tolist(), result.kept_sentences.tolist()) == ([1], [1])
     (finished,) = result.finished
-    assert (finished.task.id, finished.hypotheses[0].ids, finished.hypotheses[0].log_prob) == (0, (5,), -2.0)
+    assert (finished.task.id, finished.hypotheses[0].ids, finished.hypotheses[0].log_prob) == (
+        0,
+        (5,),
+        -2.0,
+    )
 
 
 def test_the_history_grows_for_long_prefixes() -> None:

@@ -30,15 +30,25 @@ SENTENCES = [
 
 @pytest.fixture(scope="module", params=["bytes", "no bytes", "listed"])
 def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
-    """Vocabulary trained on text; "listed": renumbered and with additional tokens, as in imported models."""
+    """Vocabulary trained on text; "listed": renumbered and with additional tokens, as in imported
+    models.
+    """
     byte_fallback = request.param != "no bytes"
     settings = TokenizerSettings(size=340 if byte_fallback else None, byte_fallback=byte_fallback)
     trained = Tokenizer.train(SENTENCES, SENTENCES, settings).target
     if request.param != "listed":
         return trained
-    names = ["</s>", "<unk>", *trained.tokens(range(len(trained) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
+    names = [
+        "</s>",
+        "<unk>",
+        *trained.tokens(range(len(trained) - 1, EOS, -1)),
+        "never",
+        "▁cut",
+        "<pad>",
+    ]
     return TableVocabulary(
-        trained.model, PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode())
+        trained.model,
+        PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode()),
     )
 
 
@@ -49,11 +59,15 @@ def test_surface_bytes_of_tokens_join_to_the_text(vocabulary: Vocabulary) -> Non
     assert vocabulary.surface_bytes[: EOS + 1] == [b""] * 4
     all_ids = list(range(len(vocabulary)))
     assert vocabulary.ids(vocabulary.tokens(all_ids)) == all_ids
-    assert [vocabulary.id_of(token) for token in vocabulary.tokens(all_ids[EOS + 1 :])] == all_ids[EOS + 1 :]
+    assert [vocabulary.id_of(token) for token in vocabulary.tokens(all_ids[EOS + 1 :])] == all_ids[
+        EOS + 1 :
+    ]
 
 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])
-def test_every_tokenisation_of_a_forbidden_word_is_banned(vocabulary: Vocabulary, word: str) -> None:
+def test_every_tokenisation_of_a_forbidden_word_is_banned(
+    vocabulary: Vocabulary, word: str
+) -> None:
     """The banned tokens are exactly those that would complete the word."""
     (phrase,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
     starts = [
@@ -79,7 +93,8 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(vocabulary: Vocabulary
         banned = {
             token
             for before, token, at_word_start in phrase.completions
-            if text.endswith(before) and (not at_word_start or is_word_boundary(text[: len(text) - len(before)]))
+            if text.endswith(before)
+            and (not at_word_start or is_word_boundary(text[: len(text) - len(before)]))
         }
         for token, surface in enumerate(vocabulary.surface_bytes):
             extended = text + surface
@@ -91,7 +106,11 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(vocabulary: Vocabulary
                     rf"(?<![^\W_]){re.escape(form)}(?![^\W_])", extended.decode("utf-8", "replace")
                 )
             ]
-            new = [end for end in ends if len(extended.decode("utf-8", "replace")[:end].encode()) > len(text)]
+            new = [
+                end
+                for end in ends
+                if len(extended.decode("utf-8", "replace")[:end].encode()) > len(text)
+            ]
             assert (token in banned) == bool(new), (start, surface)
 
 
@@ -110,7 +129,9 @@ def test_a_term_is_a_whole_word_with_the_same_spelling(vocabulary: Vocabulary) -
         assert is_complete(vocabulary.encode(text), (term,)) == expected, text
 
 
-def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(vocabulary: Vocabulary) -> None:
+def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
+    vocabulary: Vocabulary,
+) -> None:
     home, tokyo = ConstraintEncoder(vocabulary).encode_terms(("집", "東京"))
     assert home.may_follow is None
     assert tokyo.may_follow is None
@@ -126,9 +147,19 @@ def test_translations_satisfy_their_constraints_under_any_model(vocabulary: Voca
     table, n = random_table(6, V, 10, end=5.0), itertools.count()
     constraints = Constraints("he was", ("bread", "at home"), ("eating", "집"))
     assert encoder.check(constraints) == []
-    terms, phrases = encoder.encode_terms(constraints.terms), encoder.encode_forbidden(constraints.forbid)
-    for settings in (SearchSettings(beam=1), SearchSettings(beam=6), SearchSettings(beam=3, sample=True)):
-        tasks = [Task(next(n), 40, encoder.encode_prefix(constraints.prefix), terms, phrases) for _ in range(6)]
+    terms, phrases = (
+        encoder.encode_terms(constraints.terms),
+        encoder.encode_forbidden(constraints.forbid),
+    )
+    for settings in (
+        SearchSettings(beam=1),
+        SearchSettings(beam=6),
+        SearchSettings(beam=3, sample=True),
+    ):
+        tasks = [
+            Task(next(n), 40, encoder.encode_prefix(constraints.prefix), terms, phrases)
+            for _ in range(6)
+        ]
         for hypotheses in decode(table, source(6), tasks, settings):
             if settings.sample and not hypotheses[0].complete:
                 continue  # sampling does not steer towards a term
@@ -151,9 +182,13 @@ def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) ->
     ]
     unknown = encoder.check(Constraints("≈", ("ж",), ("ж",)))
     assert [cause.split(": ")[0] for cause in unknown] == (
-        ["forbid 'ж'"] if vocabulary.id_of("<0x41>") != 1 else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
+        ["forbid 'ж'"]
+        if vocabulary.id_of("<0x41>") != 1
+        else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
     )
-    assert np.array_equal(encoder.encode_terms(("bread",))[0].forms, encoder.encode_terms(("bread",))[0].forms)
+    assert np.array_equal(
+        encoder.encode_terms(("bread",))[0].forms, encoder.encode_terms(("bread",))[0].forms
+    )
 
 
 @pytest.mark.parametrize(

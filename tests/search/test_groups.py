@@ -15,8 +15,12 @@ V, LONGEST = 9, 7
 Ids = tuple[int, ...]
 
 
-def plain_search(table: Table, sentence: int, groups: int, width: int, diversity: float) -> set[Ids]:
-    """Keep a list of (score, ids) per group; at each step, extend one group after the other, candidate by candidate."""
+def plain_search(
+    table: Table, sentence: int, groups: int, width: int, diversity: float
+) -> set[Ids]:
+    """Keep a list of (score, ids) per group; at each step, extend one group after the other,
+    candidate by candidate.
+    """
     log_probs = table.logits[sentence].double().log_softmax(-1)
     beams: list[list[tuple[float, Ids]]] = [[(0.0, ())] for _ in range(groups)]
     finished: list[list[Ids]] = [[] for _ in range(groups)]
@@ -39,7 +43,9 @@ def plain_search(table: Table, sentence: int, groups: int, width: int, diversity
             ]
             candidates.sort(key=lambda candidate: -candidate[0])
             finished[g] += [ids for _, ids, token in candidates[:width] if token == EOS]
-            beams[g] = [(score, (*ids, token)) for score, ids, token in candidates if token != EOS][:width]
+            beams[g] = [(score, (*ids, token)) for score, ids, token in candidates if token != EOS][
+                :width
+            ]
             counts.update(ids[-1] for _, ids in beams[g])
     return {ids for group in finished for ids in group}
 
@@ -55,7 +61,9 @@ def test_groups_equal_a_plain_implementation(groups: int, width: int, diversity:
             ids: recomputed(table, n, ids) / ((6 + len(ids)) / 6)
             for ids in plain_search(table, n, groups, width, diversity)
         }
-        assert [h.ids for h in hypotheses] == sorted(expected, key=expected.__getitem__, reverse=True)[: groups * width]
+        assert [h.ids for h in hypotheses] == sorted(
+            expected, key=expected.__getitem__, reverse=True
+        )[: groups * width]
         assert len({h.ids for h in hypotheses}) == len(hypotheses), (
             "a hypothesis that several groups found is returned once"
         )
@@ -76,5 +84,7 @@ def test_a_strong_diversity_penalty_makes_groups_begin_differently() -> None:
         decode(table, source(6), tasks, SearchSettings(beam=4, groups=4, diversity=strength))
         for strength in (0.0, 50.0)
     )
-    assert all(len(hypotheses) == 1 for hypotheses in alike), "without a penalty all groups find the same"
+    assert all(len(hypotheses) == 1 for hypotheses in alike), (
+        "without a penalty all groups find the same"
+    )
     assert all(len({h.ids[:1] for h in hypotheses}) == 4 for hypotheses in diverse)

@@ -12,7 +12,14 @@ from limits import time_limit
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import Vocabulary
-from regard.search import ConstraintEncoder, Constraints, SearchSettings, Term, check_constraints, mbr_utility
+from regard.search import (
+    ConstraintEncoder,
+    Constraints,
+    SearchSettings,
+    Term,
+    check_constraints,
+    mbr_utility,
+)
 from regard.search.constraints import ConstraintState, contains
 from regard.search.selection import Candidates, select_diverse, select_top
 
@@ -48,7 +55,9 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
             assert state.is_complete == all(done)
             new = [term.may_follow for term, is_done in zip(terms, done, strict=True) if is_done]
             before = [contains(ids[:-1], term) for term in terms if contains(ids, term)]
-            masks = [mask for mask, was in zip(new, before, strict=True) if mask is not None and not was]
+            masks = [
+                mask for mask, was in zip(new, before, strict=True) if mask is not None and not was
+            ]
             assert (state.may_follow is None) == (not masks)
             assert not masks or np.array_equal(state.may_follow, np.logical_and.reduce(masks))  # type: ignore[arg-type]
             starts = {form[0] for t, term in enumerate(terms) if not done[t] for form in term.forms}
@@ -71,14 +80,25 @@ LIMITS = {
         Constraints(terms=tuple(f"bread {n}" for n in range(300))),
         "term: wanted at most 200 tokens in all, got ",
     ),
-    "long term": (Constraints(terms=("a" * 20_000,)), "term: wanted at most 200 tokens in all, got 20,0"),
-    "prefix": (Constraints("I " * 300, ("a",)), "prefix and term: wanted at most 200 tokens in all, got "),
-    "forbid": (Constraints(forbid=tuple(map(str, range(10_001)))), "forbid: wanted at most 10,000 words and phrases"),
+    "long term": (
+        Constraints(terms=("a" * 20_000,)),
+        "term: wanted at most 200 tokens in all, got 20,0",
+    ),
+    "prefix": (
+        Constraints("I " * 300, ("a",)),
+        "prefix and term: wanted at most 200 tokens in all, got ",
+    ),
+    "forbid": (
+        Constraints(forbid=tuple(map(str, range(10_001)))),
+        "forbid: wanted at most 10,000 words and phrases",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_too_many_constraints_are_refused_in_a_short_sentence(vocabulary: Vocabulary, name: str) -> None:
+def test_too_many_constraints_are_refused_in_a_short_sentence(
+    vocabulary: Vocabulary, name: str
+) -> None:
     constraints, message = LIMITS[name]
     with pytest.raises(UsageError) as refused:
         check_constraints([constraints], ConstraintEncoder(vocabulary), SearchSettings())
@@ -128,7 +148,9 @@ def test_a_wide_beam_selects_as_a_full_sort_does(monkeypatch: pytest.MonkeyPatch
 
 
 def test_groups_take_time_and_memory_with_their_number() -> None:
-    """No candidate is compared with each token that earlier groups took: a count of these is enough."""
+    """No candidate is compared with each token that earlier groups took: a count of these is
+    enough.
+    """
 
     def select(width: int, groups: int) -> None:
         log_probs = np.zeros((1, width))
@@ -142,7 +164,9 @@ def test_groups_take_time_and_memory_with_their_number() -> None:
     select(1000, 2)
     used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert used < 20_000_000, "of 200,000 candidates; compared with 500 tokens each, 50 million bytes at the least"
+    assert used < 20_000_000, (
+        "of 200,000 candidates; compared with 500 tokens each, 50 million bytes at the least"
+    )
 
 
 def test_mbr_keeps_no_ngram_of_one_text_alone() -> None:

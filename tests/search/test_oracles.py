@@ -1,4 +1,6 @@
-"""Constraints on a search against brute force: a beam as wide as the space finds exactly the allowed targets."""
+"""Constraints on a search against brute force: a beam as wide as the space finds exactly the
+allowed targets.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,18 @@ SPACE: list[Ids] = [ids for n in range(LONGEST) for ids in itertools.product(SYM
 
 
 def assert_exhaustive(
-    hypotheses: list[Hypothesis], table: Table, sentence: int, allowed: Callable[[Ids], bool], alpha: float
+    hypotheses: list[Hypothesis],
+    table: Table,
+    sentence: int,
+    allowed: Callable[[Ids], bool],
+    alpha: float,
 ) -> None:
     """Check that all allowed targets and no others were found, ordered by score."""
-    expected = {ids: recomputed(table, sentence, ids) / ((6 + len(ids)) / 6) ** alpha for ids in SPACE if allowed(ids)}
+    expected = {
+        ids: recomputed(table, sentence, ids) / ((6 + len(ids)) / 6) ** alpha
+        for ids in SPACE
+        if allowed(ids)
+    }
     assert len(expected) > 3
     assert {h.ids for h in hypotheses if h.complete} == set(expected)
     ranked = sorted(expected, key=expected.__getitem__, reverse=True)
@@ -42,10 +52,14 @@ def assert_exhaustive(
     assert [h.score for h in complete] == pytest.approx([expected[ids] for ids in ranked], abs=1e-4)
 
 
-def check(settings: SearchSettings, task: Callable[[int], Task], allowed: Callable[[Ids], bool]) -> None:
+def check(
+    settings: SearchSettings, task: Callable[[int], Task], allowed: Callable[[Ids], bool]
+) -> None:
     settings = settings.with_values(beam=WIDE, length_penalty=0.6)
     table = random_table(3, V, LONGEST + 1, end=-1.0)
-    for sentence, hypotheses in enumerate(decode(table, source(3), [task(n) for n in range(3)], settings)):
+    for sentence, hypotheses in enumerate(
+        decode(table, source(3), [task(n) for n in range(3)], settings)
+    ):
         assert_exhaustive(hypotheses, table, sentence, allowed, 0.6)
 
 
@@ -73,7 +87,11 @@ def test_no_ngram_is_repeated(n: int) -> None:
 
 @pytest.mark.parametrize("prefix", [(4,), (5, 5, 6)])
 def test_every_target_begins_with_the_prefix(prefix: Ids) -> None:
-    check(SearchSettings(), lambda n: Task(n, LONGEST, prefix=prefix), lambda ids: ids[: len(prefix)] == prefix)
+    check(
+        SearchSettings(),
+        lambda n: Task(n, LONGEST, prefix=prefix),
+        lambda ids: ids[: len(prefix)] == prefix,
+    )
 
 
 AFTER_FOUR = np.array([True, True, True, True, True, False, True])  # 5 is no word boundary
@@ -107,7 +125,9 @@ def test_every_target_holds_its_terms(case: str) -> None:
     terms = TERMS[case]
 
     def allowed(ids: Ids) -> bool:
-        if case == "a whole word":  # the first 4 must end its word; only a later 4 may be followed by 5
+        if (
+            case == "a whole word"
+        ):  # the first 4 must end its word; only a later 4 may be followed by 5
             first = ids.index(4) if 4 in ids else None
             return first is not None and (first + 1 == len(ids) or ids[first + 1] != 5)
         return all(holds(ids, term) for term in terms)
@@ -128,7 +148,9 @@ def test_no_target_holds_a_forbidden_word_in_any_tokenisation(word: str) -> None
     phrases = (BannedPhrase(SURFACES, COMPLETIONS[word]),)
 
     def allowed(ids: Ids) -> bool:
-        texts = ("".join(SURFACES[token].decode() for token in ids[:n]) for n in range(len(ids) + 1))
+        texts = (
+            "".join(SURFACES[token].decode() for token in ids[:n]) for n in range(len(ids) + 1)
+        )
         return not any(re.search(rf"(?<!\w){word}(?!\w)", text) for text in texts)
 
     check(SearchSettings(), lambda n: Task(n, LONGEST, banned=phrases), allowed)
@@ -142,22 +164,36 @@ def test_all_constraints_hold_together() -> None:
         bigrams = list(itertools.pairwise(ids))
         banned = any(bigram == (4, 5) for bigram in bigrams)
         return (
-            len(ids) >= 3 and len({*bigrams}) == len(bigrams) and (5, 6) in bigrams and ids[:1] == (6,) and not banned
+            len(ids) >= 3
+            and len({*bigrams}) == len(bigrams)
+            and (5, 6) in bigrams
+            and ids[:1] == (6,)
+            and not banned
         )
 
     check(settings, lambda n: Task(n, LONGEST, prefix=(6,), terms=terms, banned=phrases), allowed)
 
 
 def test_a_prefix_takes_precedence_over_a_term() -> None:
-    """The prefix goes on although a term requires its word to end; the term is then written once more."""
+    """The prefix goes on although a term requires its word to end; the term is then written once
+    more.
+    """
     terms = (Term(((4,),), may_follow=AFTER_FOUR),)
 
     def allowed(ids: Ids) -> bool:
         later = ids[2:]
         first = later.index(4) if 4 in later else None
-        return ids[:2] == (4, 5) and first is not None and (first + 1 == len(later) or later[first + 1] != 5)
+        return (
+            ids[:2] == (4, 5)
+            and first is not None
+            and (first + 1 == len(later) or later[first + 1] != 5)
+        )
 
-    check(SearchSettings(no_repeat_ngram=0), lambda n: Task(n, LONGEST, prefix=(4, 5), terms=terms), allowed)
+    check(
+        SearchSettings(no_repeat_ngram=0),
+        lambda n: Task(n, LONGEST, prefix=(4, 5), terms=terms),
+        allowed,
+    )
 
 
 # --- narrow beams
@@ -193,7 +229,9 @@ def test_each_sentence_has_its_own_constraints(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 4])
 def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
-    """A forbidden term, a prefix that is too long, a term longer than the target may be, no token twice."""
+    """A forbidden term, a prefix that is too long, a term longer than the target may be, no token
+    twice.
+    """
     table, phrase = random_table(4, V, 9), BannedPhrase(SURFACES, ((b"", 5, False),))
     tasks = [
         Task(0, 6, terms=(Term(((5,),)),), banned=(phrase,)),
@@ -201,9 +239,15 @@ def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
         Task(2, 3, terms=(Term(((4, 5, 6, 5, 6),)),)),
         Task(3, 40),
     ]
-    results = decode(table, source(4), tasks, SearchSettings(beam=width, min_length=5, no_repeat_ngram=1))
+    results = decode(
+        table, source(4), tasks, SearchSettings(beam=width, min_length=5, no_repeat_ngram=1)
+    )
     assert all(len(hypotheses) >= 1 for hypotheses in results)
-    assert all(len(h.ids) < task.max_steps for hypotheses, task in zip(results, tasks, strict=True) for h in hypotheses)
+    assert all(
+        len(h.ids) < task.max_steps
+        for hypotheses, task in zip(results, tasks, strict=True)
+        for h in hypotheses
+    )
     assert not results[0][0].complete
     assert results[1][0].ids == (4, 4)
     assert not results[2][0].complete

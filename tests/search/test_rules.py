@@ -14,7 +14,15 @@ from tables import Table, source
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import top_tokens
-from regard.search import Bans, BeamView, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
+from regard.search import (
+    Bans,
+    BeamView,
+    Hypothesis,
+    LengthPenalty,
+    Rule,
+    SearchSettings,
+    SuppressTokens,
+)
 
 V = 8
 

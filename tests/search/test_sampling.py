@@ -1,4 +1,6 @@
-"""Sampling: tokens have the right frequencies, and samples do not depend on their batch and have the right scores."""
+"""Sampling: tokens have the right frequencies, and samples do not depend on their batch and have
+the right scores.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class NeedsAllLogits(Rule):
     needs_all_logits = True
 
 
-def probabilities(logits: torch.Tensor, temperature: float, top_k: int | None, top_p: float | None) -> torch.Tensor:
+def probabilities(
+    logits: torch.Tensor, temperature: float, top_k: int | None, top_p: float | None
+) -> torch.Tensor:
     """Compute the probability of each token: temperature, then top-k, then top-p."""
     log_probs = logits.double().log_softmax(-1)
     log_probs[[0, 1, 2]] = -torch.inf
@@ -43,13 +47,24 @@ def probabilities(logits: torch.Tensor, temperature: float, top_k: int | None, t
 
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
-    broad([(1.3, 4, 0.8), (1.0, None, None), (0.5, None, None), (2.0, 3, None), (1.0, None, 0.7), (1.0, 1, None)]),
+    broad(
+        [
+            (1.3, 4, 0.8),
+            (1.0, None, None),
+            (0.5, None, None),
+            (2.0, 3, None),
+            (1.0, None, 0.7),
+            (1.0, 1, None),
+        ]
+    ),
 )
 def test_tokens_are_sampled_with_their_probabilities(
     temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
     table, count = random_table(1, V, 3), 20_000
-    settings = SearchSettings(beam=count, sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
+    settings = SearchSettings(
+        beam=count, sample=True, temperature=temperature, top_k=top_k, top_p=top_p
+    )
     (hypotheses,) = decode(table, source(1), [Task(0, 2)], settings)
     assert len(hypotheses) == count
     first = Counter(h.ids[0] if h.ids else 3 for h in hypotheses)
@@ -63,12 +78,17 @@ def test_tokens_are_sampled_with_their_probabilities(
 @pytest.mark.parametrize("rules", [(SuppressTokens(),), (SuppressTokens(), NeedsAllLogits())])
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_samples_do_not_depend_on_the_batch(rules: tuple[Rule, ...], top_k: int | None) -> None:
-    table, settings = random_table(6, V, 9), SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
+    table, settings = (
+        random_table(6, V, 9),
+        SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5),
+    )
     tasks = [Task(n, 9, sampling_key=n % 4) for n in range(6)]
     together = decode(table, source(6), tasks, settings)
     assert together == decode(table, source(6), tasks, settings, rules)
     for n in (3, 5, 0):
-        assert decode(table, source(6).select(torch.tensor([n])), [tasks[n]], settings) == [together[n]]
+        assert decode(table, source(6).select(torch.tensor([n])), [tasks[n]], settings) == [
+            together[n]
+        ]
     assert len({h.ids for hypotheses in together for h in hypotheses}) > 12
     reseeded = decode(table, source(6), tasks, settings.with_values(seed=1))
     assert sum(one != two for one, two in zip(together, reseeded, strict=True)) >= 5
@@ -76,8 +96,12 @@ def test_samples_do_not_depend_on_the_batch(rules: tuple[Rule, ...], top_k: int 
 
 def test_samples_have_the_log_probability_of_the_model() -> None:
     table = random_table(3, V, 7)
-    settings = SearchSettings(beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat_ngram=2, min_length=2)
-    for n, hypotheses in enumerate(decode(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)):
+    settings = SearchSettings(
+        beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat_ngram=2, min_length=2
+    )
+    for n, hypotheses in enumerate(
+        decode(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)
+    ):
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for h in hypotheses:
             assert h.ids[0] == 5
@@ -89,9 +113,13 @@ def test_samples_have_the_log_probability_of_the_model() -> None:
 @pytest.mark.parametrize("temperature", [1e-4, 1e-300])
 def test_a_sample_of_low_temperature_is_greedy(temperature: float) -> None:
     table, tasks = random_table(5, V, 8), [Task(n, 8) for n in range(5)]
-    cold = decode(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature))
+    cold = decode(
+        table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature)
+    )
     greedy = decode(table, source(5), tasks, SearchSettings(beam=1))
-    assert [hypotheses[0].ids for hypotheses in cold] == [hypotheses[0].ids for hypotheses in greedy]
+    assert [hypotheses[0].ids for hypotheses in cold] == [
+        hypotheses[0].ids for hypotheses in greedy
+    ]
 
 
 def test_sampling_from_nan_logits_ends() -> None:
@@ -102,7 +130,9 @@ def test_sampling_from_nan_logits_ends() -> None:
 
 def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     keys = np.arange(300, dtype=np.uint64)
-    numbers = np.stack([uniform(7, keys, np.full(300, length), 8) for length in range(40)])  # (40, 300, 8)
+    numbers = np.stack(
+        [uniform(7, keys, np.full(300, length), 8) for length in range(40)]
+    )  # (40, 300, 8)
     assert numbers.min() >= 0
     assert numbers.max() < 1
     counts = np.histogram(numbers, 20, (0, 1))[0]
@@ -115,7 +145,10 @@ def test_random_numbers_are_uniform_and_uncorrelated() -> None:
 def test_tokens_of_probability_zero_are_never_sampled() -> None:
     scores = np.array([[-np.inf, -1.0, -np.inf, -2.0], [-np.inf] * 4])
     for number in (0.0, 0.3, 0.9999999999999999):
-        for settings in (SearchSettings(sample=True), SearchSettings(sample=True, top_p=1.0, top_k=3)):
+        for settings in (
+            SearchSettings(sample=True),
+            SearchSettings(sample=True, top_p=1.0, top_k=3),
+        ):
             columns = sample_columns(scores, np.full(2, number), settings)
             assert columns[0] in (1, 3)
             assert columns[1] == 0

@@ -17,7 +17,9 @@ from regard.search.search_trace import SearchRecorder
 @torch.no_grad()
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
-def test_a_traced_search_is_unchanged_and_its_trace_is_complete(settings: ModelSettings, width: int) -> None:
+def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
+    settings: ModelSettings, width: int
+) -> None:
     model, data = make(settings), sentences(6)
     source, task = model.encode(data), Task(0, entries(data)[0] + 4)
     search = SearchSettings(beam=width)
@@ -35,9 +37,14 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(settings: ModelS
         total = 0.0
         for t, token in enumerate(path):
             step = steps[t]
-            candidate = next(c for c in step.candidates if (*step.prefixes[c.beam], c.token) == path[: t + 1])
+            candidate = next(
+                c for c in step.candidates if (*step.prefixes[c.beam], c.token) == path[: t + 1]
+            )
             total += candidate.log_prob
             assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
             assert candidate.fate == ("ended" if token == EOS else "kept")
         assert total == pytest.approx(hypothesis.log_prob, abs=1e-4)
-    assert all(list(step.candidates) == sorted(step.candidates, key=lambda c: -c.total_log_prob) for step in steps)
+    assert all(
+        list(step.candidates) == sorted(step.candidates, key=lambda c: -c.total_log_prob)
+        for step in steps
+    )

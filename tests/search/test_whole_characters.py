@@ -1,4 +1,6 @@
-"""Characters in bytes are written whole, by every search, and scores stay those of teacher forcing."""
+"""Characters in bytes are written whole, by every search, and scores stay those of teacher
+forcing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def written(ids: tuple[int, ...]) -> bytes:
 def check(table: Any, tasks: list[Task], settings: SearchSettings) -> int:
     """Check the hypotheses of a search; return how many characters of several bytes they have."""
     count = 0
-    for task, hypotheses in zip(tasks, decode(table, source(len(tasks)), tasks, settings), strict=True):
+    for task, hypotheses in zip(
+        tasks, decode(table, source(len(tasks)), tasks, settings), strict=True
+    ):
         for h in hypotheses:
             count += sum(character != "-" for character in written(h.ids).decode())
             assert h.log_prob == pytest.approx(recomputed(table, task.id, h.ids), abs=1e-4)
@@ -59,10 +63,18 @@ def test_no_target_is_blank(name: str) -> None:
     """With two tokens that are spaces alone among few, one of them is soon the likeliest."""
     table, settings = random_table(20, 14, max_length=12, end=2.0), SearchSettings(**OPTIONS[name])
     searched = (
-        decode(table, source(20), [Task(n, 9, sampling_key=n, byte_tokens=bytes_) for n in range(20)], settings)
+        decode(
+            table,
+            source(20),
+            [Task(n, 9, sampling_key=n, byte_tokens=bytes_) for n in range(20)],
+            settings,
+        )
         for bytes_ in ({}, {5: b" ", 6: b" "})
     )
-    free, ruled = ([" ".join(map(str, h.ids)) for hypotheses in found for h in hypotheses] for found in searched)
+    free, ruled = (
+        [" ".join(map(str, h.ids)) for hypotheses in found for h in hypotheses]
+        for found in searched
+    )
     assert any(re.search("(5|6)( 5| 6|$)", ids) for ids in free)
     assert not any(re.search("(5|6)( 5| 6|$)", ids) for ids in ruled)
 
@@ -84,17 +96,23 @@ def test_prefixes_and_terms_may_be_bytes() -> None:
         table_of_one = random_table(4, V, max_length=12, end=5.0)
         table_of_one.logits.copy_(table.logits[task.id : task.id + 1].expand(4, -1, -1, -1))
         alone = decode(table_of_one, source(1), [task], settings)
-        assert [h.ids for h in alone[0]] == [h.ids for h in decode(table, source(4), tasks, settings)[task.id]]
+        assert [h.ids for h in alone[0]] == [
+            h.ids for h in decode(table, source(4), tasks, settings)[task.id]
+        ]
 
 
 def test_a_trace_shows_the_bytes_that_may_follow() -> None:
     table = random_table(1, V, max_length=12)
     recorder = SearchRecorder(table)
-    decode(table, source(1), [Task(0, 11, byte_tokens=BYTES)], SearchSettings(beam=3), on_step=recorder)
+    decode(
+        table, source(1), [Task(0, 11, byte_tokens=BYTES)], SearchSettings(beam=3), on_step=recorder
+    )
     for step in recorder.steps:
         for candidate in step.candidates:
             if candidate.token != EOS:
-                codecs.utf_8_decode(written((*step.prefixes[candidate.beam], candidate.token)), "strict", False)
+                codecs.utf_8_decode(
+                    written((*step.prefixes[candidate.beam], candidate.token)), "strict", False
+                )
 
 
 def test_bytes_that_begin_a_character_are_those_of_some_character() -> None:

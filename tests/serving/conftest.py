@@ -1,4 +1,6 @@
-"""The server over a fake service: called in the process, or by its address on the loopback interface."""
+"""The server over a fake service: called in the process, or by its address on the loopback
+interface.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def service() -> FakeService:
 
 @pytest.fixture
 def make_ask(service: FakeService) -> Callable[..., Ask]:
-    """Return a function that makes an application with some settings, and returns a function that sends requests."""
+    """Return a function that makes an application with some settings, and returns a function that
+    sends requests.
+    """
 
     def make(**settings: Any) -> Ask:
         app = create_app(service, ServerSettings(**settings))
@@ -40,7 +44,9 @@ def make_ask(service: FakeService) -> Callable[..., Ask]:
             async with httpx.AsyncClient(transport=transport, base_url=base, timeout=60) as client:
                 return await client.request(method, path, **request)
 
-        def ask(path: str, method: str = "POST", base: str = "http://localhost", **request: Any) -> httpx.Response:
+        def ask(
+            path: str, method: str = "POST", base: str = "http://localhost", **request: Any
+        ) -> httpx.Response:
             return asyncio.run(send(method, path, base, **request))
 
         return ask
@@ -104,11 +110,15 @@ def log() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
-    """Return the folder of node packages that package.json beside this file lists: `npm install` makes it."""
+    """Return the folder of node packages that package.json beside this file lists: `npm install`
+    makes it.
+    """
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folder = Path(os.environ.get("NODE_MODULES", Path(__file__).parent / "node_modules"))
     missing = [name for name in ("libretranslate", "deepl-node") if not (folder / name).is_dir()]
     if missing:
-        pytest.skip(f"{folder} lacks {', '.join(missing)}: npm install in tests/serving, or set NODE_MODULES")
+        pytest.skip(
+            f"{folder} lacks {', '.join(missing)}: npm install in tests/serving, or set NODE_MODULES"
+        )
     return folder

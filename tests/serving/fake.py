@@ -1,4 +1,6 @@
-"""A service without models: each line comes back in capitals, marked with its model; what tests want goes wrong."""
+"""A service without models: each line comes back in capitals, marked with its model; what tests
+want goes wrong.
+"""
 
 # ruff: noqa: ARG002
 
@@ -37,12 +39,19 @@ from regard.text.translation import Translation
 
 READER = CaseReader(("", ""), lambda text: [*map(ord, text)])
 Ask = Callable[..., httpx.Response]  # sends a request to the application
-KOREAN = ServedModel("ko-en", "translation", (("ko", "en"),), facts={"precision": "int8"}, readme="# ko-en\n")
+KOREAN = ServedModel(
+    "ko-en", "translation", (("ko", "en"),), facts={"precision": "int8"}, readme="# ko-en\n"
+)
 MODELS = (
     KOREAN,
     ServedModel("en-ko", "translation", (("en", "ko"),)),
     ServedModel("second", "translation", (("ko", "en"), ("de", "en"))),
-    ServedModel("many", "translation", (("en", "fr"), ("en", "pt")), codes={"fr": ">>fra<<", "pt": ">>por<<"}),
+    ServedModel(
+        "many",
+        "translation",
+        (("en", "fr"), ("en", "pt")),
+        codes={"fr": ">>fra<<", "pt": ">>por<<"},
+    ),
     ServedModel("unnamed", "translation", (("", ""),), has_attention=False),
     ServedModel("captions", "captions", (("", "en"),)),
 )
@@ -58,9 +67,13 @@ TROUBLE = {
 
 @dataclass
 class FakeService:
-    """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it, "long" is refused as a line, and "late" in one places no copy token."""
+    """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it,
+    "long" is refused as a line, and "late" in one places no copy token.
+    """
 
-    models: Mapping[str, ServedModel] = field(default_factory=lambda: {model.name: model for model in MODELS})
+    models: Mapping[str, ServedModel] = field(
+        default_factory=lambda: {model.name: model for model in MODELS}
+    )
     is_ready: bool = True
     backlog: dict[str, tuple[int, int]] = field(default_factory=dict)
     calls: list[tuple[str, list[str], SearchRequest, float]] = field(default_factory=list)
@@ -88,7 +101,9 @@ class FakeService:
             try:
                 asked = advance()
             except StopIteration as stop:
-                return [served_text(text, search, list) for text in stop.value]  # each token is a word
+                return [
+                    served_text(text, search, list) for text in stop.value
+                ]  # each token is a word
             own = search.model_copy(update={"alignments": has_links or asked.links})
             self.calls.append((model, list(asked.lines), own, deadline))
             try:
@@ -108,7 +123,9 @@ class FakeService:
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
         self.calls.append((model, [text], request.search, deadline))
         request = request.of_model(self.splits_sentences)
-        parts = stream_text(lay_out(text, request.form, request.sentences), request.code, self._increments)
+        parts = stream_text(
+            lay_out(text, request.form, request.sentences), request.code, self._increments
+        )
         while True:
             try:
                 number, words = next(parts)
@@ -127,12 +144,16 @@ class FakeService:
             yield word if index == 0 else f" {word}"
         return self._line(line, SearchRequest())
 
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> list[ServedHypothesis]:
+    async def caption(
+        self, model: str, image: bytes, search: SearchRequest, deadline: float
+    ) -> list[ServedHypothesis]:
         if not image.startswith(b"\x89PNG"):
             raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return served_hypotheses(self._line("a dog runs", search), search)
 
-    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
+    async def explain(
+        self, model: str, text: str, options: ExplanationRequest, deadline: float
+    ) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
         await self._trouble(text)
         words = translation(text).split()
@@ -179,7 +200,9 @@ class FakeService:
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
             return self.shares
-        korean = sum("가" <= letter <= "힣" for letter in text) / max(sum(map(str.isalpha, text)), 1)
+        korean = sum("가" <= letter <= "힣" for letter in text) / max(
+            sum(map(str.isalpha, text)), 1
+        )
         shares = [("ko", 0.98 * korean), ("en", 0.98 * (1 - korean)), ("de", 0.01)]
         return sorted(shares, key=lambda item: -item[1])
 
@@ -197,7 +220,11 @@ class FakeService:
     def _line(self, line: str, search: SearchRequest) -> Translation:
         code = int(line.startswith(">>"))
         words = range(len(line.split()) - code)
-        links = ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None
+        links = (
+            ((0, 0),) * code + tuple((word + code, word) for word in words)
+            if search.alignments
+            else None
+        )
         tokens = tuple(line.split())
         weights = {"cross": np.ones((1, 1, 1))}
         readings = Readings(tokens, (*tokens, "</s>"), (), (), weights, {"cross": "cross"})
@@ -224,11 +251,17 @@ class FakeService:
 
 
 def _refuse_long(lines: Sequence[str]) -> None:
-    if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
+    if long := [
+        (index, "is too long; shorten it")
+        for index, line in enumerate(lines)
+        if line.lower() == "long"
+    ]:
         raise LineError(*long)
 
 
 def translation(line: str) -> str:
-    """Translate a line as the fake models do; codes of target languages are no words of it, numbers are if not odd."""
+    """Translate a line as the fake models do; codes of target languages are no words of it, numbers
+    are if not odd.
+    """
     line = line.replace("2027", "2026")
     return line.partition("<< ")[2].upper() if line.startswith(">>") else line.upper()

@@ -42,7 +42,13 @@ def test_answers_wait_until_there_is_room() -> None:
     waiting.join()
     stop = threading.Event()
     stop.set()
-    with room.holding(4), room.holding(6), stopped_by(stop), pytest.raises(Stopped), room.holding(1):
+    with (
+        room.holding(4),
+        room.holding(6),
+        stopped_by(stop),
+        pytest.raises(Stopped),
+        room.holding(1),
+    ):
         pass
     with room.holding(10):
         pass

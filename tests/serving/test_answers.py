@@ -44,7 +44,12 @@ def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
     asyncio.run(run())
     pieces = [message["body"] for message in sent["b"][1:]]
     assert (len(b"".join(pieces)), max(map(len, pieces))) == (3 * PIECE + 5, PIECE)
-    assert [message.get("more_body", False) for message in sent["b"][1:]] == [True, True, True, False]
+    assert [message.get("more_body", False) for message in sent["b"][1:]] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert len(sent["a"]) == 2
 
 
@@ -56,7 +61,10 @@ def test_large_answers_are_compressed_and_streams_are_not(ask: Ask) -> None:
     plain, small = answer("identity"), answer("gzip", text="word")
     assert "content-encoding" not in {*plain.headers, *small.headers}
     packed = answer("gzip", "/v1/translate")
-    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == (
+        "gzip",
+        "Accept-Encoding",
+    )
     assert packed.json() == plain.json()
     assert int(packed.headers["content-length"]) < len(plain.content) / 10
     assert "content-encoding" not in answer("gzip", stream=True).headers

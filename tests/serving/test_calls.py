@@ -56,7 +56,9 @@ def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
     app = create_app(service, ServerSettings(), calls=table)
 
     async def send(request: dict[str, Any], path: str) -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
             return await client.post(path, json=request)
 
     return lambda path="/v1/translate", **values: asyncio.run(send({**HELLO, **values}, path))
@@ -75,18 +77,33 @@ def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
     ],
 )
 def test_calls_are_open_until_they_are_answered(
-    ask: Callable[..., httpx.Response], table: Table, values: dict[str, Any], status: int, completed: list[bool]
+    ask: Callable[..., httpx.Response],
+    table: Table,
+    values: dict[str, Any],
+    status: int,
+    completed: list[bool],
 ) -> None:
     assert ask(**values).status_code == status
     assert (table.ended, table.open) == (completed, [])
 
 
 def test_equal_requests_have_equal_digests(
-    ask: Callable[..., httpx.Response], table: Table, service: FakeService, monkeypatch: pytest.MonkeyPatch
+    ask: Callable[..., httpx.Response],
+    table: Table,
+    service: FakeService,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen, end = list[bytes](), table.end
-    monkeypatch.setattr(table, "end", lambda digest, completed: (seen.append(digest), end(digest, completed)))
-    for values in ({}, {}, {"text": "other"}, {"path": "/v1/explain"}, {"path": "/v1/translate?model=en-ko"}):
+    monkeypatch.setattr(
+        table, "end", lambda digest, completed: (seen.append(digest), end(digest, completed))
+    )
+    for values in (
+        {},
+        {},
+        {"text": "other"},
+        {"path": "/v1/explain"},
+        {"path": "/v1/translate?model=en-ko"},
+    ):
         assert ask(**values).status_code == 200
     assert seen[0] == seen[1]
     assert len(set(seen)) == 4
@@ -107,14 +124,22 @@ def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
     service: FakeService, tmp_path: Path, stream: bool
 ) -> None:
     """One that only finds it away is not; one whose answer has begun is, too."""
-    app = create_app(service, ServerSettings(), calls=CallTable(tmp_path / "calls", partial(next, count(1000.0, 2.0))))
+    app = create_app(
+        service,
+        ServerSettings(),
+        calls=CallTable(tmp_path / "calls", partial(next, count(1000.0, 2.0))),
+    )
 
     async def run(text: str) -> list[str]:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
             asked = {**HELLO, "text": f"one {text}" if stream else text, "stream": stream}
             return [(await client.post("/v1/translate", json=asked)).text for _ in range(5)]
 
-    assert ["ended 3 times" in answer for answer in asyncio.run(run("died"))] == [False] * 3 + [True] * 2
+    assert ["ended 3 times" in answer for answer in asyncio.run(run("died"))] == [False] * 3 + [
+        True
+    ] * 2
     assert ["ended 3 times" in answer for answer in asyncio.run(run("gone"))] == [False] * 5
 
 
@@ -123,8 +148,12 @@ def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeSe
     app, table.suspects = create_app(service, ServerSettings(), calls=table), True
 
     async def run() -> list[httpx.Response]:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            first = asyncio.create_task(client.post("/v1/translate", json={**HELLO, "text": "slow"}))
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
+            first = asyncio.create_task(
+                client.post("/v1/translate", json={**HELLO, "text": "slow"})
+            )
             await wait_until_async(lambda: table.open, "the first is open")
             second = asyncio.create_task(client.post("/v1/translate", json=HELLO))
             late = await client.post("/v1/translate", json={**HELLO, "deadline_ms": 50})

@@ -1,4 +1,6 @@
-"""The table of open calls: deaths are counted for those that were open, and forgotten for those that were answered."""
+"""The table of open calls: deaths are counted for those that were open, and forgotten for those
+that were answered.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def processes(tmp_path: Path) -> Processes:
     return Processes(tmp_path)
 
 
-def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(processes: Processes) -> None:
+def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(
+    processes: Processes,
+) -> None:
     for _ in range(3):
         for digest in (NEIGHBOUR, POISON):
             processes.table.begin(digest)
@@ -105,7 +109,9 @@ def test_equal_calls_are_to_blame_once_for_a_death_of_another_process(
     assert processes.is_refused(POISON) == is_refused
 
 
-def test_more_calls_than_there_are_rows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_calls_than_there_are_rows(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digests = [number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)]
     for _ in range(3):
         for digest in digests:

@@ -10,7 +10,9 @@ from regard.serving.fair_starts import FairStarts
 
 
 async def begun(sent: list[str], given_up: int = -1) -> list[str]:
-    """Send a request of each address at once; return the addresses in the order of the beginnings."""
+    """Send a request of each address at once; return the addresses in the order of the
+    beginnings.
+    """
     order = list[str]()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -20,7 +22,9 @@ async def begun(sent: list[str], given_up: int = -1) -> list[str]:
         raise AssertionError
 
     starts = FairStarts(app)
-    tasks = [asyncio.create_task(starts({"client": (address, 1)}, nothing, nothing)) for address in sent]
+    tasks = [
+        asyncio.create_task(starts({"client": (address, 1)}, nothing, nothing)) for address in sent
+    ]
     await asyncio.sleep(0)
     assert len(order) == 1, "the others wait for the next iterations"
     if given_up >= 0:

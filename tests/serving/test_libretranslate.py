@@ -1,4 +1,6 @@
-"""LibreTranslate's endpoints: parameters from query, form and JSON, lists, alternatives, HTML, detection."""
+"""LibreTranslate's endpoints: parameters from query, form and JSON, lists, alternatives, HTML,
+detection.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
     assert ask("/translate", data={**HELLO, "q": ["a", "b"]}).json()["translatedText"] == ["A", "B"]
 
 
-def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, service: FakeService) -> None:
+def test_every_paragraph_is_translated_and_line_breaks_are_kept(
+    ask: Ask, service: FakeService
+) -> None:
     text = "First one. Second one.\n\nthird one\n  Fourth one?  \n"
     assert translated(ask, text) == text.upper()
     assert service.calls[0][1] == ["First one. Second one.", "third one", "Fourth one?"]
@@ -53,7 +57,10 @@ def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, servic
 
 def test_auto_tells_the_language(ask: Ask) -> None:
     answer = ask("/translate", json={"q": "안녕 하세요", "target": "en"}).json()
-    assert answer == {"translatedText": "안녕 하세요", "detectedLanguage": {"confidence": 98.0, "language": "ko"}}
+    assert answer == {
+        "translatedText": "안녕 하세요",
+        "detectedLanguage": {"confidence": 98.0, "language": "ko"},
+    }
     answer = ask("/translate", json={**HELLO, "q": ["hello", "안녕"], "source": "auto"}).json()
     assert [item["language"] for item in answer["detectedLanguage"]] == ["en", "ko"]
     assert answer["translatedText"] == ["HELLO", "안녕"]
@@ -63,8 +70,12 @@ def test_alternatives_are_whole_texts(ask: Ask) -> None:
     answer = ask("/translate", json={**HELLO, "q": ["One. Two", "three"], "alternatives": 2}).json()
     assert answer["translatedText"] == ["ONE. TWO", "THREE"]
     assert answer["alternatives"] == [["ONE. TWO1", "ONE. TWO2"], ["THREE1", "THREE2"]]
-    assert ask("/translate", data={**HELLO, "alternatives": "1"}).json()["alternatives"] == ["HELLO1"]
-    html = ask("/translate", json={**HELLO, "q": "<p>hello</p>", "format": "html", "alternatives": 2}).json()
+    assert ask("/translate", data={**HELLO, "alternatives": "1"}).json()["alternatives"] == [
+        "HELLO1"
+    ]
+    html = ask(
+        "/translate", json={**HELLO, "q": "<p>hello</p>", "format": "html", "alternatives": 2}
+    ).json()
     assert html == {"translatedText": "<p>HELLO</p>", "alternatives": []}
 
 
@@ -83,12 +94,20 @@ RED = "A &lt;b&gt;RED&lt;/b&gt; FISH &amp;nbsp; &amp;amp; &lt;script&gt;CHIPS"
     ("path", "body"),
     [
         ("/translate", {"q": ESCAPED, "source": "en", "target": "ko", "format": "html"}),
-        ("/v2/translate", {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "html"}),
-        ("/v2/translate", {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "xml"}),
+        (
+            "/v2/translate",
+            {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "html"},
+        ),
+        (
+            "/v2/translate",
+            {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "xml"},
+        ),
         ("/v1/translate", {"text": ESCAPED, "source": "en", "target": "ko", "format": "html"}),
     ],
 )
-def test_escaped_marks_of_pages_are_kept(ask: Ask, service: FakeService, path: str, body: dict[str, Any]) -> None:
+def test_escaped_marks_of_pages_are_kept(
+    ask: Ask, service: FakeService, path: str, body: dict[str, Any]
+) -> None:
     assert RED in ask(path, json=body).text
     assert service.calls[-1][1] == ["a red fish chips"]
 
@@ -120,7 +139,9 @@ def test_states(ask: Ask, service: FakeService) -> None:
     assert ask("/ready", "GET").status_code == 200
     service.is_ready = False
     assert ask("/ready", "GET").status_code == 503
-    assert ask("/translate", json=HELLO).status_code == 200, "who is connected already is answered to the end"
+    assert ask("/translate", json=HELLO).status_code == 200, (
+        "who is connected already is answered to the end"
+    )
 
 
 def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> None:
@@ -128,12 +149,15 @@ def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> 
     assert [call[1] for call in service.calls] == [["no span here. Go on"], ["Open in now."]]
     assert answer == "OPEN {name} IN [X8X] NOW.\n\nNO SPAN HERE. GO ON\n%s"
     whole = ask(
-        "/v2/translate", json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"}
+        "/v2/translate",
+        json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"},
     )
     assert whole.json()["translations"][0]["text"] == "{a} B"
 
 
-def test_what_the_servers_patterns_match_is_kept(make_ask: Callable[..., Ask], service: FakeService) -> None:
+def test_what_the_servers_patterns_match_is_kept(
+    make_ask: Callable[..., Ask], service: FakeService
+) -> None:
     ask = make_ask(keep=("Foobar( Suite)?", r"[A-Z]-\d+"))
     assert translated(ask, "Open Foobar Suite b-7 B-7") == "OPEN Foobar Suite B-7 B-7"
     assert service.calls[0][1] == ["Open b-7"]
@@ -155,10 +179,14 @@ def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: Fa
     sizes = len(line["source"].split()), len(hypothesis["text"].split())
     assert sizes == (5, 5)
     links = {tuple(link) for link in hypothesis["alignments"]}
-    assert links == {(0, 0), (1, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 4)}, "a span is read with the word before it"
+    assert links == {(0, 0), (1, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 4)}, (
+        "a span is read with the word before it"
+    )
 
 
-def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:
+def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
+    ask: Ask, service: FakeService
+) -> None:
     service.copies = COPY_CHARACTERS
     answer = translated(ask, ["too late for {a}", "in time for {a}", "none"])
     assert answer == ["TOO LATE FOR {a}", "IN TIME FOR {a}", "NONE"]
@@ -167,10 +195,19 @@ def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
     assert (second[1], second[2].alignments) == (["too late for"], True)
 
 
-def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, service: FakeService) -> None:
+def test_lines_whose_numbers_are_lost_are_translated_around_them(
+    ask: Ask, service: FakeService
+) -> None:
     service.copies = COPY_CHARACTERS
-    answer = translated(ask, ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"])
-    assert answer == ["SINCE 2026", "TILL 2027 OR 2027", "{a} TILL 2027, 30 OR 40", "<p>TILL 2027</p>"]
+    answer = translated(
+        ask, ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"]
+    )
+    assert answer == [
+        "SINCE 2026",
+        "TILL 2027 OR 2027",
+        "{a} TILL 2027, 30 OR 40",
+        "<p>TILL 2027</p>",
+    ]
     first, second = COPY_CHARACTERS[:2]
     assert [call[1] for call in service.calls] == [
         ["since 2026", "till 2027 or 2027", f"{first} till 2027, 30 or 40"],

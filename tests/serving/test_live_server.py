@@ -1,4 +1,6 @@
-"""The server on the loopback interface: bodies without end, slow and vanishing clients, many at once."""
+"""The server on the loopback interface: bodies without end, slow and vanishing clients, many at
+once.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_chunks_without_end_are_refused_at_the_limit(serve: Callable[..., str]) 
     assert 900_000 < sent < 20_000_000  # the limit, and the buffers of the system
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /trans", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /trans", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"]
+)
 def test_a_head_that_never_ends_is_cut_off(
     serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
@@ -84,7 +88,9 @@ def test_a_head_that_never_ends_is_cut_off(
             except OSError:
                 return True
 
-        wait_until(is_closed, "the server closes the connection, although a byte comes now and then")
+        wait_until(
+            is_closed, "the server closes the connection, although a byte comes now and then"
+        )
 
 
 def test_an_answer_that_nobody_reads_ends(
@@ -98,7 +104,9 @@ def test_an_answer_that_nobody_reads_ends(
 
     monkeypatch.setattr(connections.Connection, "connection_lost", note)
     address = serve(write_timeout=0.3)
-    asked = json.dumps({"text": "word " * 5000, "source": "en", "target": "ko", "nbest": 100}).encode()
+    asked = json.dumps(
+        {"text": "word " * 5000, "source": "en", "target": "ko", "nbest": 100}
+    ).encode()
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(60)
@@ -111,7 +119,9 @@ def test_an_answer_that_nobody_reads_ends(
     assert len(answer) < int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
 
 
-@pytest.mark.parametrize("begun", [b"", b"POST /trans", head("/translate", "Content-Length: 9") + b"{"])
+@pytest.mark.parametrize(
+    "begun", [b"", b"POST /trans", head("/translate", "Content-Length: 9") + b"{"]
+)
 @pytest.mark.parametrize("limit", ["address", "all"])
 def test_of_too_many_connections_that_wait_the_oldest_end(
     serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, begun: bytes, limit: str
@@ -169,7 +179,9 @@ def test_errors_of_the_system_are_logged_rarely(monkeypatch: pytest.MonkeyPatch)
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(server._RareErrors())
     for _ in range(1000):
-        loop.call_exception_handler({"message": "no descriptors", "exception": OSError(24, "Too many open files")})
+        loop.call_exception_handler(
+            {"message": "no descriptors", "exception": OSError(24, "Too many open files")}
+        )
     loop.close()
     assert 1 <= len(logged) < 100
     assert "no descriptors" in logged[0]
@@ -178,7 +190,9 @@ def test_errors_of_the_system_are_logged_rarely(monkeypatch: pytest.MonkeyPatch)
 def test_slow_answers_are_not_cut_off(
     serve: Callable[..., str], service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While an answer is awaited no timer runs; for the next request on the connection, one does again."""
+    """While an answer is awaited no timer runs; for the next request on the connection, one does
+    again.
+    """
     seen, made = list[connections.Connection](), connections.Connection.connection_made
 
     def note(self: connections.Connection, transport: Any) -> None:
@@ -198,7 +212,9 @@ def test_slow_answers_are_not_cut_off(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_goes_gives_up_its_place(address: str, service: FakeService, stream: bool) -> None:
+def test_a_client_that_goes_gives_up_its_place(
+    address: str, service: FakeService, stream: bool
+) -> None:
     body = json.dumps(
         {"text": "one slow" if stream else "slow", "source": "en", "target": "ko", "stream": stream}
     ).encode()
@@ -226,10 +242,14 @@ def test_words_are_sent_as_they_come(address: str, service: FakeService) -> None
 
 
 @pytest.mark.parametrize("body", [b"2\r\n{}\r\n0\r\n\r\n", b"zz", b""])
-def test_a_body_of_two_lengths_is_refused_and_the_last(serve: Callable[..., str], body: bytes) -> None:
+def test_a_body_of_two_lengths_is_refused_and_the_last(
+    serve: Callable[..., str], body: bytes
+) -> None:
     """At once, whatever comes of the body."""
     with connect(serve(deadline=3600)) as connection:
-        connection.sendall(head("/translate", "Content-Length: 9", "Transfer-Encoding: chunked") + body)
+        connection.sendall(
+            head("/translate", "Content-Length: 9", "Transfer-Encoding: chunked") + body
+        )
         assert received(connection).startswith(b"HTTP/1.1 400")  # up to the end of the connection
 
 
@@ -260,8 +280,12 @@ def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
     assert [answer.endswith(b'{"status":"ok"}') for answer in answers] == [True] * 30 + [False]
 
 
-def test_a_server_that_stops_answers_what_it_took(serve: Callable[..., str], service: FakeService) -> None:
-    """uvicorn waits for requests; a client that comes later finds a closed port, not half an answer."""
+def test_a_server_that_stops_answers_what_it_took(
+    serve: Callable[..., str], service: FakeService
+) -> None:
+    """uvicorn waits for requests; a client that comes later finds a closed port, not half an
+    answer.
+    """
     address = serve(deadline=1.0)
     results: list[int] = []
     thread = threading.Thread(

@@ -1,4 +1,6 @@
-"""The endpoints under /v1: hypotheses, alignments, attention, streams, captions, explanations, models."""
+"""The endpoints under /v1: hypotheses, alignments, attention, streams, captions, explanations,
+models.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,27 @@ PNG = b"\x89PNG\r\n\x1a\n and so on"
 
 
 def translate(ask: Ask, **asked: Any) -> Any:
-    return ask("/v1/translate", json={"text": "hello", "source": "en", "target": "ko", **asked}).json()["translations"]
+    return ask(
+        "/v1/translate", json={"text": "hello", "source": "en", "target": "ko", **asked}
+    ).json()["translations"]
 
 
 def events(answer: httpx.Response) -> list[tuple[str, Any]]:
     """Parse server-sent events."""
     blocks = [block.split("\n") for block in answer.text.strip().split("\n\n")]
-    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in blocks
+    ]
 
 
 def test_a_plain_translation_is_short(ask: Ask) -> None:
     assert translate(ask) == [{"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}]
     assert [item["text"] for item in translate(ask, text=["a", "", "B. C"])] == ["A", "", "B. C"]
     assert translate(ask, text="x again again")[0]["warnings"] == ["repeated"]
-    assert ["doubtful" in item for item in translate(ask, text=["A. Unlearnt.", "A. unlearnt.", ""])] == [
+    assert [
+        "doubtful" in item for item in translate(ask, text=["A. Unlearnt.", "A. unlearnt.", ""])
+    ] == [
         False,
         True,
         False,
@@ -53,7 +62,15 @@ def test_a_model_of_several_sentences_a_line_gets_lines_whole(
 
 
 def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
-    (result,) = translate(ask, text="One two. Three", nbest=2, alignments=True, attention="cross", beam=4, max_length=9)
+    (result,) = translate(
+        ask,
+        text="One two. Three",
+        nbest=2,
+        alignments=True,
+        attention="cross",
+        beam=4,
+        max_length=9,
+    )
     assert result["alternatives"] == ["ONE TWO.1 THREE1"]
     assert [line["source"] for line in result["lines"]] == ["One two.", "Three"]
     best = result["lines"][0]["hypotheses"][0]
@@ -67,7 +84,9 @@ def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
     assert scored.keys() == {"text", "score", "tokens"}
 
 
-def test_codes_of_target_languages_are_put_before_lines_and_not_counted(ask: Ask, service: FakeService) -> None:
+def test_codes_of_target_languages_are_put_before_lines_and_not_counted(
+    ask: Ask, service: FakeService
+) -> None:
     (result,) = translate(ask, text="One two. Three", target="fr", alignments=True)
     assert result["text"] == "ONE TWO. THREE"
     assert service.calls[0][1] == [">>fra<< One two.", ">>fra<< Three"]
@@ -84,7 +103,10 @@ def test_models_are_chosen_by_name_or_pair(ask: Ask) -> None:
 
 
 def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
-    answer = ask("/v1/translate", json={"text": ["One two. Three", ""], "source": "en", "target": "ko", "stream": True})
+    answer = ask(
+        "/v1/translate",
+        json={"text": ["One two. Three", ""], "source": "en", "target": "ko", "stream": True},
+    )
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     *deltas, (last, result) = events(answer)
     assert [(name, data["line"], data["delta"]) for name, data in deltas] == [
@@ -92,9 +114,9 @@ def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
     ]  # fmt: skip
     assert last == "result"
     assert result["translations"] == translate(ask, text=["One two. Three", ""])
-    assert events(ask("/v1/translate", json={"text": " ", "source": "en", "target": "ko", "stream": True})) == [
-        ("result", {"translations": translate(ask, text=" ")})
-    ]
+    assert events(
+        ask("/v1/translate", json={"text": " ", "source": "en", "target": "ko", "stream": True})
+    ) == [("result", {"translations": translate(ask, text=" ")})]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +128,9 @@ def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
         ({"text": "fine slow", "deadline_ms": 2000}, 504),
     ],
 )
-def test_an_error_after_the_first_word_is_the_last_event(ask: Ask, asked: dict[str, Any], status: int) -> None:
+def test_an_error_after_the_first_word_is_the_last_event(
+    ask: Ask, asked: dict[str, Any], status: int
+) -> None:
     answer = ask("/v1/translate", json={"source": "en", "target": "ko", "stream": True, **asked})
     (first, (name, error)) = events(answer)
     assert (first[0], name, error["status"]) == ("delta", "error", status)
@@ -119,13 +143,23 @@ def test_an_error_after_the_first_word_is_the_last_event(ask: Ask, asked: dict[s
     [
         {"files": {"image": ("../../x.png", PNG, "image/png")}, "data": {"nbest": "2"}},
         {"json": {"image": base64.b64encode(PNG).decode(), "nbest": 2}},
-        {"json": {"image": "data:image/png;base64," + base64.b64encode(PNG).decode(), "nbest": 2, "model": "captions"}},
+        {
+            "json": {
+                "image": "data:image/png;base64," + base64.b64encode(PNG).decode(),
+                "nbest": 2,
+                "model": "captions",
+            }
+        },
     ],
     ids=["form", "json", "address"],
 )
 def test_captions(ask: Ask, request_: dict[str, Any]) -> None:
     answer = ask("/v1/caption", **request_).json()
-    assert (answer["caption"], answer["model"], len(answer["hypotheses"])) == ("A DOG RUNS", "captions", 2)
+    assert (answer["caption"], answer["model"], len(answer["hypotheses"])) == (
+        "A DOG RUNS",
+        "captions",
+        2,
+    )
 
 
 def test_images_stay_in_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,17 +178,34 @@ def test_captions_need_a_model(ask: Ask, service: FakeService) -> None:
 
 def test_explanations(ask: Ask, service: FakeService) -> None:
     answer = ask("/v1/explain", json={"text": "hello", "target": "ko"}).json()
-    assert {**answer, "explanation": None} == {"source": "en", "target": "ko", "model": "en-ko", "explanation": None}
+    assert {**answer, "explanation": None} == {
+        "source": "en",
+        "target": "ko",
+        "model": "en-ko",
+        "explanation": None,
+    }
     assert answer["explanation"]["text"] == "HELLO"
     assert answer["explanation"]["score"] is None, "NaN is none of JSON's numbers"
-    asked = {"text": "hello", "target": "pt", "model": "many", "prefix": [7, 8], "nbest": 2, "trace": True}
+    asked = {
+        "text": "hello",
+        "target": "pt",
+        "model": "many",
+        "prefix": [7, 8],
+        "nbest": 2,
+        "trace": True,
+    }
     assert ask("/v1/explain", json={**asked, "packed": True}).status_code == 200
     options = {"nbest", "prefix", "trace", "packed"}
-    assert [(model, line, asked.model_dump(include=options)) for model, line, asked in service.explanations] == [
+    assert [
+        (model, line, asked.model_dump(include=options))
+        for model, line, asked in service.explanations
+    ] == [
         ("en-ko", "hello", {"nbest": None, "prefix": "", "trace": False, "packed": False}),
         ("many", ">>por<< hello", {"nbest": 2, "prefix": [7, 8], "trace": True, "packed": True}),
     ]
-    assert ask("/v1/explain", json={"text": "a", "model": "unnamed"}).status_code == 200, "without attention, too"
+    assert ask("/v1/explain", json={"text": "a", "model": "unnamed"}).status_code == 200, (
+        "without attention, too"
+    )
 
 
 def test_continuations(ask: Ask) -> None:
@@ -170,12 +221,19 @@ def test_continuations(ask: Ask) -> None:
         "log_probs": [-0.1],
         "words": [0],
     }
-    assert len(ask("/v1/continuations", json={"text": "hello", "target": "ko"}).json()["continuations"]) == 7
+    assert (
+        len(
+            ask("/v1/continuations", json={"text": "hello", "target": "ko"}).json()["continuations"]
+        )
+        == 7
+    )
 
 
 def test_log_probabilities_and_undivided_lines(ask: Ask) -> None:
     lines = translate(ask, text="Come. Go", log_probs=True, split=False)[0]["lines"]
-    assert [(line["source"], line["hypotheses"][0]["words"]) for line in lines] == [("Come. Go", [0, 1])]
+    assert [(line["source"], line["hypotheses"][0]["words"]) for line in lines] == [
+        ("Come. Go", [0, 1])
+    ]
     assert lines[0]["hypotheses"][0]["log_probs"] == [-0.5, -0.5]
     assert len(translate(ask, text="Come. Go", log_probs=True)[0]["lines"]) == 2
 
@@ -196,7 +254,9 @@ def test_models(ask: Ask, service: FakeService) -> None:
     assert model["name"] == "\udcff", "the name of a file may be no UTF-8"
 
 
-def test_deadlines_are_those_asked_for_up_to_the_servers(make_ask: Callable[..., Ask], service: FakeService) -> None:
+def test_deadlines_are_those_asked_for_up_to_the_servers(
+    make_ask: Callable[..., Ask], service: FakeService
+) -> None:
     ask = make_ask(deadline=500.0)
     for headers, asked, wanted in (
         ({}, {}, 500),

@@ -23,13 +23,23 @@ HELLO = {"q": "hello", "source": "en", "target": "ko"}
         (("127.0.0.1",), "192.0.2.2,", 200),
     ],
 )
-def test_limits_are_not_gone_round(make_ask: Any, trusted: tuple[str, ...], second: str, status: int) -> None:
-    """The last address that is not a trusted proxy's is the client's: all before it may be forged."""
+def test_limits_are_not_gone_round(
+    make_ask: Any, trusted: tuple[str, ...], second: str, status: int
+) -> None:
+    """The last address that is not a trusted proxy's is the client's: all before it may be
+    forged.
+    """
     ask = make_ask(requests_per_minute=1, trusted_proxies=trusted)
-    assert ask("/translate", json=HELLO, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 200
+    assert (
+        ask("/translate", json=HELLO, headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 200
+    )
     for name in ("Forwarded", "X-Real-IP"):
         assert (
-            ask("/translate", json=HELLO, headers={"X-Forwarded-For": "192.0.2.1", name: "for=1.1.1.1"}).status_code
+            ask(
+                "/translate",
+                json=HELLO,
+                headers={"X-Forwarded-For": "192.0.2.1", name: "for=1.1.1.1"},
+            ).status_code
             == 429
         )
     assert ask("/translate", json=HELLO, headers={"X-Forwarded-For": second}).status_code == status

@@ -45,10 +45,15 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
     def start() -> None:
         if running and running[-1].poll() is None:
             return
-        started = subprocess.Popen(module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE)
+        started = subprocess.Popen(
+            module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE
+        )
         assert started.stdin is not None
         end_seconds = 60 if running else 0
-        configuration = {"pytorch": {"address": address, "authkey": key.hex()}, "end_seconds": end_seconds}
+        configuration = {
+            "pytorch": {"address": address, "authkey": key.hex()},
+            "end_seconds": end_seconds,
+        }
         started.stdin.write(json.dumps(configuration).encode() + b"\n")
         started.stdin.flush()
         running.append(started)
@@ -86,11 +91,15 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
     with pytest.raises(ProcessAway):
         model.translate(SENTENCES, TextRequest(), 60.0)
     again = process.open(given)
-    assert [text.text for text in again.translate(SENTENCES, request, 60.0)] == [text.text for text in expected]
+    assert [text.text for text in again.translate(SENTENCES, request, 60.0)] == [
+        text.text for text in expected
+    ]
     assert isinstance(end_during_a_call(process, again), ServedText)
 
 
-def test_calls_go_on_while_another_version_of_their_folder_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_go_on_while_another_version_of_their_folder_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     opened, released = list[str](), threading.Event()
 
     def open_folder(*_: Any) -> str:
@@ -113,7 +122,9 @@ def test_calls_go_on_while_another_version_of_their_folder_is_opened(monkeypatch
 
 
 def end_during_a_call(process: Any, model: RemoteModel) -> ServedText | ProcessDied:
-    """Let the process end in the middle of a call. Returns the last result of that, or its error."""
+    """Let the process end in the middle of a call. Returns the last result of that, or its
+    error.
+    """
     (*_, running) = process.running
     parts = model.stream("\n".join(SENTENCES * 100), TextRequest())
     next(parts)

@@ -1,7 +1,9 @@
-"""Requests that are refused, or taken although they are strange, and what they are answered: refusals.jsonl has both.
+"""Requests that are refused, or taken although they are strange, and what they are answered:
+refusals.jsonl has both.
 
-A line has a request (text with characters up to 255 for bytes; a list of texts, each with how often it is repeated) and
-its answer. `PYTHONPATH=.:tests python tests/serving/test_refusals.py` writes the answers again: what git then shows has changed.
+A line has a request (text with characters up to 255 for bytes; a list of texts, each with how often
+it is repeated) and its answer. `PYTHONPATH=.:tests python tests/serving/test_refusals.py` writes
+the answers again: what git then shows has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def cases() -> list[dict[str, Any]]:
 
 def written(text: str | list[tuple[str, int]]) -> bytes:
     """Return the bytes of a text, or of texts that are repeated."""
-    return "".join(part * count for part, count in ([(text, 1)] if isinstance(text, str) else text)).encode("latin-1")
+    return "".join(
+        part * count for part, count in ([(text, 1)] if isinstance(text, str) else text)
+    ).encode("latin-1")
 
 
 def seen(answer: httpx.Response) -> dict[str, Any]:
@@ -57,7 +61,9 @@ def seen(answer: httpx.Response) -> dict[str, Any]:
 async def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
     key = ApiKey(name="a", hash="0" * 64, created="2026-01-01")
-    (keys := folder / "keys.json").write_text(json.dumps({"version": 2, "keys": [key.model_dump()]}))
+    (keys := folder / "keys.json").write_text(
+        json.dumps({"version": 2, "keys": [key.model_dump()]})
+    )
     settings, listener = ServerSettings(deadline=0.5), listen("127.0.0.1", 0)
     server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
     app = create_app(FakeService(), ServerSettings())
@@ -69,9 +75,17 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
             continue
         own = case.get("settings", {})
         own |= {"key_file": str(keys)} if "require_key" in own else {}
-        transport = httpx.ASGITransport(create_app(FakeService(), ServerSettings(**own)) if own else app)
-        headers = [(name.encode(), value.encode("latin-1")) for name, value in case["headers"].items()]
-        method, path, content = case.get("method", "POST"), written(case["path"]).decode(), written(case["content"])
+        transport = httpx.ASGITransport(
+            create_app(FakeService(), ServerSettings(**own)) if own else app
+        )
+        headers = [
+            (name.encode(), value.encode("latin-1")) for name, value in case["headers"].items()
+        ]
+        method, path, content = (
+            case.get("method", "POST"),
+            written(case["path"]).decode(),
+            written(case["content"]),
+        )
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             for _ in range(case.get("times", 1)):
                 answer = await client.request(method, path, headers=headers, content=content)
@@ -89,7 +103,9 @@ async def raw(address: tuple[str, int], content: bytes) -> httpx.Response:
         await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")
     status, *lines = head.decode().strip().split("\r\n")
-    headers = httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in lines)])
+    headers = httpx.Headers(
+        [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+    )
     size = headers.get("content-length")
     body = await (reader.readexactly(int(size)) if size else reader.read())
     writer.close()
@@ -106,13 +122,17 @@ def test_each_is_a_sentence() -> None:
     """None is an internal error, but where the fake service has one."""
     for case in cases():
         status, *rest = case["answer"].values()
-        assert status < 400 or 10 < len(rest[-1]) < 1_500 or case.get("method") == "HEAD", case["name"]
+        assert status < 400 or 10 < len(rest[-1]) < 1_500 or case.get("method") == "HEAD", case[
+            "name"
+        ]
         assert status != 500 or '"bug"' in case["name"]
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         pairs = zip(cases(), asyncio.run(answers(Path(temporary))), strict=True)
-        lines = [json.dumps({**case, "answer": answer}, ensure_ascii=False) for case, answer in pairs]
+        lines = [
+            json.dumps({**case, "answer": answer}, ensure_ascii=False) for case, answer in pairs
+        ]
     RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.stdout.write(f"{len(lines)} requests\n")

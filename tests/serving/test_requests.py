@@ -1,4 +1,6 @@
-"""JSON and forms of the largest size: read, or refused, without work and memory that grow with what is unknown."""
+"""JSON and forms of the largest size: read, or refused, without work and memory that grow with what
+is unknown.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ MOST = 1_000
 LARGE = 1 << 20
 
 
-def read(body: bytes, kind: type[Parameters] = TranslateParameters) -> tuple[dict[str, object], int]:
+def read(
+    body: bytes, kind: type[Parameters] = TranslateParameters
+) -> tuple[dict[str, object], int]:
     """Return the values, and the most memory that reading them took."""
     tracemalloc.start()
     try:

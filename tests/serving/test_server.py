@@ -1,4 +1,6 @@
-"""The server as it is run: started by the command line, called over a socket, disturbed, and ended by signals."""
+"""The server as it is run: started by the command line, called over a socket, disturbed, and ended
+by signals.
+"""
 
 from __future__ import annotations
 
@@ -48,19 +50,26 @@ class Running:
         self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr or ()))
         self.reader.start()
 
-    def ask(self, path: str, values: Any = None, **headers: str) -> tuple[int, Any, http.client.HTTPMessage]:
+    def ask(
+        self, path: str, values: Any = None, **headers: str
+    ) -> tuple[int, Any, http.client.HTTPMessage]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             body = None if values is None else json.dumps(values)
             connection.request(
-                "GET" if values is None else "POST", path, body, {"Content-Type": "application/json", **headers}
+                "GET" if values is None else "POST",
+                path,
+                body,
+                {"Content-Type": "application/json", **headers},
             )
             response = connection.getresponse()
             return response.status, json.loads(response.read()), response.headers
 
     def children(self) -> list[int]:
         pid = self.process.pid
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -108,11 +117,15 @@ def translated(server: Running) -> Any:
 
 
 def test_requests_at_the_same_time_are_not_mixed_up(server: Running, file: Path) -> None:
-    expected = dict(zip(SENTENCES, (t.text for t in RuntimeTranslator(file).translate(SENTENCES)), strict=True))
+    expected = dict(
+        zip(SENTENCES, (t.text for t in RuntimeTranslator(file).translate(SENTENCES)), strict=True)
+    )
 
     def ask(number: int) -> bool:
         lines = [SENTENCES[(number + i) % len(SENTENCES)] for i in range(1 + number % 7)]
-        answer = server.ask("/translate", {"q": lines, "source": "ko", "target": "en"})[1]["translatedText"]
+        answer = server.ask("/translate", {"q": lines, "source": "ko", "target": "en"})[1][
+            "translatedText"
+        ]
         return bool(answer == [expected[line] for line in lines])
 
     with concurrent.futures.ThreadPoolExecutor(24) as clients:
@@ -124,10 +137,14 @@ def test_pytorch_is_not_loaded(server: Running) -> None:
         assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_a_client_that_leaves_amid_a_stream_disturbs_nobody(server: Running, expected: list[str]) -> None:
+def test_a_client_that_leaves_amid_a_stream_disturbs_nobody(
+    server: Running, expected: list[str]
+) -> None:
     for _ in range(10):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
-            body = json.dumps({"text": " ".join(LINES), "source": "ko", "target": "en", "stream": True}).encode()
+            body = json.dumps(
+                {"text": " ".join(LINES), "source": "ko", "target": "en", "stream": True}
+            ).encode()
             head = f"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
@@ -151,13 +168,21 @@ def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> No
     ("arguments", "status", "message"),
     [
         (["missing.regard"], 1, "missing.regard: there is no such file or folder"),
-        (["{file}", "--languages", "Elvish"], 2, "--languages Elvish: wanted a language code such as ko"),
+        (
+            ["{file}", "--languages", "Elvish"],
+            2,
+            "--languages Elvish: wanted a language code such as ko",
+        ),
         (
             ["{file}", "--languages", "en"],
             1,
             "ko-en.regard: --languages en: this model translates; give source and target",
         ),
-        (["{file}", "--languages", "ko,en", "--languages", "en,ko"], 2, "--languages: given 2 times, for 1 models"),
+        (
+            ["{file}", "--languages", "ko,en", "--languages", "en,ko"],
+            2,
+            "--languages: given 2 times, for 1 models",
+        ),
         (["{file}", "--host", "203.0.113.7"], 2, "cannot listen there"),
         (
             ["{file}", "--port", "{port}"],
@@ -167,11 +192,17 @@ def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> No
         (["{file}", "--require-key"], 2, "key"),
         (["{file}", "--keys", "missing.json"], 1, "missing.json"),
         (["{file}", "--deadline", "0"], 2, "deadline"),
-        (["{file}", "--max-memory", "much"], 2, "--max-memory much: wanted a size such as 2GB or 500MiB"),
+        (
+            ["{file}", "--max-memory", "much"],
+            2,
+            "--max-memory much: wanted a size such as 2GB or 500MiB",
+        ),
         ([], 2, "missing argument"),
     ],
 )
-def test_what_cannot_be_served_ends_in_a_sentence(file: Path, arguments: list[str], status: int, message: str) -> None:
+def test_what_cannot_be_served_ends_in_a_sentence(
+    file: Path, arguments: list[str], status: int, message: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         given = [item.format(file=file, port=port) for item in arguments]

@@ -1,4 +1,6 @@
-"""Bad input that no table can list (test_refusals.py has those that it can): a status and a sentence, never a 500."""
+"""Bad input that no table can list (test_refusals.py has those that it can): a status and a
+sentence, never a 500.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,26 @@ def sentence(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize("path", NAMES)
-@pytest.mark.parametrize("value", [5, 1.5, True, None, [], [1], ["a", None], "", "\x00", "x" * 300, "../..", 10**30])
+@pytest.mark.parametrize(
+    "value", [5, 1.5, True, None, [], [1], ["a", None], "", "\x00", "x" * 300, "../..", 10**30]
+)
 def test_values_of_wrong_types(ask: Ask, path: str, value: Any) -> None:
     """Every parameter, with every value: taken, or refused in a sentence."""
     base = dict(zip(NAMES[path], ("hello", "en", "ko"), strict=True))
     for name in (*base, *FURTHER):
         answer = ask(path, json={**base, name: value})
         if answer.status_code != 200:
-            assert answer.status_code in (400, 404) or (name, value, answer.status_code) == ("deadline_ms", 5, 504)
+            assert answer.status_code in (400, 404) or (name, value, answer.status_code) == (
+                "deadline_ms",
+                5,
+                504,
+            )
             assert 10 < len(sentence(answer)) < 1500
 
 
 @pytest.mark.parametrize(
-    "text", ["a\x00b", "\x1b[31m\x07", "\u202e\ufeff\u2028", "\U0010ffff", "😀" * 99, "e\u0301" * 50]
+    "text",
+    ["a\x00b", "\x1b[31m\x07", "\u202e\ufeff\u2028", "\U0010ffff", "😀" * 99, "e\u0301" * 50],
 )
 def test_strange_characters_are_texts(ask: Ask, text: str) -> None:
     for request in ({"json": {"q": text, "target": "ko"}}, {"data": {"q": text, "target": "ko"}}):
@@ -47,7 +56,9 @@ def test_of_many_wrong_values_few_are_described(ask: Ask, monkeypatch: pytest.Mo
     described = list[Any]()
     monkeypatch.setattr(requests, "excerpt", lambda value: described.append(value) or "nothing")
     for path, (name, *_) in NAMES.items():
-        assert "text 2 is nothing" in sentence(ask(path, json={name: ["a", *[None] * 5000], "target": "ko"}))
+        assert "text 2 is nothing" in sentence(
+            ask(path, json={name: ["a", *[None] * 5000], "target": "ko"})
+        )
     assert len(described) < 100
 
 

@@ -1,4 +1,6 @@
-"""The five clients, as they are published, against the server: two for LibreTranslate in Python, one in node, DeepL's."""
+"""The five clients, as they are published, against the server: two for LibreTranslate in Python,
+one in node, DeepL's.
+"""
 
 from __future__ import annotations
 
@@ -90,11 +92,23 @@ def test_npm_libretranslate(address: str, node_modules: Path, service: FakeServi
 def test_deepl_python(address: str) -> None:
     client = deepl.Translator("any", server_url=address)
     one = client.translate_text(TEXT, target_lang="KO", source_lang="EN")
-    assert (one.text, one.detected_source_lang, one.billed_characters) == (TRANSLATED, "EN", len(TEXT))
+    assert (one.text, one.detected_source_lang, one.billed_characters) == (
+        TRANSLATED,
+        "EN",
+        len(TEXT),
+    )
     many = client.translate_text(["hi", "안녕", ""], target_lang="EN-US")
-    assert [(item.text, item.detected_source_lang) for item in many] == [("hi", "EN"), ("안녕", "KO"), ("", "KO")]
+    assert [(item.text, item.detected_source_lang) for item in many] == [
+        ("hi", "EN"),
+        ("안녕", "KO"),
+        ("", "KO"),
+    ]
     marked = client.translate_text(
-        "<p>hello <x>a</x></p>", target_lang="KO", tag_handling="html", ignore_tags=["y", "z"], formality="prefer_more"
+        "<p>hello <x>a</x></p>",
+        target_lang="KO",
+        tag_handling="html",
+        ignore_tags=["y", "z"],
+        formality="prefer_more",
     )
     assert marked.text == "<p>HELLO <x>A</x></p>"
     assert "KO" in {str(language) for language in client.get_source_languages()}
@@ -110,10 +124,25 @@ def test_deepl_python(address: str) -> None:
     ("text", "options", "error", "message"),
     [
         ("overload", {}, deepl.exceptions.TooManyRequestsException, "more to do"),
-        ("deadline", {}, deepl.DeepLException, "Service unavailable, message: not done within 3 seconds"),
-        ("hi", {"source_lang": "XX"}, deepl.DeepLException, r'Bad request, message: the source language "XX"'),
+        (
+            "deadline",
+            {},
+            deepl.DeepLException,
+            "Service unavailable, message: not done within 3 seconds",
+        ),
+        (
+            "hi",
+            {"source_lang": "XX"},
+            deepl.DeepLException,
+            r'Bad request, message: the source language "XX"',
+        ),
         ("hi", {"formality": "more"}, deepl.DeepLException, "prefer_more"),
-        ("hi", {"source_lang": "EN", "glossary": "12"}, deepl.DeepLException, "Not found.*glossary"),
+        (
+            "hi",
+            {"source_lang": "EN", "glossary": "12"},
+            deepl.DeepLException,
+            "Not found.*glossary",
+        ),
     ],
 )
 def test_errors_of_deepl_python(
@@ -159,7 +188,11 @@ def test_npm_deepl(address: str, node_modules: Path) -> None:
                                       refused, crowded}));
         })();"""
     result = run_node(script, node_modules, address, TEXT)
-    assert result["one"] == {"text": TRANSLATED, "detectedSourceLang": "en", "billedCharacters": len(TEXT)}
+    assert result["one"] == {
+        "text": TRANSLATED,
+        "detectedSourceLang": "en",
+        "billedCharacters": len(TEXT),
+    }
     assert [item["text"] for item in result["many"]] == ["hi", "안녕"]
     assert result["marked"]["text"] == "<p>HELLO</p>"
     assert {"ko", "en"} <= set(result["sources"])

@@ -1,4 +1,6 @@
-"""The command lines of docs/server.md, as they stand there, against the server; and its tables against the code."""
+"""The command lines of docs/server.md, as they stand there, against the server; and its tables
+against the code.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from regard.serving.keys import list_keys
 from regard.serving.server_settings import ServerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
-TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorials" / "serve.md").read_text(encoding="utf-8")
+TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorials" / "serve.md").read_text(
+    encoding="utf-8"
+)
 LINES = re.findall(r"^    (curl .*)$", PAGE + TUTORIAL, re.MULTILINE)
 
 
@@ -28,9 +32,16 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "dog.png").write_bytes(b"\x89PNG")
     assert len(LINES) > 6
     for line in LINES:
-        command = line.replace("http://localhost:5000", address).replace("curl ", "curl -sS --fail-with-body ", 1)
+        command = line.replace("http://localhost:5000", address).replace(
+            "curl ", "curl -sS --fail-with-body ", 1
+        )
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert done.stdout[0] in "{[e"
@@ -49,7 +60,10 @@ def test_the_python_of_keys_runs(
 def test_defaults() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
     assert len(rows) == 7
-    assert all(getattr(ServerSettings(), name) == int(value.replace(",", "")) for name, value in rows.items())
+    assert all(
+        getattr(ServerSettings(), name) == int(value.replace(",", ""))
+        for name, value in rows.items()
+    )
     assert all(f"`{name}`" in PAGE for name in ServerSettings.model_fields if name != "key_file")
 
 

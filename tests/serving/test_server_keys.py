@@ -1,4 +1,6 @@
-"""API keys: the file holds no key, changes take effect while the server runs, damage is reported."""
+"""API keys: the file holds no key, changes take effect while the server runs, damage is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -128,19 +130,28 @@ def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file:
     for wrong in (None, "", "x", 5, [key]):
         assert ask("/translate", json={**HELLO, "api_key": wrong}).status_code == 403
     assert ask("/v1/models", "GET", headers={"Authorization": f"Bearer {key}"}).status_code == 200
-    assert [ask(path, "GET").status_code for path in ("/v1/models", "/v2/languages", "/languages")] == [403, 403, 200]
+    assert [
+        ask(path, "GET").status_code for path in ("/v1/models", "/v2/languages", "/languages")
+    ] == [403, 403, 200]
 
 
-def test_without_require_key_other_keys_are_passed_over(make_ask: Callable[..., Ask], file: Path) -> None:
+def test_without_require_key_other_keys_are_passed_over(
+    make_ask: Callable[..., Ask], file: Path
+) -> None:
     key = add_key(file, "one")
     ask = make_ask(key_file=str(file), requests_per_minute=1)
     assert ask("/translate", json={**HELLO, "api_key": "any"}).status_code == 200
-    assert ask("/translate", json={**HELLO, "api_key": "other"}).status_code == 429  # both are of this address
+    assert (
+        ask("/translate", json={**HELLO, "api_key": "other"}).status_code == 429
+    )  # both are of this address
     assert ask("/translate", json={**HELLO, "api_key": key}).status_code == 200
 
 
 def test_guessing_keys_has_a_limit(make_ask: Callable[..., Ask], file: Path) -> None:
     add_key(file, "one")
     ask = make_ask(key_file=str(file), require_key=True, requests_per_minute=3)
-    statuses = [ask("/translate", json={**HELLO, "api_key": f"x{number}"}).status_code for number in range(5)]
+    statuses = [
+        ask("/translate", json={**HELLO, "api_key": f"x{number}"}).status_code
+        for number in range(5)
+    ]
     assert statuses == [403, 403, 403, 429, 429]

@@ -66,7 +66,9 @@ def test_a_text_larger_than_the_bucket_passes_once_it_is_full() -> None:
 def test_the_quota_is_kept_exactly_and_refusals_are_not_counted() -> None:
     bucket = Limits(0, 0, quota=10)
     bucket.take_characters("a", 7)
-    with pytest.raises(HttpError, match="4 characters, and 3 are left of this client's 10") as refused:
+    with pytest.raises(
+        HttpError, match="4 characters, and 3 are left of this client's 10"
+    ) as refused:
         bucket.take_characters("a", 4)
     assert refused.value.status == 456
     bucket.take_characters("a", 3)
@@ -83,7 +85,11 @@ def test_addresses_are_forgotten_and_keys_are_not(monkeypatch: pytest.MonkeyPatc
 
 
 def test_addresses() -> None:
-    assert address_group("2001:db8:1:2:3::4") == address_group("2001:db8:1:2::9%eth0") == "2001:db8:1:2::/64"
+    assert (
+        address_group("2001:db8:1:2:3::4")
+        == address_group("2001:db8:1:2::9%eth0")
+        == "2001:db8:1:2::/64"
+    )
     assert address_group("::ffff:10.0.0.1") == address_group("10.0.0.1") == "10.0.0.1"
     assert address_group("testclient") == "testclient"
 

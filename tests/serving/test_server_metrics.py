@@ -1,4 +1,6 @@
-"""Metrics: off unless asked for, behind a token if there is one, and without a label that tells of people or texts."""
+"""Metrics: off unless asked for, behind a token if there is one, and without a label that tells of
+people or texts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
     for header in ("", "Bearer", "Bearer x", "tökén"):
         answer = ask("/metrics", "GET", headers={"Authorization": header.encode()})
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-    assert ask("/metrics", "GET", headers={"Authorization": "Bearer tökén".encode()}).status_code == 401
+    assert (
+        ask("/metrics", "GET", headers={"Authorization": "Bearer tökén".encode()}).status_code
+        == 401
+    )
     assert make_ask(metrics=True, metrics_token="t")(
         "/metrics", "GET", headers={"Authorization": "Bearer t"}
     ).is_success
@@ -37,7 +42,15 @@ def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
 
 def test_counts(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(metrics=True, metrics_token="token")
-    ask("/translate", json={"q": [f"{SECRET} two. Three", "안녕"], "source": "auto", "target": "ko", "api_key": SECRET})
+    ask(
+        "/translate",
+        json={
+            "q": [f"{SECRET} two. Three", "안녕"],
+            "source": "auto",
+            "target": "ko",
+            "api_key": SECRET,
+        },
+    )
     ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
     ask("/v1/translate", json={"text": "one two", "source": "en", "target": "ko", "stream": True})
     ask(f"/{SECRET}", "GET")
@@ -54,13 +67,17 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     assert requests["GET", "unmatched", "404"] == requests["GET", "/v1/models/{name}", "404"] == 1
     assert requests["other", "/health", "405"] == 1
     assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
-    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len("one two")
+    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len(
+        "one two"
+    )
     assert table["regard_tokens_total"]["en", "ko"] == 5
     assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics
 
 
-def test_the_depth_of_the_queue_is_that_of_all_models(make_ask: Callable[..., Ask], service: FakeService) -> None:
+def test_the_depth_of_the_queue_is_that_of_all_models(
+    make_ask: Callable[..., Ask], service: FakeService
+) -> None:
     ask = make_ask(metrics=True)
     assert samples(ask("/metrics", "GET").text)["regard_queue_depth"] == {(): 0}
     service.backlog = {"a": (5, 100), "b": (7, 200)}

@@ -1,4 +1,6 @@
-"""The page at / in a real browser: typing, models, alternatives, the search, history, images, keys, and a server that goes."""
+"""The page at / in a real browser: typing, models, alternatives, the search, history, images, keys,
+and a server that goes.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,18 @@ def models(folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def server(models: dict[str, Path]) -> Iterator[Running]:
-    languages = [part for pair in ("ko,en", "en,ko", "ko,en", "en") for part in ("--languages", pair)]
+    languages = [
+        part for pair in ("ko,en", "en,ko", "ko,en", "en") for part in ("--languages", pair)
+    ]
     with running(*map(str, models.values()), *languages, "--precision", "float32") as started:
         yield started
 
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open the page of a server; fail on any script error, message, and request that is not its server's."""
+    """Open the page of a server; fail on any script error, message, and request that is not its
+    server's.
+    """
     problems: list[str] = []
 
     def open_address(address: str, wait: str = "html[data-loaded]", **context: Any) -> Any:
@@ -64,7 +70,9 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: is_noise(message.text) or problems.append(message.text))
         own = (f"{address}/", "data:image/", f"blob:{address}/")
-        page.on("request", lambda request: request.url.startswith(own) or problems.append(request.url))
+        page.on(
+            "request", lambda request: request.url.startswith(own) or problems.append(request.url)
+        )
         page.goto(f"{address}/")
         page.wait_for_selector(wait)
         return page
@@ -76,7 +84,9 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
 
 def is_noise(message: str) -> bool:
-    """Return whether a message is only the browser's own note of a status or of a server that is away."""
+    """Return whether a message is only the browser's own note of a status or of a server that is
+    away.
+    """
     return message.startswith("Failed to load resource")
 
 
@@ -120,11 +130,16 @@ def shown(page: Any) -> list[str]:
 
 
 def expected(model: Path, *lines: str) -> list[str]:
-    return [translation.text or "–" for translation in RuntimeTranslator(model, threads=1).translate(list(lines))]
+    return [
+        translation.text or "–"
+        for translation in RuntimeTranslator(model, threads=1).translate(list(lines))
+    ]
 
 
 def until(page: Any, script: str, arg: Any = None) -> None:
-    """Wait until a script returns something; playwright's own way to wait needs `eval`, which the page forbids."""
+    """Wait until a script returns something; playwright's own way to wait needs `eval`, which the
+    page forbids.
+    """
     wait_until(lambda: page.evaluate(script, arg), script)
 
 
@@ -134,7 +149,9 @@ def until(page: Any, script: str, arg: Any = None) -> None:
 def test_its_policy_allows_its_own_script_and_server_alone(ask: Ask) -> None:
     answer = ask("/", "GET")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    policy = dict(part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; "))
+    policy = dict(
+        part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; ")
+    )
     assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
     assert policy["frame-ancestors"] == "'none'"
     assert policy["connect-src"] == "'self'"
@@ -143,21 +160,27 @@ def test_its_policy_allows_its_own_script_and_server_alone(ask: Ask) -> None:
     assert "unsafe" not in answer.headers["content-security-policy"]
     assert answer.text.count("<script>") == answer.text.count("<style>") == 1
     assert "{{" not in answer.text
-    assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "").replace('"http"', "").replace(
-        "http-equiv", ""
-    )
+    assert "http" not in answer.text.replace("http://www.w3.org/2000/svg", "").replace(
+        '"http"', ""
+    ).replace("http-equiv", "")
 
 
 def test_browsers_keep_it_and_ask_again(ask: Ask) -> None:
     tag = ask("/", "GET").headers["etag"]
     again = ask("/", "GET", headers={"If-None-Match": f"W/{tag}"})
-    assert (again.status_code, again.content, again.headers["cache-control"]) == (304, b"", "no-cache")
+    assert (again.status_code, again.content, again.headers["cache-control"]) == (
+        304,
+        b"",
+        "no-cache",
+    )
     assert ask("/", "GET", headers={"If-None-Match": '"other"'}).status_code == 200
     assert ask("/", "HEAD").status_code == 200
     assert ask("/", "POST").status_code == 405
 
 
-def test_it_can_be_switched_off_and_needs_no_key(make_ask: Callable[..., Ask], tmp_path: Path) -> None:
+def test_it_can_be_switched_off_and_needs_no_key(
+    make_ask: Callable[..., Ask], tmp_path: Path
+) -> None:
     assert make_ask(page=False)("/", "GET").status_code == 404
     add_key(tmp_path / "keys.json", "somebody")
     ask = make_ask(require_key=True, key_file=str(tmp_path / "keys.json"))
@@ -175,7 +198,12 @@ serving_process.create_app(FakeService(), ServerSettings())
 application._page()
 """
     paths = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths}, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        timeout=60,
+    )
 
 
 # --- translation
@@ -185,12 +213,17 @@ def test_it_translates_what_is_typed(page: Any, models: dict[str, Path]) -> None
     assert page.title() == page.inner_text("#title") == "Korean → English"
     assert f"this server, {page.evaluate('location.host')}" in page.inner_text("#private")
     sent: list[Any] = []
-    page.on("request", lambda request: "translate" in request.url and sent.append(json.loads(request.post_data)))
+    page.on(
+        "request",
+        lambda request: "translate" in request.url and sent.append(json.loads(request.post_data)),
+    )
     page.click("#input")
     page.keyboard.type("I go home. You read a book.\n\nyou", delay=3)
     page.wait_for_selector(DONE)
     assert shown(page) == expected(models["ko-en"], "I go home.", "You read a book.", "you")
-    assert page.locator("#translation p").evaluate_all("all => all.map(p => p.children.length)") == [2, 0, 1]
+    assert page.locator("#translation p").evaluate_all(
+        "all => all.map(p => p.children.length)"
+    ) == [2, 0, 1]
     assert len(sent) < 8, "not at every key"
     before = len(sent)
     put(page, "You read a book. I go home.")
@@ -200,7 +233,9 @@ def test_it_translates_what_is_typed(page: Any, models: dict[str, Path]) -> None
 def test_its_attention_is_that_of_the_model(page: Any, models: dict[str, Path]) -> None:
     put(page, LINE)
     page.wait_for_selector("#attention:not([hidden])")
-    readings = RuntimeTranslator(models["ko-en"], threads=1).translate(LINE, readings=True)[0].readings
+    readings = (
+        RuntimeTranslator(models["ko-en"], threads=1).translate(LINE, readings=True)[0].readings
+    )
     assert readings is not None
     page.click("summary[data-text=numbers]")
     for role, layer, head in (("cross", 0, 1), ("encoder", 1, 0), ("decoder", 1, 1)):
@@ -215,7 +250,12 @@ def test_its_attention_is_that_of_the_model(page: Any, models: dict[str, Path]) 
 
 
 def test_models_and_directions(page: Any, models: dict[str, Path]) -> None:
-    labels = ["Korean → English · ko-en", "English → Korean", "Korean → English · other", "Captions in English"]
+    labels = [
+        "Korean → English · ko-en",
+        "English → Korean",
+        "Korean → English · other",
+        "Captions in English",
+    ]
     assert page.locator("#model option").all_text_contents() == labels
     put(page, SENTENCES[0])
     before = shown(page)
@@ -258,7 +298,9 @@ def test_alternatives_and_continuations(page: Any, models: dict[str, Path]) -> N
     page.locator("#choices [aria-selected=false]").first.click()
     page.wait_for_selector(".word-of-text:focus")
     assert shown(page) != [nbest[0].text]
-    assert page.locator("#queries .word bdi").all_text_contents() == shown(page)[0].split(" "), "it is explained too"
+    assert page.locator("#queries .word bdi").all_text_contents() == shown(page)[0].split(" "), (
+        "it is explained too"
+    )
 
 
 def test_the_search_is_played(page: Any, models: dict[str, Path]) -> None:
@@ -274,7 +316,9 @@ def test_the_search_is_played(page: Any, models: dict[str, Path]) -> None:
     page.wait_for_selector("#player", state="hidden")
 
 
-def test_unsure_words_are_underlined_and_doubtful_lines_marked(page: Any, models: dict[str, Path]) -> None:
+def test_unsure_words_are_underlined_and_doubtful_lines_marked(
+    page: Any, models: dict[str, Path]
+) -> None:
     put(page, LINE)
     (translation,) = RuntimeTranslator(models["ko-en"], threads=1).translate([LINE])
     assert page.locator(".line-of-text[data-doubt='not learnt']").count() == translation.doubtful
@@ -283,11 +327,16 @@ def test_unsure_words_are_underlined_and_doubtful_lines_marked(page: Any, models
     assert page.locator(".line-of-text [class^=unsure-]").count() == 0
 
 
-def test_an_overtaken_request_is_given_up(open_page: Callable[..., Any], service: FakeService) -> None:
+def test_an_overtaken_request_is_given_up(
+    open_page: Callable[..., Any], service: FakeService
+) -> None:
     with serving(service) as port:
         page = open_page(f"http://127.0.0.1:{port}")
         page.fill("#input", "slow")
-        wait_until(lambda: any(lines == ["slow"] for _, lines, _, _ in service.calls), "the request arrives")
+        wait_until(
+            lambda: any(lines == ["slow"] for _, lines, _, _ in service.calls),
+            "the request arrives",
+        )
         put(page, "quick")
         assert shown(page) == ["QUICK"]
         wait_until(lambda: "slow" in service.cancelled, "the work is given up")
@@ -296,7 +345,9 @@ def test_an_overtaken_request_is_given_up(open_page: Callable[..., Any], service
 # --- what goes wrong
 
 
-def test_the_server_goes_and_comes_back(open_page: Callable[..., Any], service: FakeService) -> None:
+def test_the_server_goes_and_comes_back(
+    open_page: Callable[..., Any], service: FakeService
+) -> None:
     with serving(service) as port:
         page = open_page(f"http://127.0.0.1:{port}")
         put(page, "first")
@@ -304,7 +355,9 @@ def test_the_server_goes_and_comes_back(open_page: Callable[..., Any], service: 
     page.fill("#input", "second")
     until(page, "document.getElementById('notice').textContent.includes('cannot be reached')")
     assert page.is_visible("#notice")
-    service.models = {name: model for name, model in service.models.items() if name in ("ko-en", "en-ko")}
+    service.models = {
+        name: model for name, model in service.models.items() if name in ("ko-en", "en-ko")
+    }
     with serving(service, port):
         until(page, "document.querySelector('.line-of-text').textContent === 'SECOND'")
         page.wait_for_selector("#notice:empty", state="attached")
@@ -319,7 +372,9 @@ REFUSED = {
 }
 
 
-def test_a_sentence_that_is_refused_spoils_no_other(open_page: Callable[..., Any], service: FakeService) -> None:
+def test_a_sentence_that_is_refused_spoils_no_other(
+    open_page: Callable[..., Any], service: FakeService
+) -> None:
     with serving(service, char_limit=100) as port:
         page = open_page(f"http://127.0.0.1:{port}")
         for number, (line, sentence) in enumerate(REFUSED.items()):
@@ -335,7 +390,11 @@ def test_a_busy_server_is_waited_for(open_page: Callable[..., Any], service: Fak
         page = open_page(f"http://127.0.0.1:{port}")
         for line, sentence in (("overload", "too much to do"), ("deadline", "not done in time")):
             page.fill("#input", line)
-            until(page, "text => document.getElementById('notice').textContent.includes(text)", arg=sentence)
+            until(
+                page,
+                "text => document.getElementById('notice').textContent.includes(text)",
+                arg=sentence,
+            )
             if line == "overload":
                 assert "in 7 seconds" in page.inner_text("#notice"), "as Retry-After says"
             put(page, f"fine after {line}")
@@ -343,7 +402,9 @@ def test_a_busy_server_is_waited_for(open_page: Callable[..., Any], service: Fak
             page.wait_for_selector("#notice:empty", state="attached")
 
 
-def test_a_key_is_asked_for(open_page: Callable[..., Any], service: FakeService, tmp_path: Path) -> None:
+def test_a_key_is_asked_for(
+    open_page: Callable[..., Any], service: FakeService, tmp_path: Path
+) -> None:
     key = add_key(tmp_path / "keys.json", "somebody")
     with serving(service, require_key=True, key_file=str(tmp_path / "keys.json")) as port:
         page = open_page(f"http://127.0.0.1:{port}", wait="#key-form:not([hidden])")
@@ -351,14 +412,20 @@ def test_a_key_is_asked_for(open_page: Callable[..., Any], service: FakeService,
         page.wait_for_selector("#key:focus")
         page.keyboard.type("wrong")
         page.keyboard.press("Enter")
-        until(page, "document.getElementById('notice').textContent.includes('does not know this key')")
+        until(
+            page, "document.getElementById('notice').textContent.includes('does not know this key')"
+        )
         page.fill("#key", key)
         page.click("#key-form button")
         page.wait_for_selector("html[data-loaded]")
         put(page, "hello")
         assert shown(page) == ["HELLO"]
         assert page.is_hidden("#key-form")
-        assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == ["", 0, 0]
+        assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == [
+            "",
+            0,
+            0,
+        ]
         revoke_key(tmp_path / "keys.json", "somebody")
         page.fill("#input", "again")
         page.wait_for_selector("#key-form:not([hidden])")
@@ -380,7 +447,9 @@ def test_nothing_is_stored_until_the_history_is_on(page: Any) -> None:
     page.check("#history-on")
     for text in ("you read", "you read a book.", "you read a book. I go home", "너는 책을 읽는다"):
         put(page, text)
-        until(page, "text => localStorage['regard.history'].includes(JSON.stringify(text))", arg=text)
+        until(
+            page, "text => localStorage['regard.history'].includes(JSON.stringify(text))", arg=text
+        )
     texts = page.locator(".past span:first-child").all_text_contents()
     assert texts == ["너는 책을 읽는다", "you read a book. I go home"], (
         "what is typed on takes the place of its beginning"
@@ -413,7 +482,10 @@ def test_a_damaged_history_is_an_empty_one(page: Any) -> None:
 def test_the_history_has_fifty_entries(page: Any) -> None:
     entry = {"model": "ko-en", "source": "ko", "target": "en", "translation": "t"}
     entries = [{**entry, "text": f"number {number} <b>&"} for number in range(50)]
-    page.evaluate("kept => { localStorage['regard.history'] = kept; }", json.dumps({"isOn": True, "entries": entries}))
+    page.evaluate(
+        "kept => { localStorage['regard.history'] = kept; }",
+        json.dumps({"isOn": True, "entries": entries}),
+    )
     page.reload()
     page.wait_for_selector("html[data-loaded]")
     page.click("#history summary")
@@ -465,7 +537,9 @@ def test_large_images_are_made_smaller_and_others_are_refused(page: Any) -> None
     page.select_option("#model", "3")
     file = io.BytesIO()
     Image.new("RGBA", (2000, 500), (255, 0, 0, 128)).save(file, "BMP")
-    page.set_input_files("#file", {"name": "a.bmp", "mimeType": "image/bmp", "buffer": file.getvalue()})
+    page.set_input_files(
+        "#file", {"name": "a.bmp", "mimeType": "image/bmp", "buffer": file.getvalue()}
+    )
     page.wait_for_selector("#caption.done")
     sent = page.locator("#preview")  # it shows what is sent
     assert sent.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [1600, 400]
@@ -488,7 +562,9 @@ def test_an_image_is_pasted(page: Any) -> None:
     page.wait_for_selector("#caption.done")
 
 
-def test_a_server_without_captioner_says_so(open_page: Callable[..., Any], service: FakeService) -> None:
+def test_a_server_without_captioner_says_so(
+    open_page: Callable[..., Any], service: FakeService
+) -> None:
     service.models = {"ko-en": service.models["ko-en"]}
     with serving(service) as port:
         page = open_page(f"http://127.0.0.1:{port}")
@@ -529,11 +605,15 @@ def test_it_fits_a_phone_in_korean_and_dark(open_page: Callable[..., Any], serve
         {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}, "locale": "ko-KR"},
     ],
 )
-def test_axe_finds_nothing(open_page: Callable[..., Any], server: Running, axe: str, context: dict[str, Any]) -> None:
+def test_axe_finds_nothing(
+    open_page: Callable[..., Any], server: Running, axe: str, context: dict[str, Any]
+) -> None:
 
     def violations(page: Any) -> Any:
         page.evaluate(axe)
-        return page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+        return page.evaluate(
+            "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
+        )
 
     page = open_page(address(server), **context)
     page.click("#history summary")
@@ -549,7 +629,9 @@ def test_axe_finds_nothing(open_page: Callable[..., Any], server: Running, axe: 
     page.evaluate("document.getElementById('key-form').hidden = false")
     assert violations(page) == []
     page.select_option("#model", "3")
-    page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": image_bytes()})
+    page.set_input_files(
+        "#file", {"name": "a.png", "mimeType": "image/png", "buffer": image_bytes()}
+    )
     page.wait_for_selector("#attention:not([hidden])")
     page.click("#captions-name")
     assert violations(page) == []

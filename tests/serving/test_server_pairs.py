@@ -38,7 +38,9 @@ def test_codes_of_clients_choose_the_model() -> None:
         assert chosen is not None
         assert chosen.name == model
     for target in ("zh-TW", "zt", "zh_Hant", "sr-Latn", "sr@latin", "sh", "pb", "yue"):
-        with pytest.raises(HttpError, match="is not served; there are: zh-Hans, sr, en, tl") as refused:
+        with pytest.raises(
+            HttpError, match="is not served; there are: zh-Hans, sr, en, tl"
+        ) as refused:
             pairs.choose(service, "text", "en", target)
         assert refused.value.status == 400
     with pytest.raises(HttpError, match=r'the source language "sr-Latn" is not served'):
@@ -73,23 +75,44 @@ def test_without_models_there_is_no_service() -> None:
 
 
 def test_many_languages_take_linear_time() -> None:
-    model = ServedModel("many", "translation", tuple(("en", f"x{number}") for number in range(50_000)))
-    reverse = ServedModel("reverse", "translation", tuple((f"x{number}", "en") for number in range(50_000)))
+    model = ServedModel(
+        "many", "translation", tuple(("en", f"x{number}") for number in range(50_000))
+    )
+    reverse = ServedModel(
+        "reverse", "translation", tuple((f"x{number}", "en") for number in range(50_000))
+    )
     with time_limit():
         assert len(LanguagePairs([model, reverse]).languages["en"]) == 50_001
 
 
 def test_names() -> None:
-    assert (language_name("ko"), language_name("uz-Latn"), language_name("qq")) == ("Korean", "Uzbek (Latn)", "qq")
-    assert (language_name("sr-Latn"), language_name("src")) == ("Serbian (Latin)", "Source language")
-    assert (language_name("hsb"), language_name("pt-BR")) == ("Upper Sorbian", "Portuguese (Brazilian)")
+    assert (language_name("ko"), language_name("uz-Latn"), language_name("qq")) == (
+        "Korean",
+        "Uzbek (Latn)",
+        "qq",
+    )
+    assert (language_name("sr-Latn"), language_name("src")) == (
+        "Serbian (Latin)",
+        "Source language",
+    )
+    assert (language_name("hsb"), language_name("pt-BR")) == (
+        "Upper Sorbian",
+        "Portuguese (Brazilian)",
+    )
     assert all(code and name.strip() == name for code, name in NAMES.items())
 
 
-@pytest.mark.parametrize(("kind", "languages"), [("translation", ("", "en")), ("captions", ("ko", "en"))])
-def test_a_model_has_as_many_languages_as_it_reads_and_writes(kind: str, languages: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "languages"), [("translation", ("", "en")), ("captions", ("ko", "en"))]
+)
+def test_a_model_has_as_many_languages_as_it_reads_and_writes(
+    kind: str, languages: tuple[str, str]
+) -> None:
     check_languages({"kind": kind}, None)
     other = {"translation": ("ko", "en"), "captions": ("", "en")}[kind]
     check_languages({"kind": kind}, other)
-    with pytest.raises(UsageError, match=rf"--languages {','.join(filter(None, languages))}: this model .*, such as"):
+    with pytest.raises(
+        UsageError,
+        match=rf"--languages {','.join(filter(None, languages))}: this model .*, such as",
+    ):
         check_languages({"kind": kind}, languages)

@@ -1,4 +1,6 @@
-"""Requests that are made from the OpenAPI document, valid and not: answers are of a documented status, kind and form."""
+"""Requests that are made from the OpenAPI document, valid and not: answers are of a documented
+status, kind and form.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,13 @@ def test_answers_are_as_described(case: Any) -> None:
 
 
 def test_the_document_is_complete() -> None:
-    """Every operation describes itself; every one that takes a body describes it, and its errors."""
+    """Every operation describes itself; every one that takes a body describes it, and its
+    errors.
+    """
     operations = [
-        (path, method, item) for path, methods in DOCUMENT["paths"].items() for method, item in methods.items()
+        (path, method, item)
+        for path, methods in DOCUMENT["paths"].items()
+        for method, item in methods.items()
     ]
     assert len(operations) > 15
     named = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
@@ -62,7 +68,10 @@ def test_the_document_is_complete() -> None:
 def test_errors_have_their_shape(path: str) -> None:
     content = DOCUMENT["paths"][path]["post"]["responses"]["400"]["content"]
     ((media, description),) = content.items()
-    wanted = {"/v1/translate": ("application/problem+json", "detail"), "/translate": ("application/json", "error")}
+    wanted = {
+        "/v1/translate": ("application/problem+json", "detail"),
+        "/translate": ("application/json", "error"),
+    }
     kind, name = wanted.get(path, ("application/json", "message"))
     assert media == kind
     _, _, kind = description["schema"]["$ref"].rpartition("/")

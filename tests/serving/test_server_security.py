@@ -21,7 +21,9 @@ def test_hosts_that_settings_name(make_ask: Callable[..., Ask]) -> None:
     assert ask("/health", "GET", headers={"Host": "translate.example:8443"}).status_code == 200
     refused = ask("/v2/usage", "GET", headers={"Host": "localhost"})
     assert (refused.status_code, list(refused.json())) == (421, ["message"])
-    assert make_ask(hosts=("*",))("/health", "GET", headers={"Host": "any.example"}).status_code == 200
+    assert (
+        make_ask(hosts=("*",))("/health", "GET", headers={"Host": "any.example"}).status_code == 200
+    )
 
 
 def test_pages_of_its_own_and_extensions_may_call(ask: Ask) -> None:
@@ -34,18 +36,47 @@ def test_pages_of_its_own_and_extensions_may_call(ask: Ask) -> None:
 def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(cors_origins=("https://a.example",))
     origin = {"Origin": "https://a.example"}
-    assert ask("/translate", json=HELLO, headers=origin).headers["access-control-allow-origin"] == "https://a.example"
-    asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    assert (
+        ask("/translate", json=HELLO, headers=origin).headers["access-control-allow-origin"]
+        == "https://a.example"
+    )
+    asked = {
+        **origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type",
+    }
     assert ask("/translate", "OPTIONS", headers=asked).status_code == 200
     assert ask("/translate", json=HELLO, headers={"Origin": "https://b.example"}).status_code == 403
-    assert make_ask(cors_origins=("*",))("/translate", json=HELLO, headers={"Origin": "null"}).status_code == 200
+    assert (
+        make_ask(cors_origins=("*",))(
+            "/translate", json=HELLO, headers={"Origin": "null"}
+        ).status_code
+        == 200
+    )
 
 
 def test_origins_of_settings() -> None:
-    origins = ("*", "https://a.example", "http://localhost:3000", "http://[::1]:80", "moz-extension://abc-def")
+    origins = (
+        "*",
+        "https://a.example",
+        "http://localhost:3000",
+        "http://[::1]:80",
+        "moz-extension://abc-def",
+    )
     assert ServerSettings(cors_origins=origins).cors_origins == origins
-    for wrong in ("not a url", "https://a.example/", "a.example", "https://", "http://a:b", "null", ""):
-        with pytest.raises(ConfigurationError, match=rf"cors_origins: wanted \* or an origin such as .*got '{wrong}'$"):
+    for wrong in (
+        "not a url",
+        "https://a.example/",
+        "a.example",
+        "https://",
+        "http://a:b",
+        "null",
+        "",
+    ):
+        with pytest.raises(
+            ConfigurationError,
+            match=rf"cors_origins: wanted \* or an origin such as .*got '{wrong}'$",
+        ):
             ServerSettings.parse({"cors_origins": (wrong,)}, "regard serve")
 
 
@@ -62,7 +93,10 @@ def test_every_answer_has_the_headers(ask: Ask, path: str) -> None:
 
 
 def test_request_ids(ask: Ask, log: list[str]) -> None:
-    assert ask("/health", "GET", headers={"X-Request-Id": "my-id.7"}).headers["x-request-id"] == "my-id.7"
+    assert (
+        ask("/health", "GET", headers={"X-Request-Id": "my-id.7"}).headers["x-request-id"]
+        == "my-id.7"
+    )
     for wrong in ("", "a b", "x" * 65, "a\x7f", "ä".encode("latin-1")):
         made = ask("/v1/nothing", "GET", headers={"X-Request-Id": wrong})
         assert made.headers["x-request-id"] == made.json()["request_id"]
@@ -115,7 +149,13 @@ def test_nothing_follows_an_answer_that_breaks_off(log: list[str]) -> None:
     async def nothing() -> Message:
         return {"type": "http.disconnect"}
 
-    scope: Scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+    scope: Scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "raw_path": b"/",
+        "query_string": b"",
+    }
     scope["headers"] = [(b"host", b"localhost")]
     asyncio.run(RequestLog(breaking, ServerSettings())(scope, nothing, keep))
     assert [message["type"] for message in messages] == ["http.response.start"]

@@ -1,4 +1,6 @@
-"""The supervisor: processes that die, hang, grow and are told to end, with children that do so when a test says it."""
+"""The supervisor: processes that die, hang, grow and are told to end, with children that do so when
+a test says it.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,23 @@ class Running:
         self.folder = folder
         settings = {"deadline": 60.0, "char_limit": 0}
         arguments = {
-            "configuration": {"models": models, "languages": [], "settings": settings, "service": {}, "quiet": False},
+            "configuration": {
+                "models": models,
+                "languages": [],
+                "settings": settings,
+                "service": {},
+                "quiet": False,
+            },
             "host": "127.0.0.1",
             "port": 0,
             "max_memory": max_memory,
             "commands": [PLANTED, PLANTED],
         }
-        options: Any = {"env": {**os.environ, "TMPDIR": str(folder)}, "cwd": folder, "stderr": subprocess.PIPE}
+        options: Any = {
+            "env": {**os.environ, "TMPDIR": str(folder)},
+            "cwd": folder,
+            "stderr": subprocess.PIPE,
+        }
         with tempfile.TemporaryFile("w+") as file:
             json.dump(arguments, file)
             file.seek(0)
@@ -59,7 +71,10 @@ class Running:
         self.lines = list[str]()
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
-        wait_until(lambda: "listening at" in self.text or self.process.poll() is not None, "the server starts")
+        wait_until(
+            lambda: "listening at" in self.text or self.process.poll() is not None,
+            "the server starts",
+        )
         self.port = int(re.findall(r"listening at http://127.0.0.1:(\d+)", self.text)[0])
 
     def _read(self) -> None:
@@ -117,7 +132,9 @@ class Running:
         return False
 
     def ended(self) -> int:
-        """Wait for the end, also of the serving process, which writes to the same file; return the exit status."""
+        """Wait for the end, also of the serving process, which writes to the same file; return the
+        exit status.
+        """
         status = self.process.wait(60)
         self.reader.join(60)
         assert not self.reader.is_alive()
@@ -152,7 +169,9 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
         for number in itertools.count():  # never the same again: it would be taken for what kills
             texts = [f"text {client} of {number}", f"more of {client}"]
             with contextlib.suppress(httpx.TransportError):
-                assert server.post(*texts).json() == {"translatedText": [text.upper() for text in texts]}
+                assert server.post(*texts).json() == {
+                    "translatedText": [text.upper() for text in texts]
+                }
                 answered += 1
             if is_over.is_set() and answered >= 3:
                 return answered
@@ -202,14 +221,18 @@ def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> Non
         assert refused.headers["Retry-After"] == "1"
         assert httpx.get(f"http://127.0.0.1:{server.port}/health").status_code == 200
         (tmp_path / "go").touch()
-        assert open_call.result().json() == {"translatedText": ["WAIT GO"]}, "what was begun is finished"
+        assert open_call.result().json() == {"translatedText": ["WAIT GO"]}, (
+            "what was begun is finished"
+        )
         wait_until(lambda: server.serving != before, "another process takes its place")
         wait_until(lambda: not server.is_refused(), "it answers")
         assert "more memory than it may" in server.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
         answer = client.submit(server.post, "wait go")
         server.wait_for("go")
@@ -244,10 +267,10 @@ def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("regard-*")), "nothing is left behind"
 
 
-def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_started(tmp_path: Path) -> None:
-    code = (
-        "from types import SimpleNamespace as N; from pathlib import Path; from regard.serving import serving_process"
-    )
+def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_started(
+    tmp_path: Path,
+) -> None:
+    code = "from types import SimpleNamespace as N; from pathlib import Path; from regard.serving import serving_process"
     left = tmp_path / "left"
     left.mkdir()
     code += f"; serving_process._read_commands(N(started=False), None, 0, Path({str(left)!r}))"
@@ -280,7 +303,9 @@ sys.stdin.read()
 
 
 @contextlib.contextmanager
-def supervised(folder: Path, serving: str, pytorch: str = "", **options: Any) -> Iterator[tuple[int, list[str]]]:
+def supervised(
+    folder: Path, serving: str, pytorch: str = "", **options: Any
+) -> Iterator[tuple[int, list[str]]]:
     """Supervise stubs that run this code; yield the port, and what the supervisor says."""
     commands = [
         [sys.executable, "-c", STUB.format(folder=str(folder), name=name, code=code)]
@@ -290,7 +315,9 @@ def supervised(folder: Path, serving: str, pytorch: str = "", **options: Any) ->
     lines = list[str]()
     with contextlib.closing(listen("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
         port = listener.getsockname()[1]
-        one = Supervisor({"settings": {}}, listener, events, lines.append, commands=commands, **options)
+        one = Supervisor(
+            {"settings": {}}, listener, events, lines.append, commands=commands, **options
+        )
         number = thread.submit(one.run)
         try:
             yield port, lines
@@ -310,7 +337,9 @@ def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     assert "has ended with status -9; another is started" in lines[1]
 
 
-def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_stopped(tmp_path: Path) -> None:
+def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_stopped(
+    tmp_path: Path,
+) -> None:
     """As by Ctrl-Z, or when a machine sleeps: much time has passed when it looks again."""
     now, beats = [0.0], tmp_path / "beats"
     code = f"""report(ready=True)
@@ -326,7 +355,9 @@ for number in range(10**6):
     assert not (tmp_path / "serving-1").exists()
 
 
-def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_a_process_cannot_start_the_supervisor_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(child_process, "_SHORTEST_PAUSE", 0.2)
     code = "report(ready=True) if number == 0 else None\nsys.exit(3)"
     with supervised(tmp_path, code) as (port, _):
@@ -340,12 +371,16 @@ def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path, mon
 
 
 def test_a_process_that_was_never_ready_is_an_error() -> None:
-    commands = [[sys.executable, "-c", "print('from a library\\nnull\\n3'); raise SystemExit(3)"]] * 2
+    commands = [
+        [sys.executable, "-c", "print('from a library\\nnull\\n3'); raise SystemExit(3)"]
+    ] * 2
     with pytest.raises(WorkerError, match="ended with status 3 before the server was ready"):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 
 
-@pytest.mark.parametrize("pytorch", ["report(ready=True)\nif number == 0: sys.exit(1)", "if number == 0: sys.exit(1)"])
+@pytest.mark.parametrize(
+    "pytorch", ["report(ready=True)\nif number == 0: sys.exit(1)", "if number == 0: sys.exit(1)"]
+)
 def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytorch: str
 ) -> None:
@@ -353,7 +388,9 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
     serving = "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
     with supervised(tmp_path, serving, pytorch) as (_, lines):
         wait_until((tmp_path / "pytorch-1").exists, "it is started twice")
-        first = json.loads(wait_until((tmp_path / "serving-0").read_text, "the configuration is there"))
+        first = json.loads(
+            wait_until((tmp_path / "serving-0").read_text, "the configuration is there")
+        )
         wait_until((tmp_path / "pytorch-1").read_text, "it has its configuration")
     assert json.loads((tmp_path / "pytorch-1").read_text())["pytorch"] == first["pytorch"]
     assert not (tmp_path / "serving-1").exists()
@@ -372,7 +409,9 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
 def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
     lives: list[tuple[bool, float, bool]], pauses: list[float]
 ) -> None:
-    """A life: whether the process was ready, for how many seconds, and whether it was to end, as for its memory."""
+    """A life: whether the process was ready, for how many seconds, and whether it was to end, as
+    for its memory.
+    """
     child = ChildProcess("it", [], queue.SimpleQueue())
     for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
         if was_ready:
@@ -384,7 +423,9 @@ def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
         assert child.pause == pause
 
 
-def test_clients_that_send_nothing_keep_nobody_from_the_503(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_send_nothing_keep_nobody_from_the_503(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nor is a head too large for it, or comes too late, that the serving process would take."""
     is_closed, close = threading.Event(), asyncio.Server.close
     monkeypatch.setattr(asyncio.Server, "close", lambda server: (close(server), is_closed.set()))
@@ -424,12 +465,19 @@ if any("regard.supervise" in argument for argument in sys.orig_argv):
 
 
 @pytest.mark.parametrize("imported", PROGRAMS)
-def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(tmp_path: Path, imported: str) -> None:
+def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(
+    tmp_path: Path, imported: str
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(PROGRAMS[imported])
     command = [sys.executable, "-m", "regard", "serve", "absent"]
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, check=False
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (130, "regard: stopped\n")
 

@@ -1,4 +1,6 @@
-"""Weblate's own classes against the server: its forms accept it, and placeholders come back (integrations/weblate.py)."""
+"""Weblate's own classes against the server: its forms accept it, and placeholders come back
+(integrations/weblate.py).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,20 @@ SCRIPT = Path(__file__).parents[2] / "integrations" / "check_weblate.py"
 def test_the_forms_of_weblate_accept_the_server(serve: Callable[..., str], tmp_path: Path) -> None:
     python = os.environ.get("REGARD_WEBLATE")
     if python is None:
-        pytest.skip("Weblate has an environment of its own: REGARD_WEBLATE is not set to its Python (docs/weblate.md)")
+        pytest.skip(
+            "Weblate has an environment of its own: REGARD_WEBLATE is not set to its Python (docs/weblate.md)"
+        )
     strings = tmp_path / "strings.txt"
-    strings.write_text("Open %s now\nno placeholder\nOpen {name} & close <b>it</b>\n", encoding="utf-8")
+    strings.write_text(
+        "Open %s now\nno placeholder\nOpen {name} & close <b>it</b>\n", encoding="utf-8"
+    )
     command = [python, str(SCRIPT), serve(), "en", "ko", str(strings)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line for line in done.stdout.splitlines() if "its form accepts the server; supported: True" in line]
+    lines = [
+        line
+        for line in done.stdout.splitlines()
+        if "its form accepts the server; supported: True" in line
+    ]
     assert [line.partition(":")[0] for line in lines] == ["LibreTranslate", "DeepL", "Regard"]
     assert [line.endswith("placeholders kept in 2 of 2") for line in lines[1:]] == [True, True]

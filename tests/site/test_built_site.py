@@ -147,7 +147,9 @@ WISHES = {
         "여러 PO 파일": "ko/tutorials/strings",
     },
 }
-"""Searches by wish, in words that the page may not have, and the page that is among the first three results."""
+"""Searches by wish, in words that the page may not have, and the page that is among the first three
+results.
+"""
 NOT_FOUND = ["어션텐", "퉤퉤"]
 TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
 TRIED += ["glossary", "ko/glossary", "search-ko"]
@@ -175,7 +177,12 @@ class _Page(HTMLParser):
             self.links.append(str(values["href"]))
         if tag == "img":
             self.images.append(values)
-        is_loaded = tag != "link" or values.get("rel") in {"stylesheet", "icon", "shortcut icon", "prefetch"}
+        is_loaded = tag != "link" or values.get("rel") in {
+            "stylesheet",
+            "icon",
+            "shortcut icon",
+            "prefetch",
+        }
         if tag in {"script", "img", "link", "iframe", "source"} and is_loaded:
             self.resources += [str(values[name]) for name in ("src", "href") if values.get(name)]
 
@@ -193,9 +200,9 @@ def pages(site: Path) -> dict[str, _Page]:
 def _target(site: Path, page: str, link: str) -> tuple[Path, str]:
     """Return the file that a link leads to, and the anchor in it."""
     parts = urlsplit(link)
-    return ((site / page).parent / unquote(parts.path)).resolve() if parts.path else site / page, unquote(
-        parts.fragment
-    )
+    return (
+        (site / page).parent / unquote(parts.path)
+    ).resolve() if parts.path else site / page, unquote(parts.fragment)
 
 
 def test_no_link_and_no_anchor_is_dead(site: Path, pages: dict[str, _Page]) -> None:
@@ -205,7 +212,11 @@ def test_no_link_and_no_anchor_is_dead(site: Path, pages: dict[str, _Page]) -> N
         for link in page.links:
             if urlsplit(link).scheme not in {"http", "https", "mailto"}:
                 path, anchor = _target(site, name, link)
-                known = pages.get(path.relative_to(site).as_posix()) if path.is_relative_to(site) else None
+                known = (
+                    pages.get(path.relative_to(site).as_posix())
+                    if path.is_relative_to(site)
+                    else None
+                )
                 if not path.is_file() or (anchor and known and anchor not in known.ids):
                     dead.append(f"{name}: {link}")
     assert not dead
@@ -217,7 +228,9 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -
             assert not urlsplit(resource).netloc, f"{name}: {resource}"
             assert _target(site, name, resource)[0].is_file(), f"{name}: {resource}"
     for style in site.rglob("*.css"):
-        assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style
+        assert not re.search(
+            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")
+        ), style
 
 
 def test_every_image_is_described(pages: dict[str, _Page]) -> None:
@@ -236,8 +249,12 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
 
 @pytest.mark.parametrize("name", ["index.html", "install.html", "ko/index.html", "ko/install.html"])
 def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None:
-    archive = pytest.importorskip("source_archive", reason="Sphinx is not installed: pip install '.[site]'")
-    asks = "이 사이트를 준 사람에게서" if name.startswith("ko/") else "from whoever gave you this site"
+    archive = pytest.importorskip(
+        "source_archive", reason="Sphinx is not installed: pip install '.[site]'"
+    )
+    asks = (
+        "이 사이트를 준 사람에게서" if name.startswith("ko/") else "from whoever gave you this site"
+    )
     text = (site / name).read_text(encoding="utf-8")
     assert (asks in text) == (archive.commit() == "")
     links = re.findall(r'<a href="([^"]+)" download>', text)
@@ -254,30 +271,43 @@ def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
         assert size < LARGEST, f"{name}: {size:,} bytes with all that it loads"
 
 
-def test_every_page_says_its_language_and_leads_to_the_other(site: Path, pages: dict[str, _Page]) -> None:
+def test_every_page_says_its_language_and_leads_to_the_other(
+    site: Path, pages: dict[str, _Page]
+) -> None:
     for name, page in pages.items():
         is_korean = name.startswith("ko/") or name == "search-ko.html"
         assert page.language == ("ko" if is_korean else "en"), name
         counterpart = name.removeprefix("ko/") if is_korean else f"ko/{name}"
-        counterpart = {"search.html": "search-ko.html", "search-ko.html": "search.html"}.get(name, counterpart)
-        wanted = counterpart if counterpart in pages else "index.html" if is_korean else "ko/index.html"
+        counterpart = {"search.html": "search-ko.html", "search-ko.html": "search.html"}.get(
+            name, counterpart
+        )
+        wanted = (
+            counterpart if counterpart in pages else "index.html" if is_korean else "ko/index.html"
+        )
         assert site / wanted in {_target(site, name, link)[0] for link in page.links}, name
 
 
 def test_llms_txt_lists_the_pages(site: Path, pages: dict[str, _Page]) -> None:
     links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
     assert set(links) <= set(pages)
-    listed = {name for name in pages if not name.endswith(("search.html", "search-ko.html", "index.html"))}
+    listed = {
+        name for name in pages if not name.endswith(("search.html", "search-ko.html", "index.html"))
+    }
     assert listed <= set(links), listed - set(links)
 
 
 @pytest.fixture(scope="module")
 def context(browser: Any) -> Iterator[Any]:
-    """Return a context of the browser without a network, which fails if a page asks another host."""
+    """Return a context of the browser without a network, which fails if a page asks another
+    host.
+    """
     context = browser.new_context(offline=True, locale="ko-KR")
     requests = list[str]()
     context.on(
-        "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or requests.append(request.url)
+        "request",
+        lambda request: (
+            request.url.startswith(("file:", "data:", "blob:")) or requests.append(request.url)
+        ),
     )
     yield context
     context.close()
@@ -290,7 +320,9 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
     page.wait_for_selector("#search-results li a")
     first = page.locator("#search-results li a").first.get_attribute("href")
     assert first.startswith("ko/")
-    assert page.locator("#search-results li p", has_text="어텐션은 부드러운 사전입니다").count() == 1
+    assert (
+        page.locator("#search-results li p", has_text="어텐션은 부드러운 사전입니다").count() == 1
+    )
     assert (site / first.partition("#")[0]).is_file()
     find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
     for word, expected in WORDS.items():
@@ -301,13 +333,17 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
 
 
 @pytest.mark.parametrize("start", WISHES)
-def test_the_first_three_results_hold_the_page_that_is_wished_for(site: Path, context: Any, start: str) -> None:
+def test_the_first_three_results_hold_the_page_that_is_wished_for(
+    site: Path, context: Any, start: str
+) -> None:
     page = context.new_page()
     page.goto(f"{(site / start).as_uri()}?q=bleu")
     page.wait_for_selector("#search-results li a")
     find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0]).reverse().slice(0, 3)"
     results = {query: page.evaluate(find, query) for query in WISHES[start]}
-    assert {query: pages for query, pages in results.items() if WISHES[start][query] not in pages} == {}
+    assert {
+        query: pages for query, pages in results.items() if WISHES[start][query] not in pages
+    } == {}
     page.close()
 
 
@@ -316,21 +352,39 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
     page.goto(f"{(site / 'search.html').as_uri()}?q=offline")
     first = page.locator("#search-results li", has=page.locator("a[href^='tutorials/phone.html']"))
     first.locator("mark", has_text="without a network").wait_for()
-    assert page.locator("#search-results li.kind-text p.summary").count() <= page.locator("#search-results li").count()
-    assert all(len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents())
+    assert (
+        page.locator("#search-results li.kind-text p.summary").count()
+        <= page.locator("#search-results li").count()
+    )
+    assert all(
+        len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents()
+    )
     page.evaluate(axe)
-    violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+    violations = page.evaluate(
+        "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)"
+    )
     assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
     page.goto(f"{(site / 'search.html').as_uri()}?q=%3Cimg+src%3Dx%3E+offline+%22")
     page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
     assert page.locator("#search-results img").count() == 0
     find = "word => Search._performSearch(...Search._parseQuery(word)).length"
-    for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "a" * 5000, "한" * 2000):
+    for word in (
+        "constructor",
+        "__proto__",
+        "(",
+        "c++ \\",
+        "\U0001f600",
+        " ",
+        "a" * 5000,
+        "한" * 2000,
+    ):
         assert page.evaluate(find, word) >= 0, word
     page.close()
 
 
-def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(site: Path, context: Any) -> None:
+def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(
+    site: Path, context: Any
+) -> None:
     page = context.new_page()
     for start, word, link, corrected in (
         ("search.html", "atention", "guides.html", "attention"),
@@ -341,23 +395,38 @@ def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(site: Pat
         assert page.locator("#search-results li").count() == 0
         page.goto(f"{(site / start).as_uri()}?q={word}")
         page.locator(".search-summary", has_text=corrected).wait_for()
-        pages = page.evaluate(f"Search._performSearch(...Search._parseQuery('{word}')).map(([name]) => name).reverse()")
-        is_own = [name.startswith("ko/") == start.endswith("-ko.html") for name in pages if "/python" not in name]
+        pages = page.evaluate(
+            f"Search._performSearch(...Search._parseQuery('{word}')).map(([name]) => name).reverse()"
+        )
+        is_own = [
+            name.startswith("ko/") == start.endswith("-ko.html")
+            for name in pages
+            if "/python" not in name
+        ]
         assert is_own.index(False) > 5, "the reader's own language first"
     page.close()
 
 
-@pytest.mark.parametrize(("start", "heading"), [("search.html", "In Korean"), ("search-ko.html", "영어 문서")])
+@pytest.mark.parametrize(
+    ("start", "heading"), [("search.html", "In Korean"), ("search-ko.html", "영어 문서")]
+)
 def test_pages_of_the_other_language_come_last_below_a_heading(
     site: Path, context: Any, start: str, heading: str
 ) -> None:
     page = context.new_page()
     page.goto(f"{(site / start).as_uri()}?q=softmax")
-    page.locator(".search-summary", has_text="in Korean" if start == "search.html" else "영어 문서입니다").wait_for()
+    page.locator(
+        ".search-summary", has_text="in Korean" if start == "search.html" else "영어 문서입니다"
+    ).wait_for()
     items = page.locator("#search-results li").all()
-    headings = [n for n, item in enumerate(items) if item.get_attribute("class") == "other-language"]
+    headings = [
+        n for n, item in enumerate(items) if item.get_attribute("class") == "other-language"
+    ]
     assert [items[n].text_content() for n in headings] == [heading]
-    is_korean = [(item.locator("a").get_attribute("href") or "").startswith("ko/") for item in items[headings[0] + 1 :]]
+    is_korean = [
+        (item.locator("a").get_attribute("href") or "").startswith("ko/")
+        for item in items[headings[0] + 1 :]
+    ]
     assert is_korean == [start == "search.html"] * len(is_korean) != []
     page.close()
 
@@ -369,7 +438,9 @@ def test_a_script_of_a_page_can_be_downloaded(site: Path, context: Any, name: st
     with page.expect_download() as started:
         page.click("a[download='po.py']")
     text = started.value.path().read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert text.strip() == code.strip()
     page.close()
 
@@ -379,7 +450,11 @@ def test_no_excerpt_shows_tags(site: Path, context: Any, start: str) -> None:
     page = context.new_page()
     page.goto(f"{(site / start).as_uri()}?q=수업")
     page.locator("#search-results li p.summary").first.wait_for()
-    assert not [text for text in page.locator("p.summary").all_text_contents() if re.search(r"</?[a-z]+[ >]", text)]
+    assert not [
+        text
+        for text in page.locator("p.summary").all_text_contents()
+        if re.search(r"</?[a-z]+[ >]", text)
+    ]
     for path in (site / "_static" / "texts").rglob("tutorials/*.js"):
         assert not re.search(r"<a |</a>", path.read_text(encoding="utf-8")), path
     page.close()
@@ -393,7 +468,9 @@ def test_a_page_that_is_opened_from_a_search_marks_the_words_outside_of_its_pict
     errors = list[str]()
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((site / name).as_uri())
-    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'p')")  # as the page of results does
+    page.evaluate(
+        "localStorage.setItem('sphinx_highlight_terms', 'p')"
+    )  # as the page of results does
     page.reload()
     page.locator("article .highlighted").first.wait_for()
     assert errors == []
@@ -402,7 +479,9 @@ def test_a_page_that_is_opened_from_a_search_marks_the_words_outside_of_its_pict
 
 
 def test_a_word_has_one_family_of_synonyms() -> None:
-    families = pytest.importorskip("search_data", reason="Sphinx is not installed: pip install '.[site]'").families()
+    families = pytest.importorskip(
+        "search_data", reason="Sphinx is not installed: pip install '.[site]'"
+    ).families()
     words = [word for family in families for word in family]
     assert all(word == word.lower().strip() and word for word in words)
     assert [word for word, count in Counter(words).items() if count > 1] == []
@@ -418,7 +497,11 @@ def _check_the_translator(page: Any) -> None:
     assert page.locator("[data-part=lines] path").count() >= 3
     page.fill("#try-input", "")
     page.locator("[data-part=figure]").wait_for(state="hidden")
-    asks = "한국어 문장을" if page.evaluate("document.documentElement.lang") == "ko" else "Type a Korean sentence"
+    asks = (
+        "한국어 문장을"
+        if page.evaluate("document.documentElement.lang") == "ko"
+        else "Type a Korean sentence"
+    )
     page.locator("[data-part=message]", has_text=asks).wait_for()
     page.fill("#try-input", "나는 집에 간다")
     page.locator("[data-part=message]").wait_for(state="hidden")
@@ -429,7 +512,9 @@ def _check_the_translator(page: Any) -> None:
         "asdf",
     ):  # of which the model is sure
         page.fill("#try-input", unlike)
-        page.locator("[data-part=message]", has_text=re.compile("not learnt|배우지 않은")).wait_for()
+        page.locator(
+            "[data-part=message]", has_text=re.compile("not learnt|배우지 않은")
+        ).wait_for()
         page.fill("#try-input", "나는 집에 간다")
         page.locator("[data-part=message]").wait_for(state="hidden")
 
@@ -438,20 +523,25 @@ def _check_the_translator(page: Any) -> None:
 def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
     site: Path, browser: Any, name: str
 ) -> None:
-    phone = browser.new_context(viewport={"width": 400, "height": 800}, has_touch=True, is_mobile=True, offline=True)
+    phone = browser.new_context(
+        viewport={"width": 400, "height": 800}, has_touch=True, is_mobile=True, offline=True
+    )
     page = phone.new_page()
     page.goto((site / name).as_uri())
     page.wait_for_selector("#try[data-loaded]")
     hint, lines = page.locator("[data-part=hint]"), page.locator("[data-part=lines] path")
     assert not hint.is_visible(), "all lines of a short sentence are drawn"
     page.fill(
-        "#try-input", "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었지만 아이는 집에서 빵을 먹고 이웃은 학교에 갔다"
+        "#try-input",
+        "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었지만 아이는 집에서 빵을 먹고 이웃은 학교에 갔다",
     )
     hint.wait_for()
     assert lines.count() == 0
     word = page.locator("[data-part=target] button").nth(1)
     word.tap()
-    page.evaluate("document.activeElement.blur()")  # as a phone does that gives no focus to what is tapped
+    page.evaluate(
+        "document.activeElement.blur()"
+    )  # as a phone does that gives no focus to what is tapped
     page.set_viewport_size({"width": 400, "height": 740})  # as when its bars come back
     assert lines.count() >= 1
     assert word.get_attribute("aria-pressed") == "true"
@@ -462,7 +552,9 @@ def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
-def test_on_a_wide_screen_the_longest_sentence_to_try_has_all_its_lines(site: Path, context: Any, name: str) -> None:
+def test_on_a_wide_screen_the_longest_sentence_to_try_has_all_its_lines(
+    site: Path, context: Any, name: str
+) -> None:
     page = context.new_page()
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto((site / name).as_uri())
@@ -473,14 +565,18 @@ def test_on_a_wide_screen_the_longest_sentence_to_try_has_all_its_lines(site: Pa
     page.close()
 
 
-def test_a_phone_folds_the_list_of_commands_and_puts_meanings_below_their_terms(site: Path, context: Any) -> None:
+def test_a_phone_folds_the_list_of_commands_and_puts_meanings_below_their_terms(
+    site: Path, context: Any
+) -> None:
     page = context.new_page()
     for width, is_phone in ((1280, False), (400, True)):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto((site / "reference/commands.html").as_uri())
         assert page.locator("details.commands a").first.is_visible() is not is_phone
         page.goto((site / "glossary.html").as_uri())
-        term, _, meaning = (cell.bounding_box() for cell in page.locator("tbody tr").first.locator("td").all()[:3])
+        term, _, meaning = (
+            cell.bounding_box() for cell in page.locator("tbody tr").first.locator("td").all()[:3]
+        )
         assert (meaning["y"] >= term["y"] + term["height"]) is is_phone
     page.close()
 
@@ -515,7 +611,9 @@ def test_the_whole_page_opens_in_the_language_of_the_start_page(
     page.goto((site / name).as_uri())
     page.click("#try .note a[href$='translator.html']")
     page.wait_for_selector(f"html[lang={language}] body")
-    page.wait_for_function(f"document.documentElement.lang === '{language}' && document.title !== ''")
+    page.wait_for_function(
+        f"document.documentElement.lang === '{language}' && document.title !== ''"
+    )
     button = "English" if language == "ko" else "한국어"
     assert page.locator("#language").inner_text() == button
     page.close()
@@ -559,14 +657,20 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
         page.set_viewport_size({"width": width, "height": 900})
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+            page.evaluate(
+                "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            )
+            violations = page.evaluate(
+                "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)"
+            )
             assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
 
 
-@pytest.mark.parametrize("name", ["glossary", "ko/glossary", "reference/commands", "comparison", "ko/comparison"])
+@pytest.mark.parametrize(
+    "name", ["glossary", "ko/glossary", "reference/commands", "comparison", "ko/comparison"]
+)
 def test_tables_fit_a_phone(site: Path, context: Any, name: str) -> None:
     page = context.new_page()
     page.set_viewport_size({"width": 400, "height": 900})

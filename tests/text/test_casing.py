@@ -1,4 +1,6 @@
-"""Lines in capitals and titles are read in the letters in which the vocabulary knows their words."""
+"""Lines in capitals and titles are read in the letters in which the vocabulary knows their
+words.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,12 @@ import pytest
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.text.casing import CaseReader, KnownCase
 
-TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20 + [
-    "A AND B IN C"
-]
+TEXT = [
+    "Open the file in a new window",
+    "Close the window of Regard",
+    "Save a PDF file",
+    "Print the PDF",
+] * 20 + ["A AND B IN C"]
 ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=370)).source.encode
 READER = CaseReader(("", ""), ENCODE)
 
@@ -40,11 +45,25 @@ def test_a_title_is_read_as_a_sentence_and_stays_one() -> None:
     case = READER.read("Close The Window Of Regard In A File")
     assert case == KnownCase("Close the window of Regard in a file")
     assert case.restore("Öffne") == "Öffne"
-    assert READER.read("Save The File").line == "Save The File", "short ones may be names and labels"
+    assert READER.read("Save The File").line == "Save The File", (
+        "short ones may be names and labels"
+    )
 
 
 @pytest.mark.parametrize(
-    "line", ["", "PDF", "A", "12 %", "Open the file", "Save PDF", "나는 PDF 파일을", "IT 산업", "!", ">>deu<<"]
+    "line",
+    [
+        "",
+        "PDF",
+        "A",
+        "12 %",
+        "Open the file",
+        "Save PDF",
+        "나는 PDF 파일을",
+        "IT 산업",
+        "!",
+        ">>deu<<",
+    ],
 )
 def test_other_lines_stay_as_they_are(line: str) -> None:
     assert READER.read(line) == KnownCase(line)
@@ -67,7 +86,9 @@ CORPORA = {
 
 @pytest.fixture(scope="module")
 def reader() -> Callable[[str, str], CaseReader]:
-    """Return a function that makes a reader for a source language, whose vocabulary is learnt from a few lines."""
+    """Return a function that makes a reader for a source language, whose vocabulary is learnt from
+    a few lines.
+    """
     readers = dict[tuple[str, str], CaseReader]()
 
     def make(source: str, target: str) -> CaseReader:
@@ -140,11 +161,20 @@ def test_the_code_of_a_line_is_the_language_of_its_translation(code: str, capita
     assert case.restore("iptal τώρα ıjs") == capitals
 
 
-def test_parts_of_a_line_are_restored_by_its_own_language(reader: Callable[[str, str], CaseReader]) -> None:
+def test_parts_of_a_line_are_restored_by_its_own_language(
+    reader: Callable[[str, str], CaseReader],
+) -> None:
     case = reader("tr", "el").read("KAPIYI KİLİTLE")
     assert case.restore_source("Kapıyı kilitle") == "KAPIYI KİLİTLE"
     assert case.restore("Άνοιγμα ή τιμή") == "ΑΝΟΙΓΜΑ Ή ΤΙΜΗ"
-    assert case.restore_tokens(["▁τιμ", "ή", "▁ή", "▁μά", "ι", "ος"]) == ["▁ΤΙΜ", "Η", "▁Ή", "▁ΜΑ", "Ϊ", "ΟΣ"]
+    assert case.restore_tokens(["▁τιμ", "ή", "▁ή", "▁μά", "ι", "ος"]) == [
+        "▁ΤΙΜ",
+        "Η",
+        "▁Ή",
+        "▁ΜΑ",
+        "Ϊ",
+        "ΟΣ",
+    ]
     assert case.restore_tokens(["▁ΐ", "ß"]) == ["▁Ϊ", "SS"]
 
 

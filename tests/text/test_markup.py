@@ -25,7 +25,11 @@ def lines(text: str, kind: Kind = "html", options: MarkupOptions | None = None) 
 
 
 def translate(
-    text: str, target: str, links: Links | None, kind: Kind = "html", options: MarkupOptions | None = None
+    text: str,
+    target: str,
+    links: Links | None,
+    kind: Kind = "html",
+    options: MarkupOptions | None = None,
 ) -> str:
     return parse_markup(text, kind, options).render([AlignedLine(target, links)])
 
@@ -40,8 +44,18 @@ def translate(
             [(0, 0), (3, 1), (2, 2), (1, 3)],
             "나는 <b>빵을</b> 먹고 있었다.",
         ),
-        ("나는 <b>빵</b>을 먹었다.", "I ate bread.", [(0, 0), (2, 1), (1, 2)], "I ate <b>bread</b>."),
-        ('"<b>Yes</b>," she said', '"Ja," sagte sie', [(0, 0), (2, 1), (1, 2)], '"<b>Ja</b>," sagte sie'),
+        (
+            "나는 <b>빵</b>을 먹었다.",
+            "I ate bread.",
+            [(0, 0), (2, 1), (1, 2)],
+            "I ate <b>bread</b>.",
+        ),
+        (
+            '"<b>Yes</b>," she said',
+            '"Ja," sagte sie',
+            [(0, 0), (2, 1), (1, 2)],
+            '"<b>Ja</b>," sagte sie',
+        ),
         ("Now <b>go on.</b>", "Weiter. Jetzt!", [(0, 1), (1, 0), (2, 0)], "<b>Weiter.</b> Jetzt!"),
         # nested elements
         (
@@ -50,8 +64,14 @@ def translate(
             [(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)],
             '<i>schnell</i> ist <a href="/x">das <b>rote</b> Auto</a>',
         ),
-        # words that were together and are apart: the range in which they are in the majority, in a tie the longer
-        ("<b>Stand up</b> early", "Steh früh auf", [(0, 0), (2, 1), (1, 2)], "<b>Steh früh auf</b>"),
+        # words that were together and are apart: the range in which they are in the majority, in a
+        # tie the longer
+        (
+            "<b>Stand up</b> early",
+            "Steh früh auf",
+            [(0, 0), (2, 1), (1, 2)],
+            "<b>Steh früh auf</b>",
+        ),
         (
             "I <b>get up</b> at six every day",
             "Ich stehe jeden Tag um sechs auf",
@@ -59,11 +79,21 @@ def translate(
             "Ich <b>stehe</b> jeden Tag um sechs auf",
         ),
         # two elements whose words mix: each gets words of its own only
-        ("<b>A B</b> <i>C D</i>", "a c b d", [(0, 0), (1, 2), (2, 1), (3, 3)], "<b>a</b> <i>c</i> b d"),
+        (
+            "<b>A B</b> <i>C D</i>",
+            "a c b d",
+            [(0, 0), (1, 2), (2, 1), (3, 3)],
+            "<b>a</b> <i>c</i> b d",
+        ),
         # two elements in one word, of which one word is left
         ("<b>d</b><i>oo</i><a id=1>g</a>", "perro", [(0, 0)], "<i>perro</i><b></b><a id=1></a>"),
         # a word that nothing is linked to stays with its neighbours
-        ("<b>one two three</b> four", "eins zwei drei vier", [(0, 0), (2, 2), (3, 3)], "<b>eins zwei drei</b> vier"),
+        (
+            "<b>one two three</b> four",
+            "eins zwei drei vier",
+            [(0, 0), (2, 2), (3, 3)],
+            "<b>eins zwei drei</b> vier",
+        ),
         # what has no text
         (
             "Click <img src=a> <b>here</b>.",
@@ -74,10 +104,16 @@ def translate(
         ("long<wbr>word first", "first longword", [(0, 1), (1, 0)], "first long<wbr>word"),
         ("one <!-- c --> two", "zwei eins", [(1, 0), (0, 1)], "<!-- c --> zwei eins"),
         # entities: of words that stay; others are escaped
-        ("10&nbsp;km &copy; ab &lt; c", "> © 10 km", [(0, 2), (1, 3), (2, 1), (4, 0)], "&gt; &copy; 10&nbsp;km"),
+        (
+            "10&nbsp;km &copy; ab &lt; c",
+            "> © 10 km",
+            [(0, 2), (1, 3), (2, 1), (4, 0)],
+            "&gt; &copy; 10&nbsp;km",
+        ),
         ("say &quot;yes&quot; &amp; go", 'geh "ja"', [(0, 0), (1, 1)], "geh &quot;ja&quot;"),
         ("caf&eacute; a&nbsp;b", "& café\u00a0x", [(0, 1)], "&amp; café&nbsp;x"),
-        # what is kept in a sentence: its copy is replaced, with endings kept, else the words that it is linked to
+        # what is kept in a sentence: its copy is replaced, with endings kept, else the words that
+        # it is linked to
         (
             "Run <code>make test</code> now",
             "지금 make test를 실행",
@@ -92,7 +128,12 @@ def translate(
             "<i translate=no>Old Man</i> 잔다",
         ),
         # malformed: stays where it stood
-        ("one </i>two <b>three", "drei zwei eins", [(0, 2), (1, 1), (2, 0)], "<b>drei </i>zwei eins"),
+        (
+            "one </i>two <b>three",
+            "drei zwei eins",
+            [(0, 2), (1, 1), (2, 0)],
+            "<b>drei </i>zwei eins",
+        ),
         ("a < c", "x <y & z", None, "x &lt;y &amp; z"),
         # without alignments: in proportion, and by words that are the same
         ("one <b>two</b> three", "eins zwei drei", None, "eins <b>zwei</b> drei"),
@@ -108,51 +149,129 @@ def test_tags_go_with_their_words(text: str, target: str, links: Links | None, r
 @pytest.mark.parametrize(
     ("text", "target", "links", "result"),
     [
-        # signs of notes and symbols: next to the word that they stood at, with the spaces that they had
-        ("Try FOOBAR<sup>®</sup> now!", "Jetzt FOOBAR!", [(0, 0), (1, 1)], "Jetzt FOOBAR<sup>®</sup>!"),
-        ("A guitar<sup>1</sup> sounds.", "Da klingt Gitarre.", [(1, 2), (2, 1)], "Da klingt Gitarre<sup>1</sup>."),
+        # signs of notes and symbols: next to the word that they stood at, with the spaces that they
+        # had
+        (
+            "Try FOOBAR<sup>®</sup> now!",
+            "Jetzt FOOBAR!",
+            [(0, 0), (1, 1)],
+            "Jetzt FOOBAR<sup>®</sup>!",
+        ),
+        (
+            "A guitar<sup>1</sup> sounds.",
+            "Da klingt Gitarre.",
+            [(1, 2), (2, 1)],
+            "Da klingt Gitarre<sup>1</sup>.",
+        ),
         ("A guitar <a>[1]</a>.", "Eine Gitarre.", [(0, 0), (1, 1)], "Eine Gitarre <a>[1]</a>."),
-        ("A <i>★</i> man plays", "Ein Mann spielt", [(1, 0), (1, 1), (2, 2)], "Ein <i>★</i> Mann spielt"),
-        ("Ann<i>*</i> or Bob<i>†</i>.", "Bob oder Ann.", [(0, 2), (1, 1), (2, 0)], "Bob<i>†</i> oder Ann<i>*</i>."),
-        ("Home<b> | </b>Help<i>→</i>", "Start Hilfe", [(0, 0), (1, 1)], "Start<b> | </b>Hilfe<i>→</i>"),
-        ("<sup>12</sup>In the <b>&reg;</b> beginning", "Am Anfang", None, "<sup>12</sup>Am <b>&reg;</b> Anfang"),
-        ("<a href=x><i>→</i><b>1</b></a> sees a", "sieht", [(1, 0)], "<a href=x><i>→</i><b>1</b></a> sieht"),
+        (
+            "A <i>★</i> man plays",
+            "Ein Mann spielt",
+            [(1, 0), (1, 1), (2, 2)],
+            "Ein <i>★</i> Mann spielt",
+        ),
+        (
+            "Ann<i>*</i> or Bob<i>†</i>.",
+            "Bob oder Ann.",
+            [(0, 2), (1, 1), (2, 0)],
+            "Bob<i>†</i> oder Ann<i>*</i>.",
+        ),
+        (
+            "Home<b> | </b>Help<i>→</i>",
+            "Start Hilfe",
+            [(0, 0), (1, 1)],
+            "Start<b> | </b>Hilfe<i>→</i>",
+        ),
+        (
+            "<sup>12</sup>In the <b>&reg;</b> beginning",
+            "Am Anfang",
+            None,
+            "<sup>12</sup>Am <b>&reg;</b> Anfang",
+        ),
+        (
+            "<a href=x><i>→</i><b>1</b></a> sees a",
+            "sieht",
+            [(1, 0)],
+            "<a href=x><i>→</i><b>1</b></a> sieht",
+        ),
         # numbers: for the same number or another one, never for a word, and parts of words stay so
-        ("See <b>17</b> men", "Siehe siebzehn Männer", [(1, 1), (2, 2)], "Siehe siebzehn <b>17</b> Männer"),
-        ("<b>1,000</b> men see", "Es sehen 1.000 Männer", [(0, 2), (1, 3)], "Es sehen <b>1,000</b> Männer"),
+        (
+            "See <b>17</b> men",
+            "Siehe siebzehn Männer",
+            [(1, 1), (2, 2)],
+            "Siehe siebzehn <b>17</b> Männer",
+        ),
+        (
+            "<b>1,000</b> men see",
+            "Es sehen 1.000 Männer",
+            [(0, 2), (1, 3)],
+            "Es sehen <b>1,000</b> Männer",
+        ),
         ("With <b>2</b> dogs", "Mit Hunden", [(0, 0), (1, 1), (2, 1)], "Mit <b>2</b> Hunden"),
-        ("A <b>5</b> year boy", "Ein 5-jähriger Junge", [(1, 1), (2, 1), (3, 2)], "Ein <b>5</b>-jähriger Junge"),
-        ("Drink H<sub>2</sub>O now", "Jetzt H2O trinken", [(1, 1), (2, 0)], "Jetzt H<sub>2</sub>O trinken"),
-        ("Drink H<sub>2</sub>O now.", "Jetzt Wasser.", [(1, 1), (2, 0)], "Jetzt Wasser<sub>2</sub>."),
+        (
+            "A <b>5</b> year boy",
+            "Ein 5-jähriger Junge",
+            [(1, 1), (2, 1), (3, 2)],
+            "Ein <b>5</b>-jähriger Junge",
+        ),
+        (
+            "Drink H<sub>2</sub>O now",
+            "Jetzt H2O trinken",
+            [(1, 1), (2, 0)],
+            "Jetzt H<sub>2</sub>O trinken",
+        ),
+        (
+            "Drink H<sub>2</sub>O now.",
+            "Jetzt Wasser.",
+            [(1, 1), (2, 0)],
+            "Jetzt Wasser<sub>2</sub>.",
+        ),
         ("CO<sub>2</sub> gas", "CO2-Gas", [(0, 0), (1, 0)], "CO<sub>2</sub>-Gas"),
         # punctuation: for the mark of the translation, whether it is the same or not
         ("A man stops<b>.</b>", "Da hält ein Mann.", [(1, 3), (2, 1)], "Da hält ein Mann<b>.</b>"),
         ("Hello <b>!</b>", "Hallo!", [(0, 0), (1, 0)], "Hallo<b>!</b>"),
         ("Is it<b>?</b>", "Ist es.", [(0, 0), (1, 1)], "Ist es<b>?</b>"),
         ("Home <i>—</i> Help", "Start Hilfe", [(0, 0), (2, 1)], "Start <i>—</i> Hilfe"),
-        # without any text: between the words whose neighbours those are, not first for an article alone
+        # without any text: between the words whose neighbours those are, not first for an article
+        # alone
         ("At most <x/> dogs.", "Die Hunde.", [(2, 0), (2, 1)], "Die <x/> Hunde."),
-        ("At most <x/> signs.", "Ein Wort von Zeichen.", [(2, 0), (1, 2), (2, 3)], "Ein Wort von <x/> Zeichen."),
+        (
+            "At most <x/> signs.",
+            "Ein Wort von Zeichen.",
+            [(2, 0), (1, 2), (2, 3)],
+            "Ein Wort von <x/> Zeichen.",
+        ),
         ("At most <x/>.", "Bis zu.", None, "Bis zu <x/>."),
         ("Delete “<x/>” now?", "Löschen „“ jetzt?", None, "Löschen „<x/>“ jetzt?"),
-        ("Delete “<x/>” now?", "„“ jetzt löschen?", [(0, 2), (1, 0), (2, 1)], "„<x/>“ jetzt löschen?"),
+        (
+            "Delete “<x/>” now?",
+            "„“ jetzt löschen?",
+            [(0, 2), (1, 0), (2, 1)],
+            "„<x/>“ jetzt löschen?",
+        ),
         ("Delete “<x/>” now?", "Jetzt löschen?", [(0, 1), (2, 0)], "Jetzt <x/> löschen?"),
     ],
 )
-def test_elements_without_letters_are_kept(text: str, target: str, links: Links | None, result: str) -> None:
+def test_elements_without_letters_are_kept(
+    text: str, target: str, links: Links | None, result: str
+) -> None:
     if "<x/>" in text:
         assert translate(text, target, links, "xml") == result
-    assert translate(f"<p>{text}</p>\n".replace("<x/>", "<wbr>"), target, links) == f"<p>{result}</p>\n".replace(
-        "<x/>", "<wbr>"
-    )
+    assert translate(
+        f"<p>{text}</p>\n".replace("<x/>", "<wbr>"), target, links
+    ) == f"<p>{result}</p>\n".replace("<x/>", "<wbr>")
 
 
-@pytest.mark.parametrize("note", ["<sup>1</sup>", '<a href="#fn1">[1]</a>', "<sup>[<a>2</a>]</sup>", "<i>†</i>", "[1]"])
+@pytest.mark.parametrize(
+    "note", ["<sup>1</sup>", '<a href="#fn1">[1]</a>', "<sup>[<a>2</a>]</sup>", "<i>†</i>", "[1]"]
+)
 def test_notes_after_a_sentence_stay_with_it(note: str) -> None:
     document = parse_markup(f"<p>A man plays.{note} A woman sings.{note}</p>")
     plain = note if note == "[1]" else ""
     assert document.lines == (f"A man plays.{plain}", f"A woman sings.{plain}")
-    result = document.render([AlignedLine(f"Ein Mann spielt.{plain}"), AlignedLine(f"Eine Frau singt.{plain}")])
+    result = document.render(
+        [AlignedLine(f"Ein Mann spielt.{plain}"), AlignedLine(f"Eine Frau singt.{plain}")]
+    )
     assert result == f"<p>Ein Mann spielt.{note} Eine Frau singt.{note}</p>"
 
 
@@ -160,7 +279,9 @@ def test_examples_of_deepl() -> None:
     text = "Press <i>Continue</i> to advance to the next page."
     target = "Drücken Sie Weiter, um zur nächsten Seite zu gelangen."
     links = [(0, 0), (0, 1), (1, 2), (2, 3), (4, 4), (6, 5), (7, 6), (3, 8)]
-    assert translate(text, target, links, "xml") == ("Drücken Sie <i>Weiter</i>, um zur nächsten Seite zu gelangen.")
+    assert translate(text, target, links, "xml") == (
+        "Drücken Sie <i>Weiter</i>, um zur nächsten Seite zu gelangen."
+    )
     text = "Please open the page <x>Settings</x> to configure your system."
     target = "Bitte öffnen Sie die Seite Settings um Ihr System zu konfigurieren."
     links = [(0, 0), (1, 1), (2, 3), (3, 4), (4, 5), (5, 6), (7, 7), (8, 8), (6, 10)]
@@ -193,12 +314,23 @@ SENTENCES = (
 
 def test_the_structure_of_xml_is_detected_or_given() -> None:
     assert lines(DOCUMENT, "xml") == SENTENCES
-    assert lines(DOCUMENT, "xml", MarkupOptions(outline=False, splitting_tags=names("par", "title"))) == SENTENCES
+    assert (
+        lines(DOCUMENT, "xml", MarkupOptions(outline=False, splitting_tags=names("par", "title")))
+        == SENTENCES
+    )
     text = "<par>The firm said it had been </par><par> conducting an internal investigation.</par>"
-    assert lines(text, "xml") == ("The firm said it had been", "conducting an internal investigation.")
+    assert lines(text, "xml") == (
+        "The firm said it had been",
+        "conducting an internal investigation.",
+    )
     options = MarkupOptions(non_splitting_tags=names("par"))
-    assert lines(text, "xml", options) == ("The firm said it had been conducting an internal investigation.",)
-    assert lines("<a>one <b>two</b></a>", "xml", MarkupOptions(splitting_tags=names("b"))) == ("one", "two")
+    assert lines(text, "xml", options) == (
+        "The firm said it had been conducting an internal investigation.",
+    )
+    assert lines("<a>one <b>two</b></a>", "xml", MarkupOptions(splitting_tags=names("b"))) == (
+        "one",
+        "two",
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,15 +338,24 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
     [
         ("<p>One<br>two.<br/>Three <b>four</b></p>five", ("One", "two.", "Three four", "five")),
         ("<ul><li>One<li>Two</ul><table><tr><td>a<td>b</table>", ("One", "Two", "a", "b")),
-        ("<select><option>Red<option>Blue</select><button>Send it</button>", ("Red", "Blue", "Send it")),
+        (
+            "<select><option>Red<option>Blue</select><button>Send it</button>",
+            ("Red", "Blue", "Send it"),
+        ),
         ("<title>A &lt;b> <i></title><textarea>x\n y</textarea><pre>One\n  two. Three</pre>",)
         + (("A", "x", "y", "One", "two.", "Three"),),
         ("<p>One\n   two.\n  Three</p>", ("One two.", "Three")),
         ("<b>One.</b> <i>Two three.</i> 4.", ("One.", "Two three.")),
-        ("a<script>if (a<b) x('</p>')</script>b<style>p{}</style>c<template><p>x</p></template>", ("abc",)),
+        (
+            "a<script>if (a<b) x('</p>')</script>b<style>p{}</style>c<template><p>x</p></template>",
+            ("abc",),
+        ),
         ("a <svg><title>x</title><style/><path/></svg> b<math><mi>x</mi></math>c", ("a b c",)),
         ("<ruby>漢<rt>かん</rt>字</ruby>", ("漢字",)),
-        ("fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x", ("fish&chips é ¬it; AB x",)),
+        (
+            "fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x",
+            ("fish&chips é ¬it; AB x",),
+        ),
         ("<p translate=no>a <b>b</b> <i translate=yes>c</i></p>d", ("c", "d")),
         ("<p class='x notranslate y'>a</p><code translate=yes>b</code>", ("b",)),
         ("<p translate=no>a<p>b</p>", ("b",)),
@@ -222,7 +363,10 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
         ("Use <code>" + "long " * 9 + "</code> here", ("Use here",)),
         ("<code>only</code> <p>|</p> 12", ()),
         ("x <a title='translate=no'>y</a> <a href=/a/>z</a>", ("x y z",)),
-        ("One<b>.</b> Two<i> </i>x <b>3</b> <i>4</i>.<b>.</b> H<sup>5</sup>", ("One.", "Two x 3 4..", "H")),
+        (
+            "One<b>.</b> Two<i> </i>x <b>3</b> <i>4</i>.<b>.</b> H<sup>5</sup>",
+            ("One.", "Two x 3 4..", "H"),
+        ),
         (f"a &#{'1' * 5000}; b<i>&#{'1' * 5000};</i>", (f"a &#{'1' * 5000}; b&#{'1' * 5000};",)),
         ("5 < 6 <3 <<< <제목> a>b </> <!x> <?y?>z", ("5 < 6 <3 <<< <제목> a>b z",)),
         ('<p class="x"">a</p><p title="unclosed>b</p>', ("a", "b")),
@@ -242,7 +386,9 @@ def test_lines_of_xml() -> None:
         '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e "x>y">]><r>x &e; y\ufffdz <![CDATA[c <d>]]> <E/>e</r>'
     )
     assert lines('<r><p xml:space="preserve">a\nb</p><p>c\nd</p></r>', "xml") == ("a", "b", "c d")
-    assert lines("<r><Title>a</Title><title>b</title></r>", "xml", MarkupOptions(ignore_tags=names("title"))) == ("a",)
+    assert lines(
+        "<r><Title>a</Title><title>b</title></r>", "xml", MarkupOptions(ignore_tags=names("title"))
+    ) == ("a",)
 
 
 def test_options_of_sentences() -> None:
@@ -255,22 +401,31 @@ def test_options_of_sentences() -> None:
 def test_an_element_may_reach_over_several_sentences() -> None:
     document = parse_markup("One <b>two three. Four</b> five.")
     first, second = [(0, 2), (1, 1), (2, 0)], [(0, 1), (1, 0)]
-    result = document.render([AlignedLine("drei zwei eins.", first), AlignedLine("fünf vier.", second)])
+    result = document.render(
+        [AlignedLine("drei zwei eins.", first), AlignedLine("fünf vier.", second)]
+    )
     assert result == "<b>drei zwei eins. fünf vier</b>."
     document = parse_markup("One <b>two. Four</b> five.")
-    assert document.render([AlignedLine("eins zwei."), AlignedLine("vier fünf.")]) == "eins <b>zwei. vier</b> fünf."
+    assert (
+        document.render([AlignedLine("eins zwei."), AlignedLine("vier fünf.")])
+        == "eins <b>zwei. vier</b> fünf."
+    )
 
 
 def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
     document = parse_markup("<p>他说<b>你好。</b>我走了。</p>")
     assert document.lines == ("他说你好。", "我走了。")
-    assert document.render([AlignedLine("He said hello."), AlignedLine("I left.")]).endswith("</b> I left.</p>")
+    assert document.render([AlignedLine("He said hello."), AlignedLine("I left.")]).endswith(
+        "</b> I left.</p>"
+    )
     assert "。</b>行" in document.render([AlignedLine("こんにちは。"), AlignedLine("行った。")])
 
 
 @pytest.mark.system  # without checks of types, which are first to refuse
 def test_bad_calls_are_refused() -> None:
-    with pytest.raises(UsageError, match="the text has 1 line to translate, but 0 translations came back"):
+    with pytest.raises(
+        UsageError, match="the text has 1 line to translate, but 0 translations came back"
+    ):
         parse_markup("<p>a</p>").render([])
     with pytest.raises(UsageError, match="markup is of kind html or xml, not 'text'"):
         parse_markup("a", "text")  # type: ignore[arg-type]
@@ -307,7 +462,12 @@ def test_placeholders_and_addresses_in_markup_stand_apart_as_tags_do() -> None:
 @pytest.mark.parametrize(
     ("page", "lines", "translations", "expected"),
     [
-        ("<p>मैं <b>घर</b>। वह।</p>", ("मैं घर।", "वह।"), ("I home।", "He."), "<p>I <b>home</b>। He.</p>"),
+        (
+            "<p>मैं <b>घर</b>। वह।</p>",
+            ("मैं घर।", "वह।"),
+            ("I home।", "He."),
+            "<p>I <b>home</b>। He.</p>",
+        ),
         ("<p>ငါ <b>အိမ်</b><i>။</i></p>", ("ငါ အိမ်။",), ("I home.",), "<p>I <b>home</b><i>။</i></p>"),
         ("<p>እኔ <b>ቤት</b>።</p>", ("እኔ ቤት።",), ("I home።",), "<p>I <b>home</b>።</p>"),
     ],
@@ -317,7 +477,9 @@ def test_marks_of_all_scripts_are_punctuation_beside_tags(
 ) -> None:
     document = parse_markup(page, "html")
     assert document.lines == lines
-    assert document.render([AlignedLine(text, ((0, 0), (1, 1))) for text in translations]) == expected
+    assert (
+        document.render([AlignedLine(text, ((0, 0), (1, 1))) for text in translations]) == expected
+    )
 
 
 @pytest.mark.parametrize("kind", ["html", "xml"])
@@ -374,12 +536,16 @@ def test_escaped_marks_are_kept_as_they_were_written(mark: str, kind: Kind) -> N
         ),
     ],
 )
-def test_escaped_tags_go_with_their_words(text: str, target: str, links: Links, result: str) -> None:
+def test_escaped_tags_go_with_their_words(
+    text: str, target: str, links: Links, result: str
+) -> None:
     assert translate(text, target, links) == result
 
 
 def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
-    text = "<string>A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id=&quot;1&quot;&gt;it barks</string>"
+    text = (
+        "<string>A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id=&quot;1&quot;&gt;it barks</string>"
+    )
     assert lines(text, "xml") == ("A man runs", "a dog sits", "it barks")
     assert lines("<p>Write &lt;br&gt; in HTML</p>") == ("Write in HTML",)
     assert lines("<s>A man &lt;brand/> runs</s>", "xml") == ("A man runs",)
@@ -389,10 +555,20 @@ def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
     ("text", "target", "links", "result"),
     [
         ("Press <kbd>Enter</kbd>.", "Drücken Sie.", [(0, 1)], "Drücken Sie <kbd>Enter</kbd>."),
-        ("Press <kbd>Enter</kbd>.", "Drücken Sie die Taste.", [(0, 1), (1, 0), (1, 3)], "<kbd>Enter</kbd> Sie die."),
+        (
+            "Press <kbd>Enter</kbd>.",
+            "Drücken Sie die Taste.",
+            [(0, 1), (1, 0), (1, 3)],
+            "<kbd>Enter</kbd> Sie die.",
+        ),
         ("Press {name}!", "Drücken Sie!", [(0, 1)], "Drücken Sie {name}!"),
         ("See (<code>x y</code>).", "Siehe (dort).", [(0, 0), (1, 1)], "Siehe (<code>x y</code>)."),
-        ("Go <kbd>Esc</kbd> (now).", "Jetzt (los).", [(0, 0), (1, 1), (2, 1)], "Jetzt (<kbd>Esc</kbd>)."),
+        (
+            "Go <kbd>Esc</kbd> (now).",
+            "Jetzt (los).",
+            [(0, 0), (1, 1), (2, 1)],
+            "Jetzt (<kbd>Esc</kbd>).",
+        ),
     ],
 )
 def test_punctuation_stays_beside_what_takes_the_place_of_its_word(
@@ -405,13 +581,24 @@ def test_punctuation_stays_beside_what_takes_the_place_of_its_word(
 def test_no_space_comes_before_closing_punctuation_or_behind_opening(seed: int) -> None:
     """Whatever the links are: neither the source nor the translation has one there."""
     draw = random.Random(seed)
-    parts = ["Press", "the", "(key)", "now,", "<kbd>Enter</kbd>", "<code>npm run</code>", "{name}", "(<kbd>Esc</kbd>)"]
+    parts = [
+        "Press",
+        "the",
+        "(key)",
+        "now,",
+        "<kbd>Enter</kbd>",
+        "<code>npm run</code>",
+        "{name}",
+        "(<kbd>Esc</kbd>)",
+    ]
     for _ in range(200):
         text = " ".join(draw.choices(parts, k=draw.randint(2, 5))) + draw.choice(["", ".", "!"])
         document = parse_markup(f"<p>{text}</p>")
         target = ["Drücken", "Sie", "die", "(Taste)", "Enter,", "bitte."][draw.randint(0, 3) :]
         for line in document.lines:
             count = len(line.split())
-            links = [(s, t) for s in range(count) for t in range(len(target)) if draw.random() < 0.3]
+            links = [
+                (s, t) for s in range(count) for t in range(len(target)) if draw.random() < 0.3
+            ]
             rendered = document.render([AlignedLine(" ".join(target), links)])
             assert not re.search(r"\s[.,!)]|\(\s", rendered), (text, target, links)

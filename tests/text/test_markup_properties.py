@@ -1,4 +1,6 @@
-"""Markup over random documents: what is kept, and what stays well-formed, whatever the translations are."""
+"""Markup over random documents: what is kept, and what stays well-formed, whatever the translations
+are.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ WORDS = (
 INLINE = ("b", "i", "a", "span", "x", "code", "em", "code")
 BLOCKS = ("p", "div", "li", "h1", "section")
 SPACES = (" ", " ", " ", "  ", "\n", "\n   ", "", "", "\t")
-ATTRIBUTES = ("", "", ' href="a>b"', " title='x &lt; y'", ' translate="no"', ' translate="yes"', ' id="1" class="k"')
+ATTRIBUTES = (
+    "",
+    "",
+    ' href="a>b"',
+    " title='x &lt; y'",
+    ' translate="no"',
+    ' translate="yes"',
+    ' id="1" class="k"',
+)
 POINTS = ("<img/>", "<wbr/>", "<!-- a <b> -->", "<?php x ?>", "<br/>", "<i></i>", "<b/>")
 SYMBOLS = (
     *(
@@ -52,7 +62,14 @@ SYMBOLS = (
         "<i>★ ★</i>",
         "<b>2 – 3</b>",
     ),
-    *("<b>.</b>", "<i>?!</i>", "<b> – </b>", "<a><u>1,000</u> &amp; <u>5</u></a>", "<i> </i>", "<b>&#174;</b>"),
+    *(
+        "<b>.</b>",
+        "<i>?!</i>",
+        "<b> – </b>",
+        "<a><u>1,000</u> &amp; <u>5</u></a>",
+        "<i> </i>",
+        "<b>&#174;</b>",
+    ),
 )
 """Elements without letters, which are kept to the byte."""
 
@@ -116,18 +133,24 @@ def identity(line: str, draw: random.Random) -> AlignedLine:
 
 def reversed_words(line: str, draw: random.Random) -> AlignedLine:
     words = line.split(" ")
-    return AlignedLine(" ".join(reversed(words)), [(len(words) - 1 - index, index) for index in range(len(words))])
+    return AlignedLine(
+        " ".join(reversed(words)), [(len(words) - 1 - index, index) for index in range(len(words))]
+    )
 
 
 def random_links(line: str, draw: random.Random) -> AlignedLine:
-    words = draw.choices(["neu", "Wort,", "«x»", "<&>", "Regard는", "]]>", *line.split(" ")], k=draw.randint(1, 9))
+    words = draw.choices(
+        ["neu", "Wort,", "«x»", "<&>", "Regard는", "]]>", *line.split(" ")], k=draw.randint(1, 9)
+    )
     links = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(draw.randint(0, 12))]
     return AlignedLine(" ".join(words), links)
 
 
 def no_links(line: str, draw: random.Random) -> AlignedLine:
     words = line.split(" ")
-    return AlignedLine(" ".join(draw.choices([*words, "neu", "\x01"], k=draw.randint(1, 2 * len(words)))), None)
+    return AlignedLine(
+        " ".join(draw.choices([*words, "neu", "\x01"], k=draw.randint(1, 2 * len(words)))), None
+    )
 
 
 def nothing(line: str, draw: random.Random) -> AlignedLine:
@@ -144,11 +167,15 @@ def render(document: MarkupDocument, draw: random.Random, translate: Translate) 
 
 def marks(text: str, kind: Kind) -> Counter[str]:
     """Count tags with their attributes, comments and the rest of the markup."""
-    return Counter(text[token.start : token.end] for token in tokenize(text, kind) if token.kind != "text")
+    return Counter(
+        text[token.start : token.end] for token in tokenize(text, kind) if token.kind != "text"
+    )
 
 
 def tree(text: str) -> ElementTree.Element:
-    return ElementTree.fromstring(re.sub(r"<\?php.*?\?>|\x01", "", text))  # HTML may have control characters
+    return ElementTree.fromstring(
+        re.sub(r"<\?php.*?\?>|\x01", "", text)
+    )  # HTML may have control characters
 
 
 def test_tokens_are_the_text(documents: Drawn) -> None:
@@ -174,12 +201,16 @@ def test_a_sentence_projected_on_itself_is_the_sentence(documents: Drawn, has_li
     for _, document in documents:
         for sentence in document.sentences:
             links = [(index, index) for index in range(len(sentence.words))] if has_links else None
-            result = write_sentence(document.source, sentence, *project(sentence, sentence.words, links))
+            result = write_sentence(
+                document.source, sentence, *project(sentence, sentence.words, links)
+            )
             assert result == document.source.text[sentence.start : sentence.end]
 
 
 @pytest.mark.parametrize("translate", TRANSLATIONS)
-def test_each_tag_is_written_once_and_elements_stay_nested(documents: Drawn, translate: Translate) -> None:
+def test_each_tag_is_written_once_and_elements_stay_nested(
+    documents: Drawn, translate: Translate
+) -> None:
     for draw, document in documents:
         text, kind = document.source.text, document.source.kind
         result = render(document, draw, translate)
@@ -189,7 +220,9 @@ def test_each_tag_is_written_once_and_elements_stay_nested(documents: Drawn, tra
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
-def test_elements_that_are_too_deep_to_project_stay_nested(documents: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_that_are_too_deep_to_project_stay_nested(
+    documents: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(projection, "_DEEPEST", 0)
     monkeypatch.setattr(projection, "_SHALLOW", -1)
     for draw, document in documents:
@@ -256,13 +289,16 @@ HOSTILE = hostile(4)
     ],
 )
 def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind, share: int) -> None:
-    """Each of the largest takes a few seconds on an idle core; quadratic time would be many minutes."""
+    """Each of the largest takes a few seconds on an idle core; quadratic time would be many
+    minutes.
+    """
     text, links = hostile(share)[name], [(0, 1), (1, 0), (5, 3)]
     forms = (("{}", None), ("neu {} neu", None), ("neu {} neu", links), ("", None), ("neu", []))
     with time_limit():
         document = parse_markup(text, kind)
         results = [
-            document.render([AlignedLine(form.format(line), known) for line in document.lines]) for form, known in forms
+            document.render([AlignedLine(form.format(line), known) for line in document.lines])
+            for form, known in forms
         ]
     assert results[0] == text
     assert all(marks(result, kind) == marks(text, kind) for result in results)
@@ -312,22 +348,49 @@ DAMAGE = (
         "&foo;",
         "&nbsp;",
     ),
-    *(" ", " ", "\n", "\0", "\u2028", "word", "Two.", "나는", "你好。", "1", "=", '"', "'", "/>", "\ud800"),
+    *(
+        " ",
+        " ",
+        "\n",
+        "\0",
+        "\u2028",
+        "word",
+        "Two.",
+        "나는",
+        "你好。",
+        "1",
+        "=",
+        '"',
+        "'",
+        "/>",
+        "\ud800",
+    ),
 )
 
 
 @pytest.mark.parametrize(
-    "seeds", [pytest.param(range(500), id="few"), pytest.param(range(500, 3000), id="many", marks=pytest.mark.slow)]
+    "seeds",
+    [
+        pytest.param(range(500), id="few"),
+        pytest.param(range(500, 3000), id="many", marks=pytest.mark.slow),
+    ],
 )
 def test_damaged_markup_is_kept_too(seeds: range) -> None:
     for seed in seeds:
         draw = random.Random(seed)
-        text, kind = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))), draw.choice(("html", "xml"))
+        text, kind = (
+            "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))),
+            draw.choice(("html", "xml")),
+        )
         document = parse_markup(text, kind, options(draw))
         assert render(document, draw, identity) == text
         for translate in (reversed_words, random_links, no_links, nothing):
             result = render(document, draw, translate)
-            assert "<a" in text or marks(result, kind) == marks(text, kind)  # a quote may come to stand after the other
+            assert "<a" in text or marks(result, kind) == marks(
+                text, kind
+            )  # a quote may come to stand after the other
         for sentence in document.sentences:
-            result = write_sentence(document.source, sentence, *project(sentence, sentence.line.split(" "), None))
+            result = write_sentence(
+                document.source, sentence, *project(sentence, sentence.line.split(" "), None)
+            )
             assert "<" in sentence.line or result == text[sentence.start : sentence.end]

@@ -1,4 +1,6 @@
-"""Mnemonics of labels are taken out of a line, and put into its translation as the desktops write them."""
+"""Mnemonics of labels are taken out of a line, and put into its translation as the desktops write
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.text.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 
-TEXT = ["Open the file", "Exit now", "Save the text", "R and D", "drag and drop", "black and white"] * 20
+TEXT = [
+    "Open the file",
+    "Exit now",
+    "Save the text",
+    "R and D",
+    "drag and drop",
+    "black and white",
+] * 20
 ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=340)).source.encode
 
 
@@ -43,7 +52,13 @@ def test_a_mnemonic_is_taken_out(line: str, read: str, mnemonic: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("_very important_ thing", "It takes long (~5)", "@_john says hi", "_id is missing here", "[_link text](x)"),
+        *(
+            "_very important_ thing",
+            "It takes long (~5)",
+            "@_john says hi",
+            "_id is missing here",
+            "[_link text](x)",
+        ),
         *(
             "Set the _private field now",
             "see note (_a)",
@@ -53,12 +68,40 @@ def test_a_mnemonic_is_taken_out(line: str, read: str, mnemonic: str) -> None:
             "x_y",
             "~Paris is nice now",
         ),
-        *("I drink tea with John &Mary", "The teacher reads _Count today", "He met Mary &John in Berlin"),
-        *("A man and a &Woman play", "Ich trinke Tee mit &Maria", "we saw John &Mary & Ann", "And then came &Anna."),
+        *(
+            "I drink tea with John &Mary",
+            "The teacher reads _Count today",
+            "He met Mary &John in Berlin",
+        ),
+        *(
+            "A man and a &Woman play",
+            "Ich trinke Tee mit &Maria",
+            "we saw John &Mary & Ann",
+            "And then came &Anna.",
+        ),
         *("&Mary drinks tea with John.", "_Count is how many there are.", '&Why did "he" go home?'),
         *("Open (_O) the file", "My_file", '"_Hi there', "User_id is missing"),
-        *("", "R&D", "drag&drop", "black&white", "this & that", "_so_ it is", "__init__", "a_b_c", "~ten files"),
-        *("&File _Open", "?a=1&b=2", "_x", "&amp;", "$_GET", "f(x)", "5&6", "&File" + " word" * (LONGEST // 5)),
+        *(
+            "",
+            "R&D",
+            "drag&drop",
+            "black&white",
+            "this & that",
+            "_so_ it is",
+            "__init__",
+            "a_b_c",
+            "~ten files",
+        ),
+        *(
+            "&File _Open",
+            "?a=1&b=2",
+            "_x",
+            "&amp;",
+            "$_GET",
+            "f(x)",
+            "5&6",
+            "&File" + " word" * (LONGEST // 5),
+        ),
     ],
 )
 def test_other_lines_have_none(line: str) -> None:
@@ -101,5 +144,7 @@ def test_a_mnemonic_is_put_into_a_translation(text: str, mnemonic: str, marked: 
         ("az", "_İ", "취소(_İ)"),
     ],
 )
-def test_a_letter_in_brackets_is_a_capital_of_its_language(language: str, mnemonic: str, marked: str) -> None:
+def test_a_letter_in_brackets_is_a_capital_of_its_language(
+    language: str, mnemonic: str, marked: str
+) -> None:
     assert insert_mnemonic("취소", mnemonic, letter_case(language)) == marked

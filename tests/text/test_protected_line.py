@@ -1,4 +1,6 @@
-"""Plain lines with spans that are not language: each comes back once, unchanged, whatever the translation is."""
+"""Plain lines with spans that are not language: each comes back once, unchanged, whatever the
+translation is.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def test_spans_are_taken_out_of_the_lines() -> None:
     protected = protect_line("Delete {0} files? Then call foo() & go.")
     assert protected is not None
     assert protected.lines == ("Delete files?", "Then call & go.")
-    translated = [AlignedLine("Dateien löschen?", [(0, 1), (1, 0)]), AlignedLine("Dann & los.", [(0, 0), (3, 2)])]
+    translated = [
+        AlignedLine("Dateien löschen?", [(0, 1), (1, 0)]),
+        AlignedLine("Dann & los.", [(0, 0), (3, 2)]),
+    ]
     assert protected.render(translated) == "{0} Dateien löschen? Dann foo() & los."
 
 
@@ -44,9 +49,17 @@ def test_tags_go_with_their_words_as_in_markup() -> None:
     assert protected.lines == ("Open the file, please & go",)
     links = [(0, 4), (1, 2), (2, 3), (3, 0), (4, 1), (5, 5)]
     rendered = protected.render([AlignedLine("Bitte & die Datei, öffnen los", links)])
-    assert rendered.count('<b title="a &amp; b">') == rendered.count("</b>") == rendered.count("{x}") == 1
+    assert (
+        rendered.count('<b title="a &amp; b">')
+        == rendered.count("</b>")
+        == rendered.count("{x}")
+        == 1
+    )
     assert "die Datei" in rendered[rendered.index("<b") : rendered.index("</b>")]
-    assert protect_line('<kept-span id="7"/> a').render([AlignedLine("b", [(0, 0)])]) == '<kept-span id="7"/> b'  # type: ignore[union-attr]
+    assert (
+        protect_line('<kept-span id="7"/> a').render([AlignedLine("b", [(0, 0)])])
+        == '<kept-span id="7"/> b'
+    )  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("quotes", ["''", "**", "//", "__", "--", '""', "()", "«»"])
@@ -58,12 +71,16 @@ def test_a_span_in_quotes_is_parted_from_the_words_around_it(quotes: str) -> Non
     assert "{x}" in rendered.translate(str.maketrans(quotes, "  ")).split()
 
 
-@pytest.mark.parametrize("line", ["Press F5 at 12:30, © 2024", "나는 빵을 먹고 있었다", "", "a < b & c"])
+@pytest.mark.parametrize(
+    "line", ["Press F5 at 12:30, © 2024", "나는 빵을 먹고 있었다", "", "a < b & c"]
+)
 def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
     assert protect_line(line) is None
 
 
-@pytest.mark.parametrize("mark", ["<br>", "<br/>", "<br />", "<BR>", "<br\tclass='x'/>", "</p><p>", "<hr>", "<LI>"])
+@pytest.mark.parametrize(
+    "mark", ["<br>", "<br/>", "<br />", "<BR>", "<br\tclass='x'/>", "</p><p>", "<hr>", "<LI>"]
+)
 def test_breaks_part_a_line(mark: str) -> None:
     protected = protect_line(f"A man <b>runs</b>{mark} a dog sits")
     assert protected is not None
@@ -93,12 +110,17 @@ def test_each_span_comes_back_once_whatever_is_translated(seed: int) -> None:
     line = " ".join([*parts, rng.choice(SPANS)])
     protected = protect_line(line)
     assert protected is not None
-    unchanged = [AlignedLine(text, [(i, i) for i in range(len(text.split()))]) for text in protected.lines]
+    unchanged = [
+        AlignedLine(text, [(i, i) for i in range(len(text.split()))]) for text in protected.lines
+    ]
     assert protected.render(unchanged) == line
     translated = []
     for text in protected.lines:
         words = rng.choices(["eins", "<zwei>", "drei.", "&vier;", "fünf"], k=rng.randint(1, 9))
-        links = [(rng.randrange(len(text.split())), rng.randrange(len(words))) for _ in range(rng.randint(0, 8))]
+        links = [
+            (rng.randrange(len(text.split())), rng.randrange(len(words)))
+            for _ in range(rng.randint(0, 8))
+        ]
         translated.append(AlignedLine(" ".join(words), rng.choice([None, links])))
     rendered = protected.render(translated)
     for span in {*protected.spans}:
@@ -130,14 +152,16 @@ PIECES = [
     "你好。",
 ]
 GAPS = ["", " ", " ", "  ", "\t", "\u00a0"]
-TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), min_size=1, max_size=8).map(
-    lambda parts: "".join(piece + gap for piece, gap in parts)
-)
+TEXTS = st.lists(
+    st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), min_size=1, max_size=8
+).map(lambda parts: "".join(piece + gap for piece, gap in parts))
 
 
 @given(TEXTS, st.booleans(), st.sampled_from(["", COPY_CHARACTERS]))
 @settings(derandomize=True, database=None, deadline=None, max_examples=600)
-def test_a_line_taken_apart_and_put_together_is_the_same(text: str, sentences: bool, copies: str) -> None:
+def test_a_line_taken_apart_and_put_together_is_the_same(
+    text: str, sentences: bool, copies: str
+) -> None:
     protected = protect_line(text, sentences, copies)
     if protected is not None:
         assert protected.render([AlignedLine(line) for line in protected.lines]) == text
@@ -155,7 +179,9 @@ def test_a_line_taken_apart_and_put_together_is_the_same(text: str, sentences: b
         ("Open {a}", "({}", "({a}"),
     ],
 )
-def test_a_space_behind_an_opening_mark_comes_back_if_it_was_there(line: str, translation: str, result: str) -> None:
+def test_a_space_behind_an_opening_mark_comes_back_if_it_was_there(
+    line: str, translation: str, result: str
+) -> None:
     protected = protect_line(line, False, COPY_CHARACTERS)
     assert protected is not None
     assert protected.copied.restore(translation.replace("{}", COPY_CHARACTERS[0])) == result

@@ -1,4 +1,6 @@
-"""Translators keep placeholders, addresses, code and emoji of a line, and translate what stands around them."""
+"""Translators keep placeholders, addresses, code and emoji of a line, and translate what stands
+around them.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,35 @@ LINES += [
     "_PDF",
     f"&{SENTENCES[0]} %s",
 ]
-LINES += [f"MSB5018: {SENTENCES[0]} 2026", f"{SENTENCES[0]} 10 20 30 F5 {SENTENCES[2]}", "<b>12</b> 30%"]
-LINES += ["{a} {b}", "  {a}집", "", SENTENCES[2], f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}"]
+LINES += [
+    f"MSB5018: {SENTENCES[0]} 2026",
+    f"{SENTENCES[0]} 10 20 30 F5 {SENTENCES[2]}",
+    "<b>12</b> 30%",
+]
+LINES += [
+    "{a} {b}",
+    "  {a}집",
+    "",
+    SENTENCES[2],
+    f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}",
+]
 
 
 @pytest.fixture(scope="module", params=[0, 4])
-def translators(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Translator]:
-    """Return a model of random weights as a folder and, where there is a C library, as a runtime file.
+def translators(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[Translator]:
+    """Return a model of random weights as a folder and, where there is a C library, as a runtime
+    file.
 
     The vocabulary has no copy tokens, or fewer than some lines have spans.
     """
     if native.why_unavailable() is not None:
-        return [load_translator(folder(tmp_path_factory.mktemp("spans") / "run", copy_tokens=request.param))]
+        return [
+            load_translator(
+                folder(tmp_path_factory.mktemp("spans") / "run", copy_tokens=request.param)
+            )
+        ]
     make = maker(lambda: tmp_path_factory.mktemp("spans") / "run")
     return [*make("transformer", "transformer", copy_tokens=request.param)]
 
@@ -91,7 +110,9 @@ def test_spans_and_a_mnemonic_stand_apart(translators: list[Translator]) -> None
 
 
 def test_both_translate_alike(translators: list[Translator]) -> None:
-    first, *others = [[(one.text, one.tokens) for one in each.translate(LINES, beam=3)] for each in translators]
+    first, *others = [
+        [(one.text, one.tokens) for one in each.translate(LINES, beam=3)] for each in translators
+    ]
     assert all(other == first for other in others)
 
 
@@ -104,7 +125,9 @@ def test_a_line_is_translated_alone_as_among_others(translators: list[Translator
 def test_lines_stay_whole_if_nothing_is_to_be_kept(translators: list[Translator]) -> None:
     for translator in translators:
         whole = [one.text for one in translator.translate(LINES, keep=False)]
-        assert [one.text for one in translator.translate(LINES, keep=False, alignments=True)] == whole
+        assert [
+            one.text for one in translator.translate(LINES, keep=False, alignments=True)
+        ] == whole
         assert whole != [one.text for one in translator.translate(LINES)]
 
 
@@ -118,11 +141,16 @@ def test_hypotheses_and_links_are_of_the_first_reading(translators: list[Transla
             is_label = bool(strip_mnemonic(line, translator.case_reader.encode)[1])
             assert is_label or first.text == second.text == third.text
             assert not first.nbest or first.nbest[0].text == first.text
-            assert all(s < len(line.split()) and t < len(second.text.split(" ")) for s, t in second.alignments or ())
+            assert all(
+                s < len(line.split()) and t < len(second.text.split(" "))
+                for s, t in second.alignments or ()
+            )
             if third.readings and translator.copies and "%s" in line and "{" not in line:
                 assert "%s" in "".join(third.readings.source)
         if translator.copies:
-            assert ["%s" in hypothesis.text for hypothesis in ranked[0].nbest] == [True] * len(ranked[0].nbest)
+            assert ["%s" in hypothesis.text for hypothesis in ranked[0].nbest] == [True] * len(
+                ranked[0].nbest
+            )
 
 
 def test_constraints_of_one_line_leave_the_spans_of_the_others(
@@ -145,7 +173,10 @@ def test_a_line_with_a_language_code_is_kept_in_one_part(translators: list[Trans
         (one,) = translator.translate(f">>deu<< {SENTENCES[0]} {{x}}")
         assert "{x}" in one.text
         message = ">>deu<< {n, plural, one {집} other {빵}}"
-        assert translator.translate(message)[0].text == translator.translate(message, keep=False)[0].text
+        assert (
+            translator.translate(message)[0].text
+            == translator.translate(message, keep=False)[0].text
+        )
 
 
 def test_errors_name_the_line_among_all(translators: list[Translator]) -> None:
@@ -167,9 +198,13 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_note() -> None:
         translated.extend(request.lines)
         texts = [line.replace("20", "2") for line in request.lines]
         parts = [(TranslatedPart(text, text, 0.0),) for text in texts]
-        repeated = [("2", 9) if text != line else None for text, line in zip(texts, request.lines, strict=True)]
+        repeated = [
+            ("2", 9) if text != line else None
+            for text, line in zip(texts, request.lines, strict=True)
+        ]
         return [
-            Translation(t, (), 0.0, (), repetition=r, parts=p) for t, r, p in zip(texts, repeated, parts, strict=True)
+            Translation(t, (), 0.0, (), repetition=r, parts=p)
+            for t, r, p in zip(texts, repeated, parts, strict=True)
         ]
 
     first, second = run_path(_path(["at 20 now", "go"]), decode)
@@ -209,7 +244,11 @@ def test_lines_are_translated_again_after_all_first_tries() -> None:
         return [Translation(line.replace("0", ""), (), 0.0) for line in request.lines]
 
     lines = ["till 30", "at 20 now", "<b>one</b> two {b} {c}"]
-    assert [result.text for result in run_path(_path(lines), decode)] == ["till 30", "at 2 now", lines[2]]
+    assert [result.text for result in run_path(_path(lines), decode)] == [
+        "till 30",
+        "at 2 now",
+        lines[2],
+    ]
 
 
 def test_spans_are_compared_in_whole_lines() -> None:

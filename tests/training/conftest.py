@@ -18,7 +18,8 @@ AsThreads = Callable[..., list[Any]]
 
 @pytest.fixture
 def as_threads() -> Iterator[AsThreads]:
-    """Return a function that calls another once for each of so many ranks, in threads that are PyTorch's processes.
+    """Return a function that calls another once for each of so many ranks, in threads that are
+    PyTorch's processes.
 
     PyTorch tests its own sharding by them. An error of one ends all.
     """
@@ -35,7 +36,9 @@ def as_threads() -> Iterator[AsThreads]:
                 return work(World(rank, size).split(sharded))
             except BaseException as problem:
                 problems.append(problem)
-                threaded.ProcessLocalGroup.exception_handle(problem)  # so that the others do not wait for this one
+                threaded.ProcessLocalGroup.exception_handle(
+                    problem
+                )  # so that the others do not wait for this one
                 raise problems[0] from None
             finally:
                 if dist.is_initialized():

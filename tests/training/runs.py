@@ -53,7 +53,12 @@ def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any
     """Build the arguments of `regard train`: sentences, or images for an image encoder."""
     overrides = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
     overrides |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
-    overrides |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.micro_batches": 2, "schedule.warmup": 10}
+    overrides |= {
+        "tokenizer.size": 560,
+        "batching.tokens": 256,
+        "batching.micro_batches": 2,
+        "schedule.warmup": 10,
+    }
     overrides |= {f"training.{key}": value for key, value in training.items()}
     files = [
         f"--{prefix}{side}={data / f'{split}.{language}'}"
@@ -61,10 +66,19 @@ def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any
         for side, language in (("source", "ko"), ("target", "en"))
     ]
     if encoder in IMAGE_ENCODERS:
-        captions = [f"--captions={data / 'train.en.tsv'}", f"--valid-captions={data / 'valid.en.tsv'}"]
+        captions = [
+            f"--captions={data / 'train.en.tsv'}",
+            f"--valid-captions={data / 'valid.en.tsv'}",
+        ]
         files = [f"--images={data / 'images'}", *captions]
         overrides |= {"tokenizer.size": 300, "data.images.height": 32, "data.images.width": 32}
-    return ["train", *files, "--out", str(out), *(f"--set={key}={_toml(value)}" for key, value in overrides.items())]
+    return [
+        "train",
+        *files,
+        "--out",
+        str(out),
+        *(f"--set={key}={_toml(value)}" for key, value in overrides.items()),
+    ]
 
 
 def _toml(value: Any) -> str:
@@ -84,7 +98,9 @@ def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
 
 def workers(torchrun: int) -> list[int]:
     """Return the ids of the processes that torchrun started."""
-    process = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        ["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True
+    )
     return [int(line) for line in process.stdout.split()]
 
 
@@ -99,7 +115,10 @@ def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
     """Load the best weights, and all tensors of the last checkpoint."""
     last = sorted((run / "checkpoints").iterdir())[-1]
     files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
-    return {f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path) for path in files}
+    return {
+        f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path)
+        for path in files
+    }
 
 
 def has_checkpoint(run: Path) -> bool:
@@ -109,4 +128,8 @@ def has_checkpoint(run: Path) -> bool:
 
 def train_losses(run: Path) -> list[tuple[float, float]]:
     """Return loss and gradient norm of each train event in the journal."""
-    return [(line["loss"], line["gradient_norm"]) for line in read(run / "journal.jsonl") if line["event"] == "train"]
+    return [
+        (line["loss"], line["gradient_norm"])
+        for line in read(run / "journal.jsonl")
+        if line["event"] == "train"
+    ]

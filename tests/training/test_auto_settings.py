@@ -1,4 +1,6 @@
-"""Settings that suit a corpus: read off its size, below presets and whatever is set, and left alone where they cannot be."""
+"""Settings that suit a corpus: read off its size, below presets and whatever is set, and left alone
+where they cannot be.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"source {i}\ttarget {i}\n" for i in range(10)) + "\tno source\n", encoding="utf-8")
+    path.write_text(
+        "".join(f"source {i}\ttarget {i}\n" for i in range(10)) + "\tno source\n", encoding="utf-8"
+    )
     return path
 
 
@@ -33,7 +37,9 @@ def test_pairs_and_characters_are_counted_over_all_corpora(pairs: Path, tmp_path
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     """It would block: nobody writes into it."""
     os.mkfifo(tmp_path / "pipe.tsv")
-    assert corpus_size(CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")) is None
+    assert (
+        corpus_size(CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")) is None
+    )
 
 
 def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +49,13 @@ def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("characters", "tokens", "every"),
-    [(100, 1024, 100), (900_000, 1024, 200), (1_800_000, 1024, 400), (3_800_000, 2048, 500), (7_000_000, 4096, 400)],
+    [
+        (100, 1024, 100),
+        (900_000, 1024, 200),
+        (1_800_000, 1024, 400),
+        (3_800_000, 2048, 500),
+        (7_000_000, 4096, 400),
+    ],
 )
 def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -> None:
     values = suitable(CorpusSize(1000, characters), SMALLEST)
@@ -54,7 +66,9 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
     assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
     assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
-    set_deeper = TrainRequest(data=data_table(pairs=pairs), settings={"model.encoder.layers": 3}).compose()
+    set_deeper = TrainRequest(
+        data=data_table(pairs=pairs), settings={"model.encoder.layers": 3}
+    ).compose()
     assert (set_deeper.model.encoder.layers, set_deeper.model.decoder.layers) == (3, 2)
     assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST)
@@ -65,17 +79,28 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
 
 def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: Path) -> None:
     corpora = [
-        {"text": "strings", "pairs": 1000, "characters": 50_000, "chrf": {"240": 20.4, "720": 31.5}},
+        {
+            "text": "strings",
+            "pairs": 1000,
+            "characters": 50_000,
+            "chrf": {"240": 20.4, "720": 31.5},
+        },
         {"text": "sentences", "pairs": 1000, "characters": 200_000, "chrf": {"720": 11.0}},
     ]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
     *_, line = describe(CorpusSize(2000, 150_000), recipe)
-    assert line == "for comparison: 1,000 strings, came to chrF 20 after 4, 32 after 12 minutes of one processor"
+    assert (
+        line
+        == "for comparison: 1,000 strings, came to chrF 20 after 4, 32 after 12 minutes of one processor"
+    )
     *_, line = describe(CorpusSize(500, 80_000), recipe)
     assert line.startswith("for comparison: 1,000 sentences")
     *_, line = describe(CorpusSize(8_000, 400_000), recipe)
-    assert line == "for comparison: none of the corpora that were measured has about as many pairs of that length"
+    assert (
+        line
+        == "for comparison: none of the corpora that were measured has about as many pairs of that length"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,10 +110,15 @@ def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: 
         ({"settings": {"batching.tokens": 300}}, 300),
         ({"settings": {"training.seed": 2}}, 1024),
         ({"preset": "transformer-tiny"}, 4096),
-        ({"settings": {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}}, 1024),
+        (
+            {"settings": {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}},
+            1024,
+        ),
     ],
 )
-def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, pairs: Path) -> None:
+def test_presets_and_settings_go_before(
+    arguments: dict[str, Any], tokens: int, pairs: Path
+) -> None:
     request = TrainRequest(data=data_table(pairs=pairs), **arguments)
     recipe = request.compose()
     assert recipe.batching.tokens == tokens
@@ -97,13 +127,19 @@ def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, 
         assert lines == []
         return
     few, chosen = lines
-    assert few == "10 pairs are enough to try the commands; to learn a language takes some thousands"
+    assert (
+        few == "10 pairs are enough to try the commands; to learn a language takes some thousands"
+    )
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
-    assert f"{recipe.model.encoder.layers} layers, dropout {recipe.model.encoder.dropout}, " in chosen
+    assert (
+        f"{recipe.model.encoder.layers} layers, dropout {recipe.model.encoder.dropout}, " in chosen
+    )
 
 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
-    (tmp_path / "same.tsv").write_text("".join(f"line {i}\tnichts\n" for i in range(300)), encoding="utf-8")
+    (tmp_path / "same.tsv").write_text(
+        "".join(f"line {i}\tnichts\n" for i in range(300)), encoding="utf-8"
+    )
     request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
     first, *_ = request.describe_choices(request.compose())
     assert first.startswith("every line of the target is the same: nothing can be learnt")

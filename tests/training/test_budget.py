@@ -1,4 +1,6 @@
-"""Time budget: parsing, and choice of the largest size that fits. Scripts without tokens in a vocabulary."""
+"""Time budget: parsing, and choice of the largest size that fits. Scripts without tokens in a
+vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ from regard.training.script_check import check_scripts
 
 @pytest.mark.parametrize(
     ("text", "minutes"),
-    [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("2h", 120), ("0.5h", 30), ("10min", 10), (" 5M ", 5)],
+    [
+        ("30m", 30),
+        ("1h30m", 90),
+        ("90s", 1.5),
+        ("2h", 120),
+        ("0.5h", 30),
+        ("10min", 10),
+        (" 5M ", 5),
+    ],
 )
 def test_times_are_converted_to_minutes(text: str, minutes: float) -> None:
     assert minutes_of(text) == pytest.approx(minutes)
@@ -43,7 +53,10 @@ def _recipes() -> dict[str, Recipe]:
                 preset("transformer-tiny"),
                 {
                     "data": {"source": "a", "target": "b"},
-                    "model": {part: {**side, "size": size, "feedforward": size} for part in ("encoder", "decoder")},
+                    "model": {
+                        part: {**side, "size": size, "feedforward": size}
+                        for part in ("encoder", "decoder")
+                    },
                     "training": {"precision": "float32"},
                     "batching": {"tokens": 32, "micro_batches": 1},
                 },
@@ -75,7 +88,9 @@ def test_a_budget_below_one_update_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("regard.training.budget.trial", lambda *_: Trial(3.0, 20, 100, 4))
     recipes = _recipes()
     batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
-    with pytest.raises(TrainingError, match=r"`budget=`: 2 seconds are too few for one update, which takes 3 here"):
+    with pytest.raises(
+        TrainingError, match=r"`budget=`: 2 seconds are too few for one update, which takes 3 here"
+    ):
         choose(2 / 60, recipes, batches, (20, 20), "cpu")
 
 
@@ -90,7 +105,9 @@ class _Letters(Vocabulary):
 
 
 @pytest.mark.parametrize(("processes", "share"), [(1, 4), (2, 2), (3, 2)])
-def test_a_trial_computes_the_share_of_one_process(monkeypatch: pytest.MonkeyPatch, processes: int, share: int) -> None:
+def test_a_trial_computes_the_share_of_one_process(
+    monkeypatch: pytest.MonkeyPatch, processes: int, share: int
+) -> None:
     recipe = _recipes()["small"]
     recipe = recipe.with_values(
         batching={**recipe.batching.model_dump(), "micro_batches": 4},
@@ -117,7 +134,9 @@ def test_a_trial_computes_the_share_of_one_process(monkeypatch: pytest.MonkeyPat
     result = trial(recipe, batches, (20, 20), "cpu", processes)
     assert set(sizes) == {share}
     assert probabilities == [0.5] * sum(sizes)
-    assert result.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "tokens of the whole update"
+    assert result.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, (
+        "tokens of the whole update"
+    )
 
 
 @pytest.mark.parametrize("fits", [("small",), ()])
@@ -138,7 +157,10 @@ def test_sizes_that_do_not_fit_in_memory_are_passed_over(
         assert choice.preset == "small"
         assert "large: does not fit in memory (MemoryError)" in choice.report
     else:
-        with pytest.raises(TrainingError, match=r"small: does not fit in memory \(MemoryError\); take a smaller model"):
+        with pytest.raises(
+            TrainingError,
+            match=r"small: does not fit in memory \(MemoryError\); take a smaller model",
+        ):
             choose(1000.0, recipes, batches, (20, 20), "cpu")
 
 
@@ -153,4 +175,6 @@ def test_a_script_without_tokens_is_refused_with_the_reason() -> None:
 
 
 def test_a_few_foreign_names_are_not_refused() -> None:
-    check_scripts(["hello world " * 30, "나"], _Letters("abcdefghijklmnopqrstuvwxyz"), "the source side")
+    check_scripts(
+        ["hello world " * 30, "나"], _Letters("abcdefghijklmnopqrstuvwxyz"), "the source side"
+    )

@@ -1,4 +1,5 @@
-"""Tensors of a checkpoint: written by some processes, they are read by any other number, each its own rows.
+"""Tensors of a checkpoint: written by some processes, they are read by any other number, each its
+own rows.
 
 Processes are threads here (`conftest.py`), and true ones in the slow test.
 """
@@ -64,8 +65,14 @@ def _start(script: Path, processes: int, action: str, folder: Path) -> None:
 def _split(tensors: list[torch.Tensor]) -> Parts:
     """Split tensors over all processes, but for a number and what only the main process has."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    split = [distribute_tensor(tensor, mesh, [Shard(0)]) if tensor.dim() else tensor for tensor in tensors]
-    return {"model": {str(i): tensor for i, tensor in enumerate(split)}, "random": {"cpu": tensors[0]}}
+    split = [
+        distribute_tensor(tensor, mesh, [Shard(0)]) if tensor.dim() else tensor
+        for tensor in tensors
+    ]
+    return {
+        "model": {str(i): tensor for i, tensor in enumerate(split)},
+        "random": {"cpu": tensors[0]},
+    }
 
 
 def _own() -> Parts:
@@ -84,12 +91,21 @@ def shards(tmp_path: Path, as_threads: AsThreads) -> Path:
 
 
 def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
-    names = [f"{part}-0000{rank}-of-00003.safetensors" for part in ("model", "random") for rank in (1, 2, 3)]
+    names = [
+        f"{part}-0000{rank}-of-00003.safetensors"
+        for part in ("model", "random")
+        for rank in (1, 2, 3)
+    ]
     assert sorted(path.name for path in (shards / "three").iterdir()) == names
-    rows = [{name: t.shape[0] for name, t in load_file(shards / "three" / n).items() if t.dim()} for n in names[:3]]
+    rows = [
+        {name: t.shape[0] for name, t in load_file(shards / "three" / n).items() if t.dim()}
+        for n in names[:3]
+    ]
     assert [part.get("0") for part in rows] == [3, 3, 1]
     assert [part.get("1") for part in rows] == [1, 0, 0]
-    assert [len(load_file(shards / "three" / name)) for name in names[3:]] == [1, 0, 0], "the main process has it"
+    assert [len(load_file(shards / "three" / name)) for name in names[3:]] == [1, 0, 0], (
+        "the main process has it"
+    )
 
 
 def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
@@ -113,7 +129,9 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
         read_parts(sorted(folder.iterdir()), split)
         return [*map(full_tensor, split["model"].values()), split["random"]["cpu"]]
 
-    results = as_threads(size, lambda _: [read_all(folder) for folder in (shards / "three", whole)], sharded=True)
+    results = as_threads(
+        size, lambda _: [read_all(folder) for folder in (shards / "three", whole)], sharded=True
+    )
     for tensors in itertools.chain(*results):
         assert all(torch.equal(*pair) for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True))
 
@@ -121,7 +139,9 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
 @pytest.mark.parametrize("left_out", ["model-00001", "model-00002", "model-00003", "random-00001"])
 def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
     own = _own()
-    files = [path for path in sorted((shards / "three").iterdir()) if not path.name.startswith(left_out)]
+    files = [
+        path for path in sorted((shards / "three").iterdir()) if not path.name.startswith(left_out)
+    ]
     with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
         read_parts(files, own)
     assert not any(bool(tensor.any()) for tensors in own.values() for tensor in tensors.values())
@@ -133,7 +153,10 @@ def test_true_processes_write_and_read_the_same(shards: Path, tmp_path: Path) ->
     script.write_text(SCRIPT)
     folder.mkdir()
     _start(script, 3, "write", folder)
-    files = [{path.name: path.read_bytes() for path in made.iterdir()} for made in (folder, shards / "three")]
+    files = [
+        {path.name: path.read_bytes() for path in made.iterdir()}
+        for made in (folder, shards / "three")
+    ]
     assert files[0] == files[1]
     _start(script, 2, "read", folder)
     own, whole = _own(), tmp_path / "whole"

@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 import torch
 from limits import wait_until
-from runs import arguments, command, corpus, has_checkpoint, run_command, torchrun, train_losses, weights_of, workers
+from runs import (
+    arguments,
+    command,
+    corpus,
+    has_checkpoint,
+    run_command,
+    torchrun,
+    train_losses,
+    weights_of,
+    workers,
+)
 from safetensors.torch import load_file
 from systems import posix
 
@@ -36,17 +46,27 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def single_process_run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train a run in one process."""
     run = tmp_path_factory.mktemp("single") / "run"
-    run_command(command(*arguments(data, run, "transformer", "recurrent", **TRAINING), *_extra_options(data)))
+    run_command(
+        command(
+            *arguments(data, run, "transformer", "recurrent", **TRAINING), *_extra_options(data)
+        )
+    )
     return run
 
 
 def _extra_options(data: Path) -> list[str]:
-    """Return options for training without dropout and with guided attention, whose loss is shared too."""
-    return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in NO_DROPOUT.items())]
+    """Return options for training without dropout and with guided attention, whose loss is shared
+    too.
+    """
+    return [
+        f"--alignments={data / 'train.align'}",
+        *(f"--set={key}={value}" for key, value in NO_DROPOUT.items()),
+    ]
 
 
 def assert_close_weights(run: Path, other: Path) -> None:
-    """Compare all weights but those of which softmax is independent: the bias of keys has gradients of rounding alone.
+    """Compare all weights but those of which softmax is independent: the bias of keys has gradients
+    of rounding alone.
 
     Adam scales these up to its learning rate.
     """
@@ -59,7 +79,9 @@ def assert_close_weights(run: Path, other: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharded", [False, True])
-def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path: Path, sharded: bool) -> None:
+def test_two_processes_equal_one(
+    data: Path, single_process_run: Path, tmp_path: Path, sharded: bool
+) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=sharded)
     stderr = run_command(torchrun(2, *options, *_extra_options(data)))
@@ -68,7 +90,8 @@ def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path:
     for actual, expected in zip(train_losses(run), train_losses(single_process_run), strict=True):
         assert actual == pytest.approx(expected, rel=1e-5)
     guided = [
-        [line["guided"] for line in read(r / "journal.jsonl") if "guided" in line] for r in (run, single_process_run)
+        [line["guided"] for line in read(r / "journal.jsonl") if "guided" in line]
+        for r in (run, single_process_run)
     ]
     assert guided[0] == pytest.approx(guided[1], rel=1e-4)
     assert len(guided[0]) == 4
@@ -76,11 +99,20 @@ def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path:
 
 
 @pytest.mark.slow
-def test_gradients_are_summed_if_processes_drop_different_layers(data: Path, tmp_path: Path) -> None:
+def test_gradients_are_summed_if_processes_drop_different_layers(
+    data: Path, tmp_path: Path
+) -> None:
     """Each micro-batch drops layers of its own, and each process has one micro-batch."""
     runs = [tmp_path / "one", tmp_path / "two"]
-    extra = [*_extra_options(data), "--set=model.encoder.layers=3", "--set=model.encoder.layer_dropout=0.5"]
-    options = [arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=run is runs[1]) for run in runs]
+    extra = [
+        *_extra_options(data),
+        "--set=model.encoder.layers=3",
+        "--set=model.encoder.layer_dropout=0.5",
+    ]
+    options = [
+        arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=run is runs[1])
+        for run in runs
+    ]
     run_command(command(*options[0], *extra))
     run_command(torchrun(2, *options[1], *extra))
     for actual, expected in zip(*map(train_losses, runs), strict=True):
@@ -89,24 +121,46 @@ def test_gradients_are_summed_if_processes_drop_different_layers(data: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_run_becomes_sharded_and_unsharded_again(data: Path, single_process_run: Path, tmp_path: Path) -> None:
+def test_a_run_becomes_sharded_and_unsharded_again(
+    data: Path, single_process_run: Path, tmp_path: Path
+) -> None:
     run, training = tmp_path / "run", {**TRAINING, "updates": 4}
-    run_command(command(*arguments(data, run, "transformer", "recurrent", **training), *_extra_options(data)))
-    sharded = ["train", "--out", str(run), "--resume", "--set=training.updates=8", "--set=training.sharded=true"]
+    run_command(
+        command(
+            *arguments(data, run, "transformer", "recurrent", **training), *_extra_options(data)
+        )
+    )
+    sharded = [
+        "train",
+        "--out",
+        str(run),
+        "--resume",
+        "--set=training.updates=8",
+        "--set=training.sharded=true",
+    ]
     assert "resuming from update 4" in run_command(torchrun(2, *sharded))
     # one process, although sharding is still set
-    stderr = run_command(command("train", "--out", str(run), "--resume", "--set=training.updates=12"))
+    stderr = run_command(
+        command("train", "--out", str(run), "--resume", "--set=training.updates=12")
+    )
     assert "resuming from update 8" in stderr
     assert_close_weights(run, single_process_run)
 
 
 @pytest.mark.slow
 def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
-    """R-Drop computes each layer twice before the backward pass; scheduled sampling once more, without a gradient."""
+    """R-Drop computes each layer twice before the backward pass; scheduled sampling once more,
+    without a gradient.
+    """
     training = {"updates": 6, "validate_every": 3, "log_every": 3, "precision": "float32"}
     training |= {"rdrop": 1.0, "scheduled_sampling": 0.5, "scheduled_sampling_ramp": 1}
     runs = [tmp_path / "one", tmp_path / "two"]
-    run_command(command(*arguments(data, runs[0], "transformer", "transformer", **training), *_extra_options(data)))
+    run_command(
+        command(
+            *arguments(data, runs[0], "transformer", "transformer", **training),
+            *_extra_options(data),
+        )
+    )
     layers = arguments(data, runs[1], "transformer", "transformer", **training, sharded="layers")
     run_command(torchrun(2, *layers, *_extra_options(data)))
     for actual, expected in zip(*map(train_losses, runs), strict=True):
@@ -121,8 +175,12 @@ def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
 def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) -> None:
     uninterrupted, killed = tmp_path / "uninterrupted", tmp_path / "killed"
     training = {**TRAINING, "updates": 150, "validate_every": 50}
-    run_command(torchrun(2, *arguments(data, uninterrupted, "transformer", "transformer", **training)))
-    options = arguments(data, killed, "transformer", "transformer", **training, checkpoint_minutes=0)
+    run_command(
+        torchrun(2, *arguments(data, uninterrupted, "transformer", "transformer", **training))
+    )
+    options = arguments(
+        data, killed, "transformer", "transformer", **training, checkpoint_minutes=0
+    )
     process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
 
     def is_resumable() -> bool:
@@ -143,13 +201,20 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
 @pytest.mark.slow
 def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> None:
     options = arguments(data, tmp_path / "run", "transformer", "transformer", **TRAINING)
-    process = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
+    process = subprocess.run(
+        torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False
+    )
     assert process.returncode != 0
-    assert "3 processes cannot share 2 micro-batches an update; set batching.micro_batches to 3" in process.stderr
+    assert (
+        "3 processes cannot share 2 micro-batches an update; set batching.micro_batches to 3"
+        in process.stderr
+    )
 
 
 @pytest.mark.slow
-def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, single_process_run: Path, tmp_path: Path) -> None:
+def test_a_refused_run_is_not_resumed_by_a_restart(
+    data: Path, single_process_run: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(single_process_run, run)
     before = (run / "journal.jsonl").read_bytes()
@@ -158,7 +223,9 @@ def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, single_process_ru
         torchrun(2, *options, restarts=1), capture_output=True, text=True, timeout=300, check=False
     )
     assert process.returncode != 0
-    assert process.stderr.count("there is a run already; add --resume to continue it") == 2, "at each start"
+    assert process.stderr.count("there is a run already; add --resume to continue it") == 2, (
+        "at each start"
+    )
     assert "internal error" not in process.stderr
     assert (run / "journal.jsonl").read_bytes() == before
 

@@ -26,7 +26,9 @@ PAIRS = [
     [([12], [7, 8]), ([14, 15], [9, 9])],
     [([5] * 5, [6, 7, 8])],
 ]
-EXAMPLES = [[Example([*source, EOS], [*target, EOS]) for source, target in sentences] for sentences in PAIRS]
+EXAMPLES = [
+    [Example([*source, EOS], [*target, EOS]) for source, target in sentences] for sentences in PAIRS
+]
 BATCHES = [(collate(examples), f"1/1/{number}") for number, examples in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
 ALL_PAIRS = kinds("target")
@@ -46,7 +48,10 @@ def with_dropout(settings: ModelSettings) -> ModelSettings:
 
 def batches_for(settings: ModelSettings) -> list[tuple[TrainingBatch, str]]:
     """Return the same batches, with images if the encoder reads images."""
-    return [(batched(settings, examples), key) for examples, (_, key) in zip(EXAMPLES, BATCHES, strict=True)]
+    return [
+        (batched(settings, examples), key)
+        for examples, (_, key) in zip(EXAMPLES, BATCHES, strict=True)
+    ]
 
 
 def one_pair() -> ModelSettings:
@@ -86,29 +91,42 @@ def assert_gradients_close(actual: Gradients, expected: Gradients) -> None:
 
 
 def sorted_losses(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
-    return sorted((round(float(loss.smoothed), 3), round(float(loss.cross_entropy), 3), loss.tokens) for loss in losses)
+    return sorted(
+        (round(float(loss.smoothed), 3), round(float(loss.cross_entropy), 3), loss.tokens)
+        for loss in losses
+    )
 
 
 # --- equal gradients for any number of threads
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(settings: ModelSettings) -> None:
+def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
+    settings: ModelSettings,
+) -> None:
     objective = Objective(make(settings), 0.1)
-    whole: Loss = objective(batched(settings, [example for examples in EXAMPLES for example in examples]))
+    whole: Loss = objective(
+        batched(settings, [example for examples in EXAMPLES for example in examples])
+    )
     (whole.smoothed / TOKENS).backward()
     expected = take_gradients(objective)
     for threads in (1, 2, 3):
         gradients, losses = compute_gradients(objective, threads, batches_for(settings))
         assert_gradients_close(gradients, expected)
         assert sum(loss.tokens for loss in losses) == TOKENS
-        assert float(sum(loss.smoothed for loss in losses)) == pytest.approx(whole.smoothed.item(), rel=1e-4)
-        assert float(sum(loss.cross_entropy for loss in losses)) == pytest.approx(whole.cross_entropy.item(), rel=1e-4)
+        assert float(sum(loss.smoothed for loss in losses)) == pytest.approx(
+            whole.smoothed.item(), rel=1e-4
+        )
+        assert float(sum(loss.cross_entropy for loss in losses)) == pytest.approx(
+            whole.cross_entropy.item(), rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("rdrop", [pytest.param(0.0, marks=pytest.mark.slow), 5.0])
-def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(settings: ModelSettings, rdrop: float) -> None:
+def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
+    settings: ModelSettings, rdrop: float
+) -> None:
     objective, batches = (
         Objective(make(with_dropout(settings)).train(), 0.1, rdrop, doubly_stochastic=0.1),
         batches_for(settings),
@@ -124,14 +142,22 @@ def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(settings: ModelS
 def test_different_keys_give_different_masks(threads: int) -> None:
     objective = Objective(make(one_pair()).train(), 0.1)
     first, repeated = (compute_gradients(objective, threads)[0] for _ in range(2))
-    different, _ = compute_gradients(objective, threads, [(batch, f"2/1/{n}") for n, (batch, _) in enumerate(BATCHES)])
+    different, _ = compute_gradients(
+        objective, threads, [(batch, f"2/1/{n}") for n, (batch, _) in enumerate(BATCHES)]
+    )
     assert_gradients_close(first, repeated)
-    assert all(not torch.equal(a, b) for a, b in zip(first, different, strict=True) if a is not None and b is not None)
+    assert all(
+        not torch.equal(a, b)
+        for a, b in zip(first, different, strict=True)
+        if a is not None and b is not None
+    )
 
 
 @pytest.mark.parametrize("settings", DIAGONAL)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_gradients_of_single_batches_add_up_to_those_of_the_update(settings: ModelSettings, threads: int) -> None:
+def test_gradients_of_single_batches_add_up_to_those_of_the_update(
+    settings: ModelSettings, threads: int
+) -> None:
     objective = Objective(make(with_dropout(settings)).train(), 0.1)
     workers, batches = GradientWorkers(objective, "float32", CPU, threads), batches_for(settings)
     workers.gradients(batches, TOKENS)
@@ -164,7 +190,9 @@ def test_bfloat16_gradients_are_close_for_any_number_of_threads(settings: ModelS
         if gradient is None or expected_gradient is None:  # of what this decoder does not read
             continue
         assert gradient.dtype == torch.float32
-        assert float((gradient - expected_gradient).norm()) <= 1e-2 * float(expected_gradient.norm())
+        assert float((gradient - expected_gradient).norm()) <= 1e-2 * float(
+            expected_gradient.norm()
+        )
 
 
 @pytest.mark.parametrize("share", ["all", "target"])
@@ -187,7 +215,8 @@ def test_frozen_weights_get_no_gradient_and_the_rest_are_unchanged() -> None:
         gradients, _ = compute_gradients(Objective(model, 0.1), threads)
         assert [gradient is None for gradient in gradients] == frozen
         expected = [
-            None if is_frozen else gradient for gradient, is_frozen in zip(unfrozen_gradients, frozen, strict=True)
+            None if is_frozen else gradient
+            for gradient, is_frozen in zip(unfrozen_gradients, frozen, strict=True)
         ]
         assert_gradients_close(gradients, expected)
 
@@ -204,7 +233,12 @@ def test_all_threads_use_the_weights_that_an_optimizer_updated(settings: ModelSe
         optimizer.zero_grad(set_to_none=True)
         workers.gradients(batches, TOKENS)
         workers.close()
-        results.append([*take_gradients(objective), *(parameter.detach() for parameter in objective.parameters())])
+        results.append(
+            [
+                *take_gradients(objective),
+                *(parameter.detach() for parameter in objective.parameters()),
+            ]
+        )
     assert_gradients_close(*results)
 
 
@@ -215,11 +249,15 @@ def test_all_threads_use_loaded_weights() -> None:
     model.load_state_dict(loaded.state_dict())
     workers.gradients(BATCHES, TOKENS)
     workers.close()
-    assert_gradients_close(take_gradients(objective), compute_gradients(Objective(loaded, 0.1), 1)[0])
+    assert_gradients_close(
+        take_gradients(objective), compute_gradients(Objective(loaded, 0.1), 1)[0]
+    )
 
 
 def test_replicas_keep_no_gradients_for_the_next_update() -> None:
-    """The gradients of the replicas move to the model: nothing of them is added to the next update."""
+    """The gradients of the replicas move to the model: nothing of them is added to the next
+    update.
+    """
     objective = Objective(make(one_pair()).train(), 0.1)
     workers = GradientWorkers(objective, "float32", CPU, 3)
     results = []
@@ -284,7 +322,9 @@ def test_an_error_in_a_thread_reaches_the_caller(threads: int, number: int) -> N
 
 
 @pytest.mark.parametrize("refused", [None, BATCHES[1][0]])
-def test_the_number_of_torch_threads_is_restored_after_an_error_too(refused: TrainingBatch | None) -> None:
+def test_the_number_of_torch_threads_is_restored_after_an_error_too(
+    refused: TrainingBatch | None,
+) -> None:
     objective = Refusing(make(one_pair()), refused)
     torch.set_num_threads(2)
     try:
@@ -297,7 +337,9 @@ def test_the_number_of_torch_threads_is_restored_after_an_error_too(refused: Tra
 
 @pytest.mark.parametrize("refused", [0, 1])
 def test_an_error_leaves_no_gradients_behind(refused: int) -> None:
-    """A caller that catches the error, and splits the batches if memory ran out, starts from zero."""
+    """A caller that catches the error, and splits the batches if memory ran out, starts from
+    zero.
+    """
     objective = Refusing(make(one_pair()), BATCHES[refused][0])
     expected, _ = compute_gradients(Objective(objective.model, 0.1), 1, BATCHES[2:])
     workers = GradientWorkers(objective, "float32", CPU, 2)
@@ -351,15 +393,21 @@ def test_every_batch_is_computed_once_and_by_all_threads() -> None:
 
     objective = Recording(make(one_pair()), 0.1)
     compute_gradients(
-        objective, 2, [(collate(examples, [n] * len(examples)), str(n)) for n, examples in enumerate(EXAMPLES)]
+        objective,
+        2,
+        [(collate(examples, [n] * len(examples)), str(n)) for n, examples in enumerate(EXAMPLES)],
     )
     assert sorted(index for _, index in computed) == [0, 1, 2, 3]
-    thread_names = [{name for name, index in computed if index % 2 == remainder} for remainder in (0, 1)]
+    thread_names = [
+        {name for name, index in computed if index % 2 == remainder} for remainder in (0, 1)
+    ]
     assert [len(names) for names in thread_names] == [1, 1]
     assert thread_names[0] != thread_names[1]
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)]
+)
 def test_autocast_sets_the_precision_of_matrix_products(name: str, dtype: torch.dtype) -> None:
     with autocast(name, CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype

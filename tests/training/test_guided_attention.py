@@ -45,7 +45,9 @@ EXAMPLES = [
 GUIDED = [
     parameter
     for parameter in kinds(reads=["text"])
-    if any(isinstance(m, Attention) and m.role == "cross" for m in make(parameter.values[0]).modules())
+    if any(
+        isinstance(m, Attention) and m.role == "cross" for m in make(parameter.values[0]).modules()
+    )
 ]
 
 
@@ -56,7 +58,9 @@ def guide(model: Model, weight: float = 0.5, **settings: Any) -> Guide:
 
 
 def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
-    """Sum, over linked target tokens, the mean of log (1/n) − log weight over the n source tokens linked to each."""
+    """Sum, over linked target tokens, the mean of log (1/n) − log weight over the n source tokens
+    linked to each.
+    """
     shift = int(guide.shifted)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -69,12 +73,16 @@ def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[
             sources = [source for source, target in tokens if target == t]
             share = 1 / len(sources)
             for s in sources:
-                total = total + share * (math.log(share) - readings[guide.layer][row, guide.head, t + shift, s].log())
+                total = total + share * (
+                    math.log(share) - readings[guide.layer][row, guide.head, t + shift, s].log()
+                )
             count += 1
     return total, count
 
 
-def assert_same_gradients(actual: Sequence[Tensor | None], expected: Sequence[Tensor | None]) -> None:
+def assert_same_gradients(
+    actual: Sequence[Tensor | None], expected: Sequence[Tensor | None]
+) -> None:
     for a, b in zip(actual, expected, strict=True):
         assert (a is None) == (b is None)
         if a is not None and b is not None:
@@ -113,7 +121,10 @@ def test_sentences_without_links_are_not_guided(settings: ModelSettings) -> None
 def test_halves_of_a_batch_have_the_loss_of_the_whole(settings: ModelSettings) -> None:
     model = make(settings)
     objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
-    whole, parts = objective(batch).detached(), [objective(part).detached() for part in batch.split(3)]
+    whole, parts = (
+        objective(batch).detached(),
+        [objective(part).detached() for part in batch.split(3)],
+    )
     assert float(sum(part.guided for part in parts)) == pytest.approx(float(whole.guided), rel=1e-4)
     assert sum(int(part.linked) for part in parts) == int(whole.linked)
 
@@ -154,13 +165,25 @@ def three_layers(**settings: Any) -> Model:
 
 def test_the_gradient_goes_through_that_head_only() -> None:
     model = three_layers()
-    loss = Objective(model, 0.1, guide=guide(model, guided_layer=2, guided_head=3))(collate(EXAMPLES))
+    loss = Objective(model, 0.1, guide=guide(model, guided_layer=2, guided_head=3))(
+        collate(EXAMPLES)
+    )
     loss.guided.backward()
-    changed = {name for name, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())}
+    changed = {
+        name for name, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())
+    }
     layer = "decoder.layers.1.cross_attention"
     assert {f"{layer}.query.weight", f"{layer}.key.weight"} <= changed
-    assert not {name for name in changed if name.startswith((f"{layer}.value", f"{layer}.output", "decoder.layers.2"))}
-    assert not {name for name in changed if name.startswith(("decoder.output", "decoder.layers.1.feedforward"))}
+    assert not {
+        name
+        for name in changed
+        if name.startswith((f"{layer}.value", f"{layer}.output", "decoder.layers.2"))
+    }
+    assert not {
+        name
+        for name in changed
+        if name.startswith(("decoder.output", "decoder.layers.1.feedforward"))
+    }
     for name in ("query", "key"):
         rows = model.get_parameter(f"{layer}.{name}.weight").grad
         assert rows is not None
@@ -174,7 +197,9 @@ def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(attention, "masked_softmax", spy)
     batch = collate(EXAMPLES)
     Objective(model, 0.1)(batch)
-    Objective(model, 0.1, guide=guide(model))(collate([Example(e.source, e.target) for e in EXAMPLES]))
+    Objective(model, 0.1, guide=guide(model))(
+        collate([Example(e.source, e.target) for e in EXAMPLES])
+    )
     assert calls == [], "the fused kernel computes none"
     Objective(model, 0.1, guide=guide(model))(batch)
     assert len(calls) == 1
@@ -182,7 +207,9 @@ def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPa
 
 def test_auto_guides_the_layer_before_the_last_or_the_only_one() -> None:
     assert guide(three_layers()) == Guide("decoder.layers.1.cross_attention", 0, 0.5)
-    only = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}})
+    only = ModelSettings.model_validate(
+        {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}}
+    )
     assert guide(build(only, 9, 9, True)) == Guide("decoder.cross_attention", 0, 0.5)
     assert Guide.of(three_layers(), TrainingSettings(guided=0.0)) is None
 
@@ -203,7 +230,9 @@ def test_a_head_that_the_model_lacks_is_refused(settings: dict[str, int], messag
 
 
 def test_a_decoder_without_attention_cannot_be_guided() -> None:
-    settings = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "no_attention"}})
+    settings = ModelSettings.model_validate(
+        {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "no_attention"}}
+    )
     with pytest.raises(ConfigurationError, match="has no attention to guide"):
         guide(build(settings, 9, 9, True))
 
@@ -228,15 +257,29 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
 # --- learning
 
 
-SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention_size": 32, "embedding": 32}
+SIZES: dict[str, Any] = {
+    "size": 32,
+    "layers": 2,
+    "heads": 2,
+    "feedforward": 64,
+    "attention_size": 32,
+    "embedding": 32,
+}
 ENCODER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 
 def mirrored(generator: random.Random, size: int = 32) -> TrainingBatch:
     """Draw strings to copy, each token linked to the source token at the mirrored position."""
     rows = [string(generator) for _ in range(size)]
-    links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
-    return collate([Example([*row, EOS], [*row, EOS], links=pairs) for row, pairs in zip(rows, links, strict=True)])
+    links = [
+        array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows
+    ]
+    return collate(
+        [
+            Example([*row, EOS], [*row, EOS], links=pairs)
+            for row, pairs in zip(rows, links, strict=True)
+        ]
+    )
 
 
 def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
@@ -253,7 +296,9 @@ def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
 @pytest.mark.parametrize("kind", broad(kind for kind in DECODERS if "score" in kind.model_fields))
 def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Settings]) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
-    settings = ModelSettings(encoder=ENCODER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
+    settings = ModelSettings(
+        encoder=ENCODER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none"
+    )
     accuracies = {}
     for weight in (0.0, 2.0):
         torch.manual_seed(0)
@@ -274,12 +319,24 @@ def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Set
 
 
 def recipe(**training: Any) -> Recipe:
-    sizes: dict[str, Any] = {"kind": "transformer", "layers": 2, "size": 8, "heads": 2, "feedforward": 16}
+    sizes: dict[str, Any] = {
+        "kind": "transformer",
+        "layers": 2,
+        "size": 8,
+        "heads": 2,
+        "feedforward": 16,
+    }
     values = {
         "data": {"source": "unread", "target": "unread", "alignments": "unread"},
         "model": {"encoder": sizes, "decoder": {**sizes, "layer_dropout": 0.2}},
         "schedule": {"peak": 1e-2, "warmup": 4},
-        "training": {"updates": 12, "validate_every": 5, "log_every": 2, "precision": "float32", **training},
+        "training": {
+            "updates": 12,
+            "validate_every": 5,
+            "log_every": 2,
+            "precision": "float32",
+            **training,
+        },
     }
     return Recipe.parse(values, "the test").resolved("cpu")
 
@@ -291,12 +348,16 @@ def trainer(recipe: Recipe, folder: Path) -> Trainer:
     examples = [_linked(generator) for _ in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
     batches = BatchStream(examples, BatchingSettings(tokens=48, micro_batches=2), 1)
-    return Trainer(model, batches, recipe, folder, lambda _: {"loss": 1.0, "chrf": 1.0, "bleu": 0.0})
+    return Trainer(
+        model, batches, recipe, folder, lambda _: {"loss": 1.0, "chrf": 1.0, "bleu": 0.0}
+    )
 
 
 def _linked(generator: random.Random) -> Example:
     row = [generator.randrange(4, 20) for _ in range(generator.randint(1, 6))]
-    return Example([*row, EOS], [*row, EOS], links=array("i", (n for t in range(len(row)) for n in (t, t))))
+    return Example(
+        [*row, EOS], [*row, EOS], links=array("i", (n for t in range(len(row)) for n in (t, t)))
+    )
 
 
 @pytest.mark.system
@@ -321,11 +382,17 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float)
 @pytest.mark.system
 def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> None:
     trainer(recipe(updates=40, guided=1.0, validate_every=40), tmp_path / "run").run()
-    guided = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
+    guided = [
+        line["guided"]
+        for line in read_journal(tmp_path / "run" / "journal.jsonl")
+        if line["event"] == "train"
+    ]
     assert len(guided) == 20
     assert guided[-1] < 0.8 * guided[0]
     trainer(recipe(guided=0.0), tmp_path / "unguided").run()
-    assert not any("guided" in line for line in read_journal(tmp_path / "unguided" / "journal.jsonl"))
+    assert not any(
+        "guided" in line for line in read_journal(tmp_path / "unguided" / "journal.jsonl")
+    )
 
 
 @pytest.mark.system

@@ -1,4 +1,6 @@
-"""A run that is killed at any instant and resumed ends with the weights of an uninterrupted one, bit for bit."""
+"""A run that is killed at any instant and resumed ends with the weights of an uninterrupted one,
+bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     for _ in range(2 * kills):
         if killed == kills:
             break
-        killed += _kill(_start_or_resume(options, killed_run), killed_run, generator, length / (2 * kills))
+        killed += _kill(
+            _start_or_resume(options, killed_run), killed_run, generator, length / (2 * kills)
+        )
     assert killed == kills, "the run ended before it could be killed often enough"
     run_command(_start_or_resume(options, killed_run))
     for (name, actual), expected in zip(
@@ -67,7 +71,11 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
 
 def _start_or_resume(options: list[str], run: Path) -> list[str]:
     """Return the command line that starts the run, or resumes it if it exists."""
-    return command("train", "--out", str(run), "--resume") if (run / "train.toml").exists() else command(*options)
+    return (
+        command("train", "--out", str(run), "--resume")
+        if (run / "train.toml").exists()
+        else command(*options)
+    )
 
 
 def _kill(command_line: list[str], run: Path, generator: random.Random, span: float) -> bool:
@@ -77,7 +85,9 @@ def _kill(command_line: list[str], run: Path, generator: random.Random, span: fl
     process = subprocess.Popen(command_line, stderr=subprocess.DEVNULL)
     training = generator.random() < 0.8
     if training:
-        while process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before:
+        while (
+            process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before
+        ):
             time.sleep(0.01)
     time.sleep(generator.uniform(0, span if training else 3))
     if process.poll() is not None:

@@ -1,4 +1,6 @@
-"""Training losses: computed in slices, they equal the plain formulas in value and in every gradient."""
+"""Training losses: computed in slices, they equal the plain formulas in value and in every
+gradient.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,20 @@ CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4}
 def inputs(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     features = torch.randn(count, D) * scale
     weight, bias = torch.randn(V, D), torch.randn(V)
-    return features.requires_grad_(), weight.requires_grad_(), bias.requires_grad_(), torch.randint(0, V, (count,))
+    return (
+        features.requires_grad_(),
+        weight.requires_grad_(),
+        bias.requires_grad_(),
+        torch.randint(0, V, (count,)),
+    )
 
 
-def plain(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    return F.cross_entropy(features @ weight.T + bias, targets, label_smoothing=smoothing, reduction="sum")
+def plain(
+    features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+) -> Tensor:
+    return F.cross_entropy(
+        features @ weight.T + bias, targets, label_smoothing=smoothing, reduction="sum"
+    )
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
@@ -39,11 +50,15 @@ def test_the_loss_equals_torch_in_value_and_gradients(count: int, smoothing: flo
     smoothed, entropy = smoothed_cross_entropy(features, weight, bias, targets, smoothing)
     expected = plain(features, weight, bias, targets, smoothing)
     torch.testing.assert_close(smoothed, expected, **CLOSE)
-    torch.testing.assert_close(entropy, plain(features, weight, bias, targets, 0.0).detach(), **CLOSE)
+    torch.testing.assert_close(
+        entropy, plain(features, weight, bias, targets, 0.0).detach(), **CLOSE
+    )
     assert not entropy.requires_grad
     parameters = [features, weight, bias]
     gradients = torch.autograd.grad(smoothed, parameters)
-    for gradient, expected_gradient in zip(gradients, torch.autograd.grad(expected, parameters), strict=True):
+    for gradient, expected_gradient in zip(
+        gradients, torch.autograd.grad(expected, parameters), strict=True
+    ):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
 
@@ -66,7 +81,9 @@ def test_the_gradient_of_a_multiple_is_the_multiple_of_the_gradient(factor: floa
     gradients = torch.autograd.grad(
         smoothed_cross_entropy(features, weight, bias, targets, 0.1)[0] * factor, parameters
     )
-    expected_gradients = torch.autograd.grad(plain(features, weight, bias, targets, 0.1) * factor, parameters)
+    expected_gradients = torch.autograd.grad(
+        plain(features, weight, bias, targets, 0.1) * factor, parameters
+    )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
@@ -78,8 +95,12 @@ def test_tied_weights_get_both_gradients() -> None:
     def features() -> Tensor:
         return (weight[tokens] * 2).tanh()
 
-    gradients = torch.autograd.grad(smoothed_cross_entropy(features(), weight, bias, targets, 0.1)[0], [weight, bias])
-    expected_gradients = torch.autograd.grad(plain(features(), weight, bias, targets, 0.1), [weight, bias])
+    gradients = torch.autograd.grad(
+        smoothed_cross_entropy(features(), weight, bias, targets, 0.1)[0], [weight, bias]
+    )
+    expected_gradients = torch.autograd.grad(
+        plain(features(), weight, bias, targets, 0.1), [weight, bias]
+    )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
@@ -109,7 +130,9 @@ def test_without_gradients_the_value_is_the_same() -> None:
 def test_very_large_logits_give_no_nan() -> None:
     features, weight, bias, targets = inputs(40, scale=1e4)
     smoothed, _ = smoothed_cross_entropy(features, weight, bias, targets, 0.1)
-    torch.testing.assert_close(smoothed, plain(features, weight, bias, targets, 0.1), rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(
+        smoothed, plain(features, weight, bias, targets, 0.1), rtol=1e-4, atol=1e-2
+    )
     for gradient in torch.autograd.grad(smoothed, [features, weight, bias]):
         assert bool(gradient.isfinite().all())
 
@@ -159,7 +182,9 @@ def test_the_objective_is_the_cross_entropy_of_all_tokens_but_padding(
     loss = Objective(model, smoothing)(batch)
     logits = model.project(model(Batch(batch.source, batch.source_keep), batch.target_in))
     flat, targets = logits.flatten(0, 1), batch.target_out.flatten()
-    expected = F.cross_entropy(flat, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+    expected = F.cross_entropy(
+        flat, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing
+    )
     assert loss.tokens == sum(len(example.target) for example in EXAMPLES)
     torch.testing.assert_close(loss.smoothed, expected, **CLOSE)
     plain_loss = F.cross_entropy(flat, targets, ignore_index=PAD, reduction="sum")
@@ -173,19 +198,27 @@ def test_the_objective_is_the_cross_entropy_of_all_tokens_but_padding(
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings: ModelSettings) -> None:
+def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(
+    settings: ModelSettings,
+) -> None:
     objective = Objective(make(settings), 0.1)
     whole = objective(batched(settings, EXAMPLES))
     parts = [objective(batched(settings, [example])) for example in EXAMPLES]
-    torch.testing.assert_close(whole.smoothed, torch.stack([part.smoothed for part in parts]).sum(), **CLOSE)
-    torch.testing.assert_close(whole.cross_entropy, torch.stack([part.cross_entropy for part in parts]).sum(), **CLOSE)
+    torch.testing.assert_close(
+        whole.smoothed, torch.stack([part.smoothed for part in parts]).sum(), **CLOSE
+    )
+    torch.testing.assert_close(
+        whole.cross_entropy, torch.stack([part.cross_entropy for part in parts]).sum(), **CLOSE
+    )
     assert whole.tokens == sum(part.tokens for part in parts)
 
 
 @pytest.mark.parametrize("settings", kinds("target"))
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
     objective, batch = Objective(make(settings), 0.1), batched(settings, EXAMPLES)
-    rate = 1e-5 if settings.decoder.kind == "convolutional" else 1e-4  # unscaled dot products: a steeper loss
+    rate = (
+        1e-5 if settings.decoder.kind == "convolutional" else 1e-4
+    )  # unscaled dot products: a steeper loss
     optimizer, losses = torch.optim.SGD(objective.parameters(), rate), []
     for _ in range(4):
         loss = objective(batch).smoothed
@@ -202,32 +235,55 @@ def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSetti
 def paired(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Draw the features of two passes, weight, bias and targets."""
     first, weight, bias, targets = inputs(count, scale)
-    return first, (first.detach() + 0.5 * torch.randn(count, D)).requires_grad_(), weight, bias, targets
+    return (
+        first,
+        (first.detach() + 0.5 * torch.randn(count, D)).requires_grad_(),
+        weight,
+        bias,
+        targets,
+    )
 
 
 def plain_paired(
-    first: Tensor, second: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, rdrop: float
+    first: Tensor,
+    second: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    smoothing: float,
+    rdrop: float,
 ) -> Tensor:
     """Equations 1 to 3 of Liang et al. 2021, halved."""
     log_probs = [(features @ weight.T + bias).log_softmax(-1) for features in (first, second)]
     entropies = [
-        F.cross_entropy(log_prob, targets, label_smoothing=smoothing, reduction="sum") for log_prob in log_probs
+        F.cross_entropy(log_prob, targets, label_smoothing=smoothing, reduction="sum")
+        for log_prob in log_probs
     ]
-    divergences = [F.kl_div(q, p, reduction="sum", log_target=True) for p, q in (log_probs, log_probs[::-1])]
+    divergences = [
+        F.kl_div(q, p, reduction="sum", log_target=True) for p, q in (log_probs, log_probs[::-1])
+    ]
     return torch.stack(entropies).mean() + rdrop / 2 * torch.stack(divergences).mean()
 
 
 @pytest.mark.parametrize(("smoothing", "rdrop"), [(0.0, 1.0), (0.1, 5.0), (0.7, 0.3)])
-@pytest.mark.parametrize("count", [1, 5, SLICE // 2 - 1, SLICE // 2, SLICE // 2 + 1, SLICE, 2 * SLICE + 77])
-def test_rdrop_equals_its_formula_in_value_and_gradients(count: int, smoothing: float, rdrop: float) -> None:
+@pytest.mark.parametrize(
+    "count", [1, 5, SLICE // 2 - 1, SLICE // 2, SLICE // 2 + 1, SLICE, 2 * SLICE + 77]
+)
+def test_rdrop_equals_its_formula_in_value_and_gradients(
+    count: int, smoothing: float, rdrop: float
+) -> None:
     *parameters, targets = paired(count)
     loss, entropy = rdrop_cross_entropy(*parameters, targets, smoothing, rdrop)
     expected = plain_paired(*parameters, targets, smoothing, rdrop)
     torch.testing.assert_close(loss, expected, **CLOSE)
-    torch.testing.assert_close(entropy, plain_paired(*parameters, targets, 0.0, 0.0).detach(), **CLOSE)
+    torch.testing.assert_close(
+        entropy, plain_paired(*parameters, targets, 0.0, 0.0).detach(), **CLOSE
+    )
     assert not entropy.requires_grad
     for gradient, expected_gradient in zip(
-        torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True
+        torch.autograd.grad(loss, parameters),
+        torch.autograd.grad(expected, parameters),
+        strict=True,
     ):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
@@ -258,8 +314,12 @@ def test_rdrop_is_symmetric_in_the_two_passes() -> None:
 @pytest.mark.parametrize("factor", [1 / 100, -3.0])
 def test_the_gradient_of_a_multiple_of_rdrop_is_the_multiple_of_the_gradient(factor: float) -> None:
     *parameters, targets = paired(300)
-    gradients = torch.autograd.grad(rdrop_cross_entropy(*parameters, targets, 0.1, 5.0)[0] * factor, parameters)
-    expected_gradients = torch.autograd.grad(plain_paired(*parameters, targets, 0.1, 5.0) * factor, parameters)
+    gradients = torch.autograd.grad(
+        rdrop_cross_entropy(*parameters, targets, 0.1, 5.0)[0] * factor, parameters
+    )
+    expected_gradients = torch.autograd.grad(
+        plain_paired(*parameters, targets, 0.1, 5.0) * factor, parameters
+    )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
@@ -269,8 +329,12 @@ def test_frozen_inputs_of_rdrop_get_no_gradient_and_the_rest_are_unchanged(froze
     *arguments, targets = paired(70)
     arguments[frozen] = arguments[frozen].detach()
     parameters = [argument for argument in arguments if argument.requires_grad]
-    gradients = torch.autograd.grad(rdrop_cross_entropy(*arguments, targets, 0.1, 5.0)[0], parameters)
-    expected_gradients = torch.autograd.grad(plain_paired(*arguments, targets, 0.1, 5.0), parameters)
+    gradients = torch.autograd.grad(
+        rdrop_cross_entropy(*arguments, targets, 0.1, 5.0)[0], parameters
+    )
+    expected_gradients = torch.autograd.grad(
+        plain_paired(*arguments, targets, 0.1, 5.0), parameters
+    )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
@@ -278,7 +342,9 @@ def test_frozen_inputs_of_rdrop_get_no_gradient_and_the_rest_are_unchanged(froze
 def test_rdrop_of_very_large_logits_gives_no_nan() -> None:
     *parameters, targets = paired(40, scale=1e4)
     loss, _ = rdrop_cross_entropy(*parameters, targets, 0.1, 5.0)
-    torch.testing.assert_close(loss, plain_paired(*parameters, targets, 0.1, 5.0), rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(
+        loss, plain_paired(*parameters, targets, 0.1, 5.0), rtol=1e-4, atol=1e-2
+    )
     for gradient in torch.autograd.grad(loss, parameters):
         assert bool(gradient.isfinite().all())
 
@@ -297,7 +363,11 @@ def test_rdrop_in_bfloat16_is_close() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         autocast = rdrop_cross_entropy(*parameters, targets, 0.1, 5.0)
         low_precision = rdrop_cross_entropy(
-            *(features.bfloat16() for features in parameters[:2]), *parameters[2:], targets, 0.1, 5.0
+            *(features.bfloat16() for features in parameters[:2]),
+            *parameters[2:],
+            targets,
+            0.1,
+            5.0,
         )
     expected_gradients = torch.autograd.grad(expected[0], parameters)
     for loss, entropy in (autocast, low_precision):
@@ -332,8 +402,12 @@ def test_rdrop_without_dropout_equals_the_plain_objective(settings: ModelSetting
     assert losses[0].tokens == losses[1].tokens
     torch.testing.assert_close(losses[0].smoothed, losses[1].smoothed, **CLOSE)
     torch.testing.assert_close(losses[0].cross_entropy, losses[1].cross_entropy, **CLOSE)
-    gradients, expected_gradients = (torch.autograd.grad(loss.smoothed, parameters) for loss in losses)
-    largest = max(1.0, *(float(gradient.abs().max()) for gradient in expected_gradients))  # whose last bits are rounded
+    gradients, expected_gradients = (
+        torch.autograd.grad(loss.smoothed, parameters) for loss in losses
+    )
+    largest = max(
+        1.0, *(float(gradient.abs().max()) for gradient in expected_gradients)
+    )  # whose last bits are rounded
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient / largest, expected_gradient / largest, **CLOSE)
 
@@ -346,19 +420,27 @@ def with_dropout(settings: ModelSettings) -> ModelSettings:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(settings: ModelSettings) -> None:
+def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(
+    settings: ModelSettings,
+) -> None:
     model, batch = make(with_dropout(settings)).train(), batched(settings, EXAMPLES)
     keep = batch.target_out.flatten() != PAD
     torch.manual_seed(3)
     loss = Objective(model, 0.1, 5.0)(batch).smoothed
     torch.manual_seed(3)
-    passes = [model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)[keep] for _ in range(2)]
+    passes = [
+        model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)[keep]
+        for _ in range(2)
+    ]
     assert not torch.equal(*passes)
     output, targets = model.decoder.output, batch.target_out.flatten()[keep]
     expected = plain_paired(*passes, output.weight, output.bias, targets, 0.1, 5.0)
     torch.testing.assert_close(loss, expected, **CLOSE)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    gradients, expected_gradients = torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters)
+    gradients, expected_gradients = (
+        torch.autograd.grad(loss, parameters),
+        torch.autograd.grad(expected, parameters),
+    )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-3)
 
@@ -391,7 +473,10 @@ def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> float:
 @pytest.mark.parametrize("settings", kinds())
 def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
-    plain, penalised = Objective(model, 0.1)(batch), Objective(model, 0.1, doubly_stochastic=0.7)(batch)
+    plain, penalised = (
+        Objective(model, 0.1)(batch),
+        Objective(model, 0.1, doubly_stochastic=0.7)(batch),
+    )
     assert (penalised.smoothed - plain.smoothed).item() == pytest.approx(
         0.7 * doubly_stochastic_penalty(model, batch), rel=1e-4, abs=1e-3
     )
@@ -400,14 +485,19 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSetti
     torch.testing.assert_close(with_rdrop, penalised.smoothed, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("settings", [p for p in kinds() if p.values[0].decoder.kind != "no_attention"])
+@pytest.mark.parametrize(
+    "settings", [p for p in kinds() if p.values[0].decoder.kind != "no_attention"]
+)
 def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     before = doubly_stochastic_penalty(model, batch)
     optimizer = torch.optim.SGD([p for p in model.decoder.parameters() if p.requires_grad], 1e-4)
     for _ in range(4):
         optimizer.zero_grad()
-        loss = Objective(model, 0.1, doubly_stochastic=1.0)(batch).smoothed - Objective(model, 0.1)(batch).smoothed
+        loss = (
+            Objective(model, 0.1, doubly_stochastic=1.0)(batch).smoothed
+            - Objective(model, 0.1)(batch).smoothed
+        )
         loss.backward()
         optimizer.step()
     assert doubly_stochastic_penalty(model, batch) < before - 1e-4
@@ -420,25 +510,38 @@ def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSett
 def test_captions_of_one_image_count_like_separate_examples(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     second = batched(
-        settings, [Example(first.source, last.target) for first, last in zip(EXAMPLES, EXAMPLES[::-1], strict=True)]
+        settings,
+        [
+            Example(first.source, last.target)
+            for first, last in zip(EXAMPLES, EXAMPLES[::-1], strict=True)
+        ],
     )
     T = max(batch.target_in.shape[1], second.target_in.shape[1])
     stacked = {
         name: torch.stack(
-            [F.pad(getattr(b, name), (0, T - b.target_in.shape[1]), value=PAD) for b in (batch, second)], 1
+            [
+                F.pad(getattr(b, name), (0, T - b.target_in.shape[1]), value=PAD)
+                for b in (batch, second)
+            ],
+            1,
         )
         for name in ("target_in", "target_out")
     }
     whole = replace(
-        batch, tokens=batch.tokens + second.tokens, **{name: x.flatten(0, 1) for name, x in stacked.items()}
+        batch,
+        tokens=batch.tokens + second.tokens,
+        **{name: x.flatten(0, 1) for name, x in stacked.items()},
     )
     objective = Objective(model, 0.1, doubly_stochastic=0.5)
     loss, separate = objective(whole), [objective(captions) for captions in (batch, second)]
     torch.testing.assert_close(loss.smoothed, separate[0].smoothed + separate[1].smoothed, **CLOSE)
-    torch.testing.assert_close(loss.cross_entropy, separate[0].cross_entropy + separate[1].cross_entropy, **CLOSE)
+    torch.testing.assert_close(
+        loss.cross_entropy, separate[0].cross_entropy + separate[1].cross_entropy, **CLOSE
+    )
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     gradients, expected_gradients = (
-        torch.autograd.grad(x, parameters) for x in (loss.smoothed, separate[0].smoothed + separate[1].smoothed)
+        torch.autograd.grad(x, parameters)
+        for x in (loss.smoothed, separate[0].smoothed + separate[1].smoothed)
     )
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-3, atol=1e-3)

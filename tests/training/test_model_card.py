@@ -1,4 +1,6 @@
-"""The README of a run shows what people have written as text: no author, origin, path or command becomes markup."""
+"""The README of a run shows what people have written as text: no author, origin, path or command
+becomes markup.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,15 @@ def test_a_text_is_shown_as_it_is(parser: MarkdownIt, text: str) -> None:
     parts = parts_of(f"- Author: {escape_text(text)}\n", parser)
     kinds = {part.type for part in parts}
     assert kinds <= {
-        *("bullet_list_open", "list_item_open", "paragraph_open", "inline", "text", "text_special", "paragraph_close"),
+        *(
+            "bullet_list_open",
+            "list_item_open",
+            "paragraph_open",
+            "inline",
+            "text",
+            "text_special",
+            "paragraph_close",
+        ),
         *("list_item_close", "bullet_list_close"),
     }
     shown = "".join(part.content for part in parts if part.type in ("text", "text_special"))
@@ -80,7 +90,11 @@ def test_plain_texts_are_written_as_they_are(text: str) -> None:
 @pytest.mark.parametrize("text", [*HOSTILE, *PLAIN])
 def test_code_is_one_span(text: str) -> None:
     code = readable(text)
-    (paragraph,) = [part for part in parts_of(f"Command: {code_span(code)}.", PARSERS[0]) if part.type == "inline"]
+    (paragraph,) = [
+        part
+        for part in parts_of(f"Command: {code_span(code)}.", PARSERS[0])
+        if part.type == "inline"
+    ]
     assert [(child.type, child.content) for child in paragraph.children or ()] == [
         ("text", "Command: "),
         ("code_inline", code),
@@ -89,7 +103,9 @@ def test_code_is_one_span(text: str) -> None:
 
 
 @posix
-@pytest.mark.parametrize("text", [*HOSTILE[:-1], "a\x1b\u202e'\\\udcffb", "it's", "", "-", "\U000e0001"])
+@pytest.mark.parametrize(
+    "text", [*HOSTILE[:-1], "a\x1b\u202e'\\\udcffb", "it's", "", "-", "\U000e0001"]
+)
 def test_a_quoted_argument_is_that_argument_again(text: str) -> None:
     quoted = quote_argument(text)
     assert quoted.isprintable()
@@ -115,11 +131,15 @@ def test_a_run_of_hostile_names_has_the_card_of_any_other(
         folder = tmp_path / str(index) / name.replace("/", "∕").replace("\0", "")[:80]
         folder.mkdir(parents=True)
         (folder / "journal.jsonl").touch()
-        monkeypatch.setattr(sys, "argv", ["regard", "train", "--author", name, "--out", str(folder)])
+        monkeypatch.setattr(
+            sys, "argv", ["regard", "train", "--author", name, "--out", str(folder)]
+        )
         data = {"author": name, "origin": name, "source": "a.ko", "target": "a.en"}
         recipe = Recipe.parse({**preset("transformer-tiny"), "data": data}, "recipe")
         facts = {name: CorpusFacts(5, "0" * 64, "1" * 64)}
         model_card.write(folder, recipe, facts, Outcome(Progress(), "the updates are done"))
         parts = parts_of((folder / "README.md").read_text(encoding="utf-8"), PARSERS[1])
-        cards.append([part.type for part in parts if part.type not in ("text", "text_special", "inline")])
+        cards.append(
+            [part.type for part in parts if part.type not in ("text", "text_special", "inline")]
+        )
     assert cards[0] == cards[1]

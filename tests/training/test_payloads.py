@@ -1,4 +1,6 @@
-"""Nothing is ever unpickled: payloads in the files of every kind of folder, and a look at the source itself."""
+"""Nothing is ever unpickled: payloads in the files of every kind of folder, and a look at the
+source itself.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,19 @@ from regard.learn.samples import korean_english
 from regard.models.pretrained import read_tensors
 
 PACKAGE = Path(regard.__file__).parent
-UNPICKLERS = {"dill", "joblib", "marshal", "shelve", "cloudpickle", "torch.distributed.checkpoint", "torch.hub"}
+UNPICKLERS = {
+    "dill",
+    "joblib",
+    "marshal",
+    "shelve",
+    "cloudpickle",
+    "torch.distributed.checkpoint",
+    "torch.hub",
+}
 
-pytestmark = pytest.mark.filterwarnings("ignore:the translation")  # of a model that has learnt nothing
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the translation"
+)  # of a model that has learnt nothing
 
 
 @pytest.fixture
@@ -45,7 +57,9 @@ def marker(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_payloads_work(tmp_path: Path, form: str) -> None:
-    """They are executed by whoever unpickles, imports or executes them: otherwise the tests would prove nothing."""
+    """They are executed by whoever unpickles, imports or executes them: otherwise the tests would
+    prove nothing.
+    """
     path, namespace = tmp_path / "payload", dict[str, Any]()
     path.write_bytes(FORMS[form](Payload(tmp_path / MARKER)))
     if form == "pickle":
@@ -64,7 +78,11 @@ def test_the_payloads_work(tmp_path: Path, form: str) -> None:
 
 
 SETTINGS: dict[str, object] = {
-    **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDES["transformer"].items()},
+    **{
+        f"model.{side}.{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in SIDES["transformer"].items()
+    },
     "tokenizer.size": 560,
     "batching.tokens": 256,
     "batching.micro_batches": 1,
@@ -75,7 +93,13 @@ SETTINGS: dict[str, object] = {
     "training.validate_with": 2,
     "training.sharded": True,
 }
-PROCESS = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+PROCESS = {
+    "RANK": "0",
+    "WORLD_SIZE": "1",
+    "LOCAL_RANK": "0",
+    "LOCAL_WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+}
 
 
 def _as_torchrun(patch: pytest.MonkeyPatch) -> None:
@@ -100,8 +124,21 @@ def sharded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-UNLISTED = [".metadata", "sharded/.metadata", "__0_0.distcp", "data.pkl", "more.safetensors", "model.safetensors"]
-FEW = ("model.safetensors", "model-00001-of-00001.safetensors", "state.json", ".metadata", "data.pkl")
+UNLISTED = [
+    ".metadata",
+    "sharded/.metadata",
+    "__0_0.distcp",
+    "data.pkl",
+    "more.safetensors",
+    "model.safetensors",
+]
+FEW = (
+    "model.safetensors",
+    "model-00001-of-00001.safetensors",
+    "state.json",
+    ".metadata",
+    "data.pkl",
+)
 NEWEST = "checkpoints/update-00000002"
 
 
@@ -110,12 +147,17 @@ def _files(run: Path) -> list[str]:
 
 
 def _resume(run: Path, expected: Path) -> bool:
-    """Resume a run; return whether it could be, and check the weights if so. Another end is an error."""
+    """Resume a run; return whether it could be, and check the weights if so. Another end is an
+    error.
+    """
     try:
         regard.train(out=run, resume=True, threads=1, device="cpu")
     except RegardError:
         return False
-    for name in ("model.safetensors", *(f"{NEWEST}/{path.name}" for path in (expected / NEWEST).iterdir())):
+    for name in (
+        "model.safetensors",
+        *(f"{NEWEST}/{path.name}" for path in (expected / NEWEST).iterdir()),
+    ):
         if name.endswith(".safetensors"):
             assert (run / name).read_bytes() == (expected / name).read_bytes(), name
     return True
@@ -125,11 +167,17 @@ def _resume(run: Path, expected: Path) -> bool:
 @pytest.mark.filterwarnings("ignore:.*damaged and left out")  # of the journal
 @pytest.mark.parametrize("forms", ALL_FORMS)
 def test_resuming_executes_no_file_of_a_sharded_run(
-    sharded_run: Path, tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch, forms: list[str]
+    sharded_run: Path,
+    tmp_path: Path,
+    marker: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    forms: list[str],
 ) -> None:
-    """Each file in turn holds the payload, those that training did not write too; none of them changes the weights.
+    """Each file in turn holds the payload, those that training did not write too; none of them
+    changes the weights.
 
-    All files are tried in the slow tests, with a pickle; with other forms those that weights, or data, are read from.
+    All files are tried in the slow tests, with a pickle; with other forms those that weights, or
+    data, are read from.
     """
     _as_torchrun(monkeypatch)
     payloads, resumed = itertools.cycle(FORMS[form](Payload(marker)) for form in forms), 0
@@ -143,12 +191,18 @@ def test_resuming_executes_no_file_of_a_sharded_run(
         resumed += _resume(run, sharded_run)
         assert not marker.exists(), name
         shutil.rmtree(run)
-    assert resumed >= len([name for name in names if name.startswith(NEWEST)]), "an earlier checkpoint is read"
+    assert resumed >= len([name for name in names if name.startswith(NEWEST)]), (
+        "an earlier checkpoint is read"
+    )
 
 
 @pytest.mark.system
-def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, tmp_path: Path, marker: Path) -> None:
-    """Files of an attacker who writes the checksums anew; without torchrun the run is no longer sharded."""
+def test_resuming_in_one_process_executes_no_sealed_payload(
+    sharded_run: Path, tmp_path: Path, marker: Path
+) -> None:
+    """Files of an attacker who writes the checksums anew; without torchrun the run is no longer
+    sharded.
+    """
     for form in FORMS.values():
         run = shutil.copytree(sharded_run, tmp_path / "run")
         for state in run.glob("checkpoints/*/state.json"):
@@ -165,7 +219,9 @@ def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, t
 
 
 @pytest.mark.system
-def test_resuming_and_translating_look_up_no_pickled_name(sharded_run: Path, tmp_path: Path) -> None:
+def test_resuming_and_translating_look_up_no_pickled_name(
+    sharded_run: Path, tmp_path: Path
+) -> None:
     """Python itself reports every name that an unpickler looks up (an audit event)."""
     names, watching = [], True
 
@@ -185,7 +241,9 @@ def test_resuming_and_translating_look_up_no_pickled_name(sharded_run: Path, tmp
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_loading_executes_no_file_of_a_model_folder(sharded_run: Path, tmp_path: Path, marker: Path, form: str) -> None:
+def test_loading_executes_no_file_of_a_model_folder(
+    sharded_run: Path, tmp_path: Path, marker: Path, form: str
+) -> None:
     loaded, problems = 0, dict[str, str]()
     for name in [path.name for path in sharded_run.iterdir() if path.is_file()]:
         folder = tmp_path / name
@@ -203,7 +261,9 @@ def test_loading_executes_no_file_of_a_model_folder(sharded_run: Path, tmp_path:
 
 @pytest.mark.parametrize("name", ["weights.pth", "weights.bin", "weights.safetensors"])
 @pytest.mark.parametrize("form", FORMS)
-def test_published_weights_are_not_executed(tmp_path: Path, marker: Path, form: str, name: str) -> None:
+def test_published_weights_are_not_executed(
+    tmp_path: Path, marker: Path, form: str, name: str
+) -> None:
     (tmp_path / name).write_bytes(FORMS[form](Payload(marker)))
     with pytest.raises(TrainingError, match=name):
         read_tensors(tmp_path / name)
@@ -257,12 +317,19 @@ def _unpickles(node: ast.AST) -> Iterator[str]:
     """Describe an import or a call by which something could be unpickled."""
     modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
     modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-    yield from (f"imports {m}" for m in modules if any(f"{m}.".startswith(f"{name}.") for name in UNPICKLERS))
+    yield from (
+        f"imports {m}"
+        for m in modules
+        if any(f"{m}.".startswith(f"{name}.") for name in UNPICKLERS)
+    )
     if isinstance(node, ast.ImportFrom) and node.module == "pickle":
         yield "imports from pickle"
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return
-    call, options = ast.unparse(node.func), {option.arg: ast.unparse(option.value) for option in node.keywords}
+    call, options = (
+        ast.unparse(node.func),
+        {option.arg: ast.unparse(option.value) for option in node.keywords},
+    )
     if call.endswith("_object") or call in (
         "pickle.load",
         "pickle.loads",

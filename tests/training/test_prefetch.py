@@ -143,7 +143,9 @@ def test_leaving_the_block_ends_the_thread_when_the_queue_is_full(depth: int, ta
             next(stream)
         assert items.reaches(taken + depth + 1)
     assert threads() == 0
-    assert items.count <= taken + depth + 2, "at most one more item is begun while the block is left"
+    assert items.count <= taken + depth + 2, (
+        "at most one more item is begun while the block is left"
+    )
 
 
 def test_leaving_the_block_by_an_error_ends_the_thread() -> None:

@@ -33,7 +33,12 @@ def test_settings_that_may_change_take_the_new_value() -> None:
 
 
 def test_model_tokenizer_search_and_seed_stay() -> None:
-    after = recipe(model={"encoder": {"layers": 2}}, tokenizer={"size": 900}, search={"beam": 9}, training={"seed": 5})
+    after = recipe(
+        model={"encoder": {"layers": 2}},
+        tokenizer={"size": 900},
+        search={"beam": 9},
+        training={"seed": 5},
+    )
     reconciled, differences = reconcile(recipe(), after)
     assert reconciled == recipe()
     assert [line.split(" ")[0] for line in differences] == [
@@ -49,7 +54,10 @@ def test_another_kind_of_decoder_is_refused() -> None:
     after = recipe(model={"decoder": {"kind": "recurrent", "size": 32}})
     reconciled, differences = reconcile(recipe(), after)
     assert reconciled == recipe()
-    assert any(line.startswith("model.decoder.kind was 'transformer' and is 'recurrent' now") for line in differences)
+    assert any(
+        line.startswith("model.decoder.kind was 'transformer' and is 'recurrent' now")
+        for line in differences
+    )
 
 
 def test_values_that_auto_resolved_to_are_no_difference() -> None:

@@ -1,4 +1,6 @@
-"""Rendezvous: the processes of one start find each other, and nothing left behind by an earlier start."""
+"""Rendezvous: the processes of one start find each other, and nothing left behind by an earlier
+start.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,13 @@ def _join_all(store: dist.Store, late: int) -> list[Rendezvous]:
 def test_each_start_has_its_own_store(store: dist.Store, late: int) -> None:
     for start in range(3):
         processes = _join_all(store, late)
-        assert not processes[0].store.check(["address"]), "the store of an earlier start is not visible"
+        assert not processes[0].store.check(["address"]), (
+            "the store of an earlier start is not visible"
+        )
         processes[0].store.set("address", str(start))
-        assert [process.store.get("address") for process in processes] == [str(start).encode()] * SIZE
+        assert [process.store.get("address") for process in processes] == [
+            str(start).encode()
+        ] * SIZE
 
 
 def test_only_a_run_that_had_started_is_resumed(store: dist.Store) -> None:
@@ -58,9 +64,15 @@ def test_a_missing_process_is_named(store: dist.Store) -> None:
 
 @pytest.mark.system
 def test_a_process_that_joins_knows_if_it_was_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as torchrun keeps one
+    server = dist.TCPStore(
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False
+    )  # as torchrun keeps one
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
-    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port, "TORCHELASTIC_USE_AGENT_STORE": True}
+    environment |= {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": server.port,
+        "TORCHELASTIC_USE_AGENT_STORE": True,
+    }
     for name, value in environment.items():
         monkeypatch.setenv(name, str(value))
     with join_processes("cpu", 1) as (world, device):
@@ -81,12 +93,14 @@ def test_a_process_that_joins_knows_if_it_was_restarted(monkeypatch: pytest.Monk
 def test_a_lost_process_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
-    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port, "TORCHELASTIC_USE_AGENT_STORE": True}
+    environment |= {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": server.port,
+        "TORCHELASTIC_USE_AGENT_STORE": True,
+    }
     for name, value in environment.items():
         monkeypatch.setenv(name, str(value))
-    message = (
-        "[/a/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:235. This is typically caused by"
-    )
+    message = "[/a/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:235. This is typically caused by"
     pattern = r"lost each other \(Connection closed by peer \[127.0.0.1\]:235\): most"
     with pytest.raises(TrainingError, match=pattern), join_processes("cpu", 1):
         raise RuntimeError(message)

@@ -17,7 +17,10 @@ def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     run = tmp_path / "a" / "run"
     with lock_run(run):
         (run / "file").touch()
-        with pytest.raises(UsageError, match="run: another process is training in it"), lock_run(run):
+        with (
+            pytest.raises(UsageError, match="run: another process is training in it"),
+            lock_run(run),
+        ):
             pass
         assert (run / "file").exists()
     with lock_run(run):
@@ -31,14 +34,18 @@ def test_an_empty_folder_is_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_where_folders_cannot_be_locked_nothing_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_folders_cannot_be_locked_nothing_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
     with lock_run(tmp_path / "run"), lock_run(tmp_path / "run"):
         pass
 
 
 @posix
-def test_file_systems_that_lock_no_folders_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_systems_that_lock_no_folders_are_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import fcntl
     import os
 
@@ -49,4 +56,6 @@ def test_file_systems_that_lock_no_folders_are_accepted(tmp_path: Path, monkeypa
     before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     with lock_run(tmp_path / "run"), lock_run(tmp_path / "run"):
         pass
-    assert before == (len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0), "no handle is left open"
+    assert before == (len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0), (
+        "no handle is left open"
+    )

@@ -41,7 +41,9 @@ def test_probability_one_replaces_all_inputs(settings: ModelSettings) -> None:
 @pytest.mark.parametrize("settings", kinds())
 def test_probability_zero_replaces_nothing(settings: ModelSettings) -> None:
     batch = batched(settings, EXAMPLES)
-    assert torch.equal(sample_target_inputs(make(settings), batch, 0.0, generator()).target_in, batch.target_in)
+    assert torch.equal(
+        sample_target_inputs(make(settings), batch, 0.0, generator()).target_in, batch.target_in
+    )
 
 
 def test_samples_follow_the_predicted_probabilities() -> None:
@@ -62,5 +64,7 @@ def test_samples_depend_on_the_generator() -> None:
     model, batch = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
     repeated = [sample_target_inputs(model, batch, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*repeated)
-    samples = [sample_target_inputs(model, batch, 0.5, generator(seed)).target_in for seed in range(8)]
+    samples = [
+        sample_target_inputs(model, batch, 0.5, generator(seed)).target_in for seed in range(8)
+    ]
     assert any(not torch.equal(repeated[0], sample) for sample in samples)

@@ -22,7 +22,14 @@ from regard.training.loss import Objective
 from regard.training.recipe import Recipe
 from regard.training.sharding import reshard, set_last_of_update, shard
 
-SIDE = {"kind": "transformer", "layers": 3, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.0}
+SIDE = {
+    "kind": "transformer",
+    "layers": 3,
+    "size": 8,
+    "heads": 2,
+    "feedforward": 16,
+    "dropout": 0.0,
+}
 BATCH = collate([Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])])
 
 
@@ -37,18 +44,28 @@ def group() -> Iterator[None]:
 
 def _model() -> Model:
     torch.manual_seed(3)
-    return build(ModelSettings.parse({"encoder": SIDE, "decoder": SIDE}, "the test"), 20, 20, joint=True)
+    return build(
+        ModelSettings.parse({"encoder": SIDE, "decoder": SIDE}, "the test"), 20, 20, joint=True
+    )
 
 
 def _gathered(model: Model) -> list[str]:
     """Return the layers whose own weights, cross-attention aside, are gathered."""
-    layers = {name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)}
-    return [name for name, layer in layers.items() if not isinstance(layer.self_attention.key.weight, DTensor)]
+    layers = {
+        name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)
+    }
+    return [
+        name
+        for name, layer in layers.items()
+        if not isinstance(layer.self_attention.key.weight, DTensor)
+    ]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layers", [False, True])
-def test_layers_are_gathered_only_while_they_compute(group: None, layers: bool, precision: str) -> None:
+def test_layers_are_gathered_only_while_they_compute(
+    group: None, layers: bool, precision: str
+) -> None:
     model, plain = _model(), _model()
     names = _gathered(model)
     assert len(names) == 6
@@ -58,7 +75,9 @@ def test_layers_are_gathered_only_while_they_compute(group: None, layers: bool, 
     backward: dict[str, list[str]] = {}
     for name, module in model.named_modules():
         if isinstance(module, ShardUnit):
-            module.feedforward.register_forward_hook(lambda *_, name=name: forward.update({name: _gathered(model)}))
+            module.feedforward.register_forward_hook(
+                lambda *_, name=name: forward.update({name: _gathered(model)})
+            )
             module.feedforward.register_full_backward_hook(
                 lambda *_, name=name: backward.update({name: _gathered(model)})
             )
@@ -74,7 +93,9 @@ def test_layers_are_gathered_only_while_they_compute(group: None, layers: bool, 
             assert name in backward[name]
             assert not layers or len(backward[name]) <= 2, "the next layer may be prefetched"
         assert _gathered(model) == ([] if layers or last else names)
-    gradient = torch.cat([parameter.grad.full_tensor().flatten() for parameter in model.parameters()])
+    gradient = torch.cat(
+        [parameter.grad.full_tensor().flatten() for parameter in model.parameters()]
+    )
     expected = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
     tolerance = 0.02 if layers and precision == "bfloat16" else 1e-6  # summed in another order
     assert float((gradient - expected).norm() / expected.norm()) < tolerance
@@ -116,7 +137,8 @@ print(resident() - before, flush=True)
 
 @pytest.mark.system
 @pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and has a setting to return it"
+    platform.libc_ver()[0] != "glibc",
+    reason="only glibc keeps freed memory, and has a setting to return it",
 )
 def test_freed_memory_returns_to_the_system() -> None:
     done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)

@@ -1,4 +1,6 @@
-"""The optimizer's step of a small model takes one thread, which waits for no other; the bits are the same."""
+"""The optimizer's step of a small model takes one thread, which waits for no other; the bits are
+the same.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def _step(monkeypatch: pytest.MonkeyPatch, weights_a_thread: int, fail: bool = False) -> tuple[int, list[torch.Tensor]]:
+def _step(
+    monkeypatch: pytest.MonkeyPatch, weights_a_thread: int, fail: bool = False
+) -> tuple[int, list[torch.Tensor]]:
     """Return the threads that a step saw, and the weights after three steps."""
     monkeypatch.setattr(updater, "WEIGHTS_A_THREAD", weights_a_thread)
     data = {"data": {"source": "a", "target": "b"}}

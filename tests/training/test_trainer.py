@@ -1,4 +1,6 @@
-"""The trainer: resuming, best weights, early stopping, stop signals, checkpoints, journal, learning-rate schedules."""
+"""The trainer: resuming, best weights, early stopping, stop signals, checkpoints, journal,
+learning-rate schedules.
+"""
 
 from __future__ import annotations
 
@@ -38,18 +40,48 @@ from regard.training.recipe import read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
 SIDES = {
-    "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
+    "transformer": {
+        "kind": "transformer",
+        "layers": 1,
+        "size": 8,
+        "heads": 2,
+        "feedforward": 16,
+        "dropout": 0.2,
+    },
     "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
     "no_attention": {"kind": "no_attention", "size": 8, "embedding": 8, "dropout": 0.2},
-    "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
+    "convolutional": {
+        "kind": "convolutional",
+        "layers": 2,
+        "size": 8,
+        "embedding": 8,
+        "dropout": 0.2,
+    },
 }
 VISION: dict[str, dict[str, Any]] = {
     "resnet": {"kind": "resnet", "width": 8, "depths": [1, 1], "size": 8, "dropout": 0.2},
-    "frozen": {"kind": "resnet", "width": 8, "depths": [1], "size": 8, "norm": "batch", "freeze_backbone": True},
-    "vit": {"kind": "vit", "patch_size": 4, "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
+    "frozen": {
+        "kind": "resnet",
+        "width": 8,
+        "depths": [1],
+        "size": 8,
+        "norm": "batch",
+        "freeze_backbone": True,
+    },
+    "vit": {
+        "kind": "vit",
+        "patch_size": 4,
+        "layers": 1,
+        "size": 8,
+        "heads": 2,
+        "feedforward": 16,
+        "dropout": 0.2,
+    },
 }
 TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
-PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
+PAIRS = [
+    (e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS
+]
 PAIRS += [(encoder, decoder) for encoder in VISION for decoder in ("recurrent", "transformer")]
 
 
@@ -59,13 +91,22 @@ def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
 
 
 def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
-    images, text = {"images": {"folder": "unread", "captions": "unread"}}, {"source": "unread", "target": "unread"}
+    images, text = (
+        {"images": {"folder": "unread", "captions": "unread"}},
+        {"source": "unread", "target": "unread"},
+    )
     values = {
         "data": images if encoder in VISION else text,
         "model": _model_values(encoder, decoder),
         "batching": {"tokens": 32},
         "schedule": {"peak": 1e-2, "warmup": 4},
-        "training": {"updates": 12, "validate_every": 5, "log_every": 2, "precision": "float32", **training},
+        "training": {
+            "updates": 12,
+            "validate_every": 5,
+            "log_every": 2,
+            "precision": "float32",
+            **training,
+        },
     }
     return Recipe.parse(values, "the test")
 
@@ -82,9 +123,13 @@ class _ImagePlan(BatchPlan):
         captions = [example for example in self.examples for _ in range(2)]
         generators = [torch.Generator().manual_seed(index) for index in self.indices]
         seeded = zip(self.indices, generators, strict=True)
-        pixels = [torch.rand(3, 6 + index % 3, 8, generator=generator) for index, generator in seeded]
+        pixels = [
+            torch.rand(3, 6 + index % 3, 8, generator=generator) for index, generator in seeded
+        ]
         text, (source, keep) = collate(captions), pad_images(pixels)
-        return TrainingBatch(source, keep, text.target_in, text.target_out, text.tokens, list(self.indices))
+        return TrainingBatch(
+            source, keep, text.target_in, text.target_out, text.tokens, list(self.indices)
+        )
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
@@ -93,13 +138,19 @@ class _ImagePlan(BatchPlan):
 
 class _ImageStream(BatchStream):
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
-        return ((after, _ImagePlan(plan.examples, plan.indices)) for after, plan in super().plans(position))
+        return (
+            (after, _ImagePlan(plan.examples, plan.indices))
+            for after, plan in super().plans(position)
+        )
 
 
 def _trainer(recipe: Recipe, folder: Path, validate: Any = _scores, batches: int = 1) -> Trainer:
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, 20, 20, joint=True)
-    examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
+    examples = [
+        Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS])
+        for i in range(40)
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     settings = BatchingSettings(tokens=32, micro_batches=batches)
     kind = _ImageStream if recipe.model.encoder.reads == "images" else BatchStream
@@ -107,7 +158,9 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _scores, batches: int
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), broad_pairs(PAIRS))
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    tmp_path: Path, encoder: str, decoder: str
+) -> None:
     extra = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in VISION else {}
     uninterrupted = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "uninterrupted")
     initial = {name: weight.clone() for name, weight in named_weights(uninterrupted.model).items()}
@@ -132,7 +185,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
 )
 def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, encoder: str, share: str) -> None:
     """The first step of Adam is as long as the learning rate, whatever the gradient."""
-    recipe = _recipe(encoder, updates=1, encoder_rate=0.1, max_grad_norm=0.0, ema_decay=0.0, weight_decay=0.0)
+    recipe = _recipe(
+        encoder, updates=1, encoder_rate=0.1, max_grad_norm=0.0, ema_decay=0.0, weight_decay=0.0
+    )
     recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
     trainer = _trainer(recipe, tmp_path)
     before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
@@ -143,14 +198,19 @@ def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, encoder: str, sha
             continue
         own_rate = name.startswith("encoder") and not (share == "all" and "embedding" in name)
         steps = (weight - before[name]).abs()
-        assert float(steps.max()) == pytest.approx(rate * (0.1 if own_rate else 1.0), rel=0.05), name
+        assert float(steps.max()) == pytest.approx(rate * (0.1 if own_rate else 1.0), rel=0.05), (
+            name
+        )
 
 
 def test_micro_batches_give_every_token_the_same_weight(tmp_path: Path) -> None:
     trainers = [_trainer(_recipe(updates=1), tmp_path / str(n), batches=n) for n in (1, 3)]
     single, split = trainers
     examples = single.batches.examples[:9]
-    for trainer, plans in ((single, [examples]), (split, [examples[:2], examples[2:3], examples[3:]])):
+    for trainer, plans in (
+        (single, [examples]),
+        (split, [examples[:2], examples[2:3], examples[3:]]),
+    ):
         batches = [(collate(plan), "key") for plan in plans]
         trainer.model.eval()  # without dropout
         trainer.updater.workers.gradients(batches, sum(batch.tokens for batch, _ in batches))
@@ -184,7 +244,9 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
         trainer = _trainer(_recipe(updates=updates), tmp_path, validate)
         trainer.resume()
         progress = trainer.run().progress
-        progresses.append((progress.best_update, progress.validations_since_best, progress.best_loss))
+        progresses.append(
+            (progress.best_update, progress.validations_since_best, progress.best_loss)
+        )
     assert progresses == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
 
 
@@ -199,7 +261,9 @@ def test_a_validation_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
     assert outcome.progress.best_update == 10
     text = (tmp_path / "journal.jsonl").read_text()
     assert "NaN" not in text, "NaN is not valid JSON"
-    assert [line["loss"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [None, 2.0, None]
+    assert [
+        line["loss"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"
+    ] == [None, 2.0, None]
 
 
 def test_scores_of_another_kind_are_not_compared(tmp_path: Path) -> None:
@@ -221,34 +285,45 @@ def test_a_position_beyond_the_data_is_the_next_epoch(tmp_path: Path) -> None:
 
 
 class _LittleMemory(GradientWorkers):
-    """Gradient workers with memory for `capacity` sentences at a time, which runs out after the first batch."""
+    """Gradient workers with memory for `capacity` sentences at a time, which runs out after the
+    first batch.
+    """
 
     capacity = 1
 
     def gradients(self, batches: Any, tokens: int) -> Any:
         super().gradients(batches[:1], tokens)
         tensor = torch.zeros(1)
-        _LittleMemory.passes.append((max(len(batch.source) for batch, _ in batches), weakref.ref(tensor)))
+        _LittleMemory.passes.append(
+            (max(len(batch.source) for batch, _ in batches), weakref.ref(tensor))
+        )
         self.clear_gradients()
         if _LittleMemory.passes[-1][0] > self.capacity:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nmore")
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nmore"
+            )
         return super().gradients(batches, tokens)
 
     def clear_gradients(self) -> None:
-        assert all(ref() is None for _, ref in _LittleMemory.passes[:-1]), "tensors of the failed pass are alive"
+        assert all(ref() is None for _, ref in _LittleMemory.passes[:-1]), (
+            "tensors of the failed pass are alive"
+        )
         for replica in self._replicas:
             replica.zero_grad(set_to_none=True)
 
     passes: ClassVar[list[Any]] = []
 
 
-def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_that_do_not_fit_are_halved_until_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     no_dropout = {
         "encoder": {**SIDES["transformer"], "dropout": 0.0},
         "decoder": {**SIDES["transformer"], "dropout": 0.0},
     }
     unhalved_recipe, halved_recipe = (
-        _recipe(updates=3, halve_batches=halve).with_values(model=no_dropout) for halve in (False, True)
+        _recipe(updates=3, halve_batches=halve).with_values(model=no_dropout)
+        for halve in (False, True)
     )
     unhalved = _trainer(unhalved_recipe, tmp_path / "unhalved")
     unhalved.run()
@@ -259,15 +334,22 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
     assert max(size for size, _ in _LittleMemory.passes) > 1
     assert halved.progress.batch_parts > 1
     for name, weight in named_weights(unhalved.model).items():
-        if not name.endswith("key.bias"):  # the loss does not depend on it: Adam follows rounding errors
-            torch.testing.assert_close(named_weights(halved.model)[name], weight, rtol=1e-3, atol=1e-5)
+        if not name.endswith(
+            "key.bias"
+        ):  # the loss does not depend on it: Adam follows rounding errors
+            torch.testing.assert_close(
+                named_weights(halved.model)[name], weight, rtol=1e-3, atol=1e-5
+            )
     with pytest.raises(
-        TrainingError, match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
+        TrainingError,
+        match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true",
     ):
         _trainer(unhalved_recipe, tmp_path / "refused").run()
 
 
-@pytest.mark.parametrize("function", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"])
+@pytest.mark.parametrize(
+    "function", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"]
+)
 def test_out_of_memory_outside_the_batches_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
@@ -276,17 +358,22 @@ def test_out_of_memory_outside_the_batches_is_explained(
 
     monkeypatch.setattr(function, fail)
     with pytest.raises(
-        TrainingError, match=r"out of memory \(there are 3 bytes left\) outside the batches of an update"
+        TrainingError,
+        match=r"out of memory \(there are 3 bytes left\) outside the batches of an update",
     ):
         _trainer(_recipe(), tmp_path).run()
 
 
-def test_a_failed_write_leaves_the_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "model.safetensors"
     save_tensors(path, {"a": torch.ones(2)})
     before = path.read_bytes()
     (tmp_path / "other").touch()
-    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "weights have the permissions of any new file"
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, (
+        "weights have the permissions of any new file"
+    )
 
     def full(*_: Any) -> None:
         raise SafetensorError("I/O error: No space left on device")
@@ -303,7 +390,10 @@ def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: P
 
     def validate(model: Model) -> dict[str, float]:
         averaged.append(
-            all(torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(model).items())
+            all(
+                torch.equal(trainer.ema.weights[name], weight)
+                for name, weight in named_weights(model).items()
+            )
         )
         return {"loss": 1.0, "chrf": float(len(averaged)), "bleu": 0.0}
 
@@ -313,7 +403,8 @@ def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: P
     saved = load_tensors(tmp_path / "model.safetensors")
     assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in saved)
     assert any(
-        not torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(trainer.model).items()
+        not torch.equal(trainer.ema.weights[name], weight)
+        for name, weight in named_weights(trainer.model).items()
     )
 
 
@@ -349,13 +440,19 @@ class _FakeClock:
 def test_minutes_end_by_the_clock_and_their_updates_are_saved(
     slower: float, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two seconds an update, from the 15th on `slower` times as many; a minute, in which a 30th was left to close."""
-    monkeypatch.setattr(trainer_module, "_Clock", lambda *_: _FakeClock(lambda n: 2.0 * (slower if n > 14 else 1.0)))
+    """Two seconds an update, from the 15th on `slower` times as many; a minute, in which a 30th was
+    left to close.
+    """
+    monkeypatch.setattr(
+        trainer_module, "_Clock", lambda *_: _FakeClock(lambda n: 2.0 * (slower if n > 14 else 1.0))
+    )
     monkeypatch.setattr(trainer_module, "CLOSING", 0.0)
     values = _recipe(validate_every=1000).model_dump()
     values["training"] |= {"updates": None, "minutes": 1.0}
     outcome = _trainer(Recipe.parse(values, "the test"), tmp_path / "by-clock").run()
-    budget = [line for line in read(tmp_path / "by-clock" / "journal.jsonl") if line["event"] == "budget"]
+    budget = [
+        line for line in read(tmp_path / "by-clock" / "journal.jsonl") if line["event"] == "budget"
+    ]
     assert [line["updates"] for line in budget] == [expected] == [outcome.progress.update]
     assert outcome.reason == "the rest of 1 minutes is for the end of the run"
     text = (tmp_path / "by-clock" / "train.toml").read_text()
@@ -363,16 +460,22 @@ def test_minutes_end_by_the_clock_and_their_updates_are_saved(
     assert "\nminutes" not in text
     repeated = Recipe.parse(read_run_recipe(tmp_path / "by-clock" / "train.toml"), "the run")
     _trainer(repeated, tmp_path / "by-updates").run()
-    by_clock, by_updates = (file_sha256(tmp_path / name / WEIGHTS) for name in ("by-clock", "by-updates"))
+    by_clock, by_updates = (
+        file_sha256(tmp_path / name / WEIGHTS) for name in ("by-clock", "by-updates")
+    )
     assert by_clock == by_updates, "training by the recipe that was written gives the same weights"
 
 
-def test_the_last_validation_is_part_of_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_validation_is_part_of_the_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trainer_module, "_Clock", lambda *_: _FakeClock(lambda _: 2.0))
     monkeypatch.setattr(trainer_module, "CLOSING", 0.2)
     values = _recipe(validate_every=1000).model_dump()
     values["training"] |= {"updates": None, "minutes": 1.0}
-    assert _trainer(Recipe.parse(values, "the test"), tmp_path).run().progress.update == 24, "12 of 60 seconds are left"
+    assert _trainer(Recipe.parse(values, "the test"), tmp_path).run().progress.update == 24, (
+        "12 of 60 seconds are left"
+    )
 
 
 def test_the_pace_is_that_of_the_last_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,7 +501,11 @@ def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(tmp_path: Path
     with pytest.raises(TrainingError, match="update 1: the gradient is infinite or NaN"):
         trainer.run()
     after = named_weights(trainer.model)
-    assert all(torch.equal(before[name], after[name]) for name in before if not name.endswith("output.bias"))
+    assert all(
+        torch.equal(before[name], after[name])
+        for name in before
+        if not name.endswith("output.bias")
+    )
 
 
 def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
@@ -414,8 +521,12 @@ def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
     assert _trainer(_recipe(), tmp_path).resume()
 
 
-def test_an_interrupt_while_a_checkpoint_is_read_damages_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch makes a TypeError of a KeyboardInterrupt in some of its calls, which would look like damage."""
+def test_an_interrupt_while_a_checkpoint_is_read_damages_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch makes a TypeError of a KeyboardInterrupt in some of its calls, which would look like
+    damage.
+    """
     _trainer(_recipe(updates=5), tmp_path).run()
     trainer, read = _trainer(_recipe(), tmp_path), checkpoint.read_parts
 
@@ -454,7 +565,9 @@ def test_resuming_falls_back_from_a_damaged_checkpoint_to_the_one_before(tmp_pat
     (folders[0] / "state.json").write_text("{")
     with pytest.raises(TrainingError, match="no checkpoint can be read"):
         _trainer(_recipe(), tmp_path).resume()
-    problems = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
+    problems = [
+        line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"
+    ]
     assert len(problems) == 1, f"the last one is not reported as followed by another: {problems}"
 
 
@@ -465,7 +578,10 @@ def test_a_damaged_checkpoint_does_not_displace_intact_ones(tmp_path: Path) -> N
     trainer = _trainer(_recipe(updates=11, keep_checkpoints=1), tmp_path)
     assert trainer.resume()
     trainer.run()
-    assert sorted(path.name for path in folder.iterdir()) == ["update-00000011", "update-00000012.damaged"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "update-00000011",
+        "update-00000012.damaged",
+    ]
     resumed = _trainer(_recipe(), tmp_path)
     assert resumed.resume()
     assert resumed.progress.update == 11
@@ -491,7 +607,9 @@ def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 1)
     own = {"model": {"weight": torch.zeros(2)}}
     for number in (1, 2):
-        checkpoints.save(3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number})
+        checkpoints.save(
+            3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number}
+        )
     seal = checkpoints.load(own, pytest.fail)
     assert seal is not None
     assert seal.state == {"number": 2}
@@ -505,7 +623,9 @@ def test_a_full_disk_while_writing_a_sharded_checkpoint_is_reported(
     full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("regard.training.checkpoint_tensors.save_tensors", full)
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
-    with pytest.raises(TrainingError, match=r"could not be written \(No space left on device\); there is none yet"):
+    with pytest.raises(
+        TrainingError, match=r"could not be written \(No space left on device\); there is none yet"
+    ):
         checkpoints.save(3, {"model": {}}, {})
     assert list(tmp_path.iterdir()) == []
 
@@ -516,7 +636,9 @@ def test_a_finished_run_is_validated_once(tmp_path: Path) -> None:
     resumed = _trainer(_recipe(), tmp_path)
     assert resumed.resume()
     resumed.run()
-    assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
+    assert [
+        line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"
+    ] == [5, 10, 12]
     assert (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes() == before
 
 
@@ -526,7 +648,9 @@ def test_a_run_restarted_without_a_checkpoint_has_every_event_once(tmp_path: Pat
     restarted = _trainer(_recipe(), tmp_path)
     assert not restarted.resume()
     restarted.run()
-    assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
+    assert [
+        line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"
+    ] == [5, 10, 12]
 
 
 def test_the_journal_has_every_event(tmp_path: Path) -> None:
@@ -544,20 +668,25 @@ def test_the_journal_has_every_event(tmp_path: Path) -> None:
 def test_noam_is_the_published_schedule() -> None:
     settings = ScheduleSettings(kind="noam", peak=1.0, warmup=4000)
     for update in (1, 100, 4000, 100_000):  # Vaswani et al. 2017, equation 3, written out
-        assert learning_rate(settings, update, 512) == pytest.approx(512**-0.5 * min(update**-0.5, update * 4000**-1.5))
+        assert learning_rate(settings, update, 512) == pytest.approx(
+            512**-0.5 * min(update**-0.5, update * 4000**-1.5)
+        )
 
 
 def test_a_constant_rate_stays_at_its_peak_after_warm_up() -> None:
     settings = ScheduleSettings(kind="constant", peak=3e-3, warmup=4)
-    assert [learning_rate(settings, update, 512) for update in (1, 2, 4, 5, 10_000)] == pytest.approx(
-        [0.75e-3, 1.5e-3, 3e-3, 3e-3, 3e-3]
-    )
+    assert [
+        learning_rate(settings, update, 512) for update in (1, 2, 4, 5, 10_000)
+    ] == pytest.approx([0.75e-3, 1.5e-3, 3e-3, 3e-3, 3e-3])
 
 
 @pytest.mark.parametrize(
-    ("kind", "rates"), [("constant", (2.0, 2.0)), ("noam", (2 * 64**-0.5, 64**-0.5)), ("inverse_square_root", (2, 1))]
+    ("kind", "rates"),
+    [("constant", (2.0, 2.0)), ("noam", (2 * 64**-0.5, 64**-0.5)), ("inverse_square_root", (2, 1))],
 )
-def test_without_warm_up_the_first_update_has_the_peak(kind: str, rates: tuple[float, float]) -> None:
+def test_without_warm_up_the_first_update_has_the_peak(
+    kind: str, rates: tuple[float, float]
+) -> None:
     settings = ScheduleSettings.parse({"kind": kind, "peak": 2.0, "warmup": 0}, "test")
     assert [learning_rate(settings, update, 64) for update in (1, 4)] == pytest.approx(list(rates))
 
@@ -593,7 +722,9 @@ def _empty(path: Path) -> None:
 
 
 def _swap(path: Path) -> None:
-    """Put the weights of a later update in place, as after a kill between the weights and their checkpoint."""
+    """Put the weights of a later update in place, as after a kill between the weights and their
+    checkpoint.
+    """
     save_tensors(path, load_tensors(path), {"update": "99"})
 
 
@@ -620,18 +751,28 @@ def test_lost_best_weights_are_restored_from_the_checkpoint(
     path = tmp_path / "model.safetensors"
     before = path.read_bytes()
     spoil(path)
-    trainer = _trainer(_recipe(updates=updates), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0})
+    trainer = _trainer(
+        _recipe(updates=updates), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0}
+    )
     assert trainer.resume()
     assert path.read_bytes() == before
     assert trainer.run().progress.best_update == 5
     assert path.read_bytes() == before
-    (problem,) = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"]
-    because = "missing" if spoil is Path.unlink else "not the weights that the checkpoint names as the best"
+    (problem,) = [
+        line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"
+    ]
+    because = (
+        "missing"
+        if spoil is Path.unlink
+        else "not the weights that the checkpoint names as the best"
+    )
     assert because in problem
     assert "the best weights (update 5) are restored" in problem
 
 
-def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(tmp_path: Path) -> None:
+def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(
+    tmp_path: Path,
+) -> None:
     path, contents = tmp_path / "model.safetensors", []
     scores = _best_first()
 
@@ -644,7 +785,9 @@ def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(tm
 
     _trainer(_recipe(), tmp_path, validate).run()
     assert contents[0] == contents[1] == path.read_bytes()
-    assert len([line for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"]) == 2
+    assert (
+        len([line for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"]) == 2
+    )
 
 
 def test_best_weights_that_nothing_holds_stop_the_run(tmp_path: Path) -> None:
@@ -657,24 +800,34 @@ def test_best_weights_that_nothing_holds_stop_the_run(tmp_path: Path) -> None:
         values: dict[str, Any] = scores(model)
         return values
 
-    with pytest.raises(TrainingError, match=r"model.safetensors: not the weights .* no checkpoint holds the best"):
+    with pytest.raises(
+        TrainingError, match=r"model.safetensors: not the weights .* no checkpoint holds the best"
+    ):
         _trainer(_recipe(), tmp_path, validate).run()
-    with pytest.raises(TrainingError, match="no checkpoint can be read; start again in another folder"):
+    with pytest.raises(
+        TrainingError, match="no checkpoint can be read; start again in another folder"
+    ):
         _trainer(_recipe(), tmp_path).resume()
 
 
-def test_best_weights_that_cannot_be_replaced_stop_the_resumption(finished: Path, tmp_path: Path) -> None:
+def test_best_weights_that_cannot_be_replaced_stop_the_resumption(
+    finished: Path, tmp_path: Path
+) -> None:
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "model.safetensors"
     path.unlink()
     path.mkdir()
     (path / "file").touch()
-    with pytest.raises(TrainingError, match=r"model.safetensors: missing, and the best weights cannot be restored"):
+    with pytest.raises(
+        TrainingError, match=r"model.safetensors: missing, and the best weights cannot be restored"
+    ):
         _trainer(_recipe(), tmp_path).resume()
 
 
 def test_weights_of_a_run_without_a_best_validation_are_its_last(tmp_path: Path) -> None:
-    """Weights that another run, or a lost part of this one, left in the folder are not taken for its own."""
+    """Weights that another run, or a lost part of this one, left in the folder are not taken for
+    its own.
+    """
     save_tensors(tmp_path / "model.safetensors", {"other": torch.ones(2)})
     trainer = _trainer(_recipe(), tmp_path, lambda _: {"loss": math.nan, "chrf": 0.0, "bleu": 0.0})
     assert trainer.run().progress.best_update == 0
@@ -685,7 +838,9 @@ def test_weights_of_a_run_without_a_best_validation_are_its_last(tmp_path: Path)
 def _reseal(folder: Path, **changes: Any) -> None:
     """Seal a checkpoint again, as somebody who knows the format can."""
     contents = json.loads((folder / "state.json").read_text())
-    sums = {name: file_sha256(folder / name) for name in contents["files"] if (folder / name).is_file()}
+    sums = {
+        name: file_sha256(folder / name) for name in contents["files"] if (folder / name).is_file()
+    }
     contents = {"state": contents["state"], "files": sums, **changes}
     digest = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
     (folder / "state.json").write_text(json.dumps({**contents, "checksum": digest}))
@@ -708,7 +863,10 @@ def _spoil_shape(folder: Path) -> None:
 
 
 def _spoil_state(folder: Path) -> None:
-    _reseal(folder, state={**json.loads((folder / "state.json").read_text())["state"], "update": "twelve"})
+    _reseal(
+        folder,
+        state={**json.loads((folder / "state.json").read_text())["state"], "update": "twelve"},
+    )
 
 
 def _spoil_names(folder: Path) -> None:
@@ -727,7 +885,9 @@ def _spoil_values(folder: Path) -> None:
 
 def _spoil_rows(folder: Path) -> None:
     tensors = load_tensors(folder / "ema.safetensors")
-    save_tensors(folder / "ema.safetensors", tensors, {"rows": json.dumps({next(iter(tensors)): [1, "7"]})})
+    save_tensors(
+        folder / "ema.safetensors", tensors, {"rows": json.dumps({next(iter(tensors)): [1, "7"]})}
+    )
     _reseal(folder)
 
 
@@ -735,14 +895,29 @@ CHECKPOINT_DAMAGE: list[Any] = [
     (_spoil_unlisted, "more.safetensors is not listed in state.json: training did not write it"),
     pytest.param(_spoil_link, "ema.safetensors is not a file", marks=posix),
     (lambda folder: (folder / "random.safetensors").unlink(), "random.safetensors is missing"),
-    (lambda folder: (folder / "best.safetensors").write_bytes(b""), "best.safetensors does not match its checksum"),
-    (lambda folder: _reseal(folder, files={}), "has no best.safetensors, although update 5 was the best"),
+    (
+        lambda folder: (folder / "best.safetensors").write_bytes(b""),
+        "best.safetensors does not match its checksum",
+    ),
+    (
+        lambda folder: _reseal(folder, files={}),
+        "has no best.safetensors, although update 5 was the best",
+    ),
     (lambda folder: _reseal(folder, state={}), "damaged .'update'"),
     (lambda folder: _reseal(folder, state=[["update", 1]]), "damaged .'tokens'|'updates'"),
     (_spoil_state, "its state has update = 'twelve'"),
-    (lambda folder: _reseal(folder, files={"../../outside": "0", "best.safetensors": "0"}), "is not listed|no file of"),
-    (lambda folder: (folder / "state.json").write_text("[]"), "state.json does not match its checksum"),
-    (lambda folder: (folder / "state.json").write_text("[" * 100_000), "nested more than 50 levels deep"),
+    (
+        lambda folder: _reseal(folder, files={"../../outside": "0", "best.safetensors": "0"}),
+        "is not listed|no file of",
+    ),
+    (
+        lambda folder: (folder / "state.json").write_text("[]"),
+        "state.json does not match its checksum",
+    ),
+    (
+        lambda folder: (folder / "state.json").write_text("[" * 100_000),
+        "nested more than 50 levels deep",
+    ),
     (_spoil_shape, "its model tensor .* is not of shape"),
     (_spoil_names, "has no ema tensor .*, and 1 more"),
     (_spoil_values, "its model tensor .* is not finite"),
@@ -761,7 +936,9 @@ def test_a_checkpoint_that_is_not_as_written_is_skipped(
     resumed = _trainer(_recipe(), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0})
     assert resumed.resume()
     assert resumed.progress.update == 10
-    (problem,) = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
+    (problem,) = [
+        line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"
+    ]
     assert re.search(because, problem)
     resumed.run()
     actual = named_weights(resumed.model)

@@ -1,4 +1,6 @@
-"""Two machines: an agent of torchrun on each, which find each other by a rendezvous; here both on the loopback address."""
+"""Two machines: an agent of torchrun on each, which find each other by a rendezvous; here both on
+the loopback address.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +53,25 @@ def _listens(port: int) -> bool:
 
 def _agent(port: int, options: list[str]) -> subprocess.Popen[str]:
     """Start the agent of one machine, with one process, in a session of its own."""
-    launcher = ["--nnodes=2", "--nproc-per-node=1", "--max-restarts=3", "--rdzv-backend=c10d", "--rdzv-id=7"]
+    launcher = [
+        "--nnodes=2",
+        "--nproc-per-node=1",
+        "--max-restarts=3",
+        "--rdzv-backend=c10d",
+        "--rdzv-id=7",
+    ]
     launcher += [f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1"]
-    # As docs/training.md says: the workers get a store of their own, which does not end with the agent that kept it.
-    environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    # As docs/training.md says: the workers get a store of their own, which does not end with the
+    # agent that kept it.
+    environment = {
+        **os.environ,
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
     arguments = [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "regard", *options]
-    return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        arguments, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
 
 
 def _wait(*agents: subprocess.Popen[str]) -> str:
@@ -75,7 +90,9 @@ def _wait(*agents: subprocess.Popen[str]) -> str:
 
 def test_two_machines_train_to_the_loss_of_one_process(data: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    run_command(command(*arguments(data, one, "transformer", "transformer", **TRAINING), *NO_DROPOUT))
+    run_command(
+        command(*arguments(data, one, "transformer", "transformer", **TRAINING), *NO_DROPOUT)
+    )
     port = _free_port()
     options = [*arguments(data, two, "transformer", "transformer", **TRAINING), *NO_DROPOUT]
     agents = [_agent(port, options) for _ in range(2)]
@@ -86,7 +103,9 @@ def test_two_machines_train_to_the_loss_of_one_process(data: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("away", [0, 10])  # seconds
-def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, tmp_path: Path, away: int) -> None:
+def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(
+    data: Path, tmp_path: Path, away: int
+) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     training = {**TRAINING, "updates": 150, "validate_every": 50}
     port = _free_port()
@@ -94,17 +113,24 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, t
     _wait(*[_agent(port, options) for _ in range(2)])
 
     port = _free_port()
-    options = arguments(data, disturbed, "transformer", "transformer", **training, checkpoint_minutes=0)
+    options = arguments(
+        data, disturbed, "transformer", "transformer", **training, checkpoint_minutes=0
+    )
     stays = _agent(port, options)
     wait_until(lambda: _listens(port), "the first machine keeps the rendezvous", 600)
     lost = _agent(port, options)
 
     def is_resumable() -> bool:
-        assert [stays.poll(), lost.poll()] == [None, None], "the run ended before a machine could be lost"
+        assert [stays.poll(), lost.poll()] == [None, None], (
+            "the run ended before a machine could be lost"
+        )
         return has_checkpoint(disturbed)
 
     wait_until(is_resumable, "the first checkpoint is written", 600)
-    for pid in [*workers(lost.pid), lost.pid]:  # torchrun puts its processes into sessions of their own
+    for pid in [
+        *workers(lost.pid),
+        lost.pid,
+    ]:  # torchrun puts its processes into sessions of their own
         os.kill(pid, signal.SIGKILL)
     lost.communicate()
     time.sleep(away)

@@ -1,4 +1,5 @@
-"""Several processes train as one does: here they are threads of one process, each with a rank and a model of its own.
+"""Several processes train as one does: here they are threads of one process, each with a rank and a
+model of its own.
 
 `test_distributed.py` starts true processes, all but one of them in the slow tests.
 """
@@ -23,25 +24,48 @@ from regard.training.distributed import World, full_tensor
 from regard.training.journal import read
 from regard.training.trainer import Outcome
 
-SIDE = {"kind": "transformer", "layers": 2, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2}
-EXAMPLES = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
+SIDE = {
+    "kind": "transformer",
+    "layers": 2,
+    "size": 8,
+    "heads": 2,
+    "feedforward": 16,
+    "dropout": 0.2,
+}
+EXAMPLES = [
+    Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)
+]
 
 AsThreads = Callable[..., list[Any]]
 KEY_BIAS = 2e-2
-"""A bias of keys adds the same to all scores, so its gradient is rounding, which Adam scales to the learning rate."""
+"""A bias of keys adds the same to all scores, so its gradient is rounding, which Adam scales to the
+learning rate.
+"""
 
 
-def _recipe(sharded: Any = False, updates: int = 4, layer_dropout: float = 0.0, **training: Any) -> Recipe:
+def _recipe(
+    sharded: Any = False, updates: int = 4, layer_dropout: float = 0.0, **training: Any
+) -> Recipe:
     values = {
         "data": {"source": "unread", "target": "unread"},
         "model": {"encoder": {**SIDE, "layer_dropout": layer_dropout}, "decoder": SIDE},
         "schedule": {"peak": 1e-3, "warmup": 4},
-        "training": {"updates": updates, "validate_every": 2, "log_every": 1, "precision": "float32", **training},
+        "training": {
+            "updates": updates,
+            "validate_every": 2,
+            "log_every": 1,
+            "precision": "float32",
+            **training,
+        },
     }
-    return Recipe.parse({**values, "training": {**values["training"], "sharded": sharded}}, "the test")
+    return Recipe.parse(
+        {**values, "training": {**values["training"], "sharded": sharded}}, "the test"
+    )
 
 
-def _trainer(recipe: Recipe, folder: Path, world: World | None = None, model: Model | None = None) -> Trainer:
+def _trainer(
+    recipe: Recipe, folder: Path, world: World | None = None, model: Model | None = None
+) -> Trainer:
     folder.mkdir(parents=True, exist_ok=True)
     batches = BatchStream(EXAMPLES, BatchingSettings(tokens=64, micro_batches=2), 1)
     return Trainer(model or _model(recipe), batches, recipe, folder, _scores, None, world)
@@ -53,11 +77,15 @@ def _model(recipe: Recipe) -> Model:
 
 
 def _scores(model: Model) -> dict[str, float]:
-    total = sum(float(full_tensor(parameter.detach()).abs().sum()) for parameter in model.parameters())
+    total = sum(
+        float(full_tensor(parameter.detach()).abs().sum()) for parameter in model.parameters()
+    )
     return {"loss": total, "chrf": -total, "bleu": 0.0}
 
 
-def _train_together(run: AsThreads, size: int, recipe: Recipe, folder: Path, resume: bool = False) -> list[Outcome]:
+def _train_together(
+    run: AsThreads, size: int, recipe: Recipe, folder: Path, resume: bool = False
+) -> list[Outcome]:
     models = [_model(recipe) for _ in range(size)]  # before the threads, which share the seed
 
     def work(world: World) -> Outcome:
@@ -70,7 +98,10 @@ def _train_together(run: AsThreads, size: int, recipe: Recipe, folder: Path, res
 
 def _assert_same(actual: Path, expected: Path) -> None:
     """Compare what two runs wrote: losses, gradient norms and scores, then their best weights."""
-    events = [[line for line in read(run / "journal.jsonl") if line["event"] == "train"] for run in (actual, expected)]
+    events = [
+        [line for line in read(run / "journal.jsonl") if line["event"] == "train"]
+        for run in (actual, expected)
+    ]
     for one, other in zip(*events, strict=True):
         for key in ("update", "loss", "gradient_norm"):
             assert one[key] == pytest.approx(other[key], rel=1e-5), key
@@ -83,9 +114,15 @@ def _assert_same(actual: Path, expected: Path) -> None:
 
 WAYS: dict[str, dict[str, Any]] = {
     "whole": {"layer_dropout": 0.5},
-    "by layers": {"sharded": "layers", "rdrop": 1.0, "scheduled_sampling": 0.5, "scheduled_sampling_ramp": 1},
+    "by layers": {
+        "sharded": "layers",
+        "rdrop": 1.0,
+        "scheduled_sampling": 0.5,
+        "scheduled_sampling_ramp": 1,
+    },
 }
-"""Each micro-batch drops layers of its own; R-Drop computes each layer twice, scheduled sampling once more.
+"""Each micro-batch drops layers of its own; R-Drop computes each layer twice, scheduled sampling
+once more.
 
 Weights that are split, but whole in a pass, are in the next test.
 """
@@ -97,8 +134,12 @@ def test_two_processes_equal_one(as_threads: AsThreads, tmp_path: Path, way: str
     outcomes = _train_together(as_threads, 2, _recipe(**WAYS[way]), tmp_path / "two")
     _assert_same(tmp_path / "two", tmp_path / "one")
     assert [outcome.progress.best_update for outcome in outcomes] == [one.progress.best_update] * 2
-    assert [outcome.progress.best for outcome in outcomes] == pytest.approx([one.progress.best] * 2, rel=1e-5)
-    assert [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")].count("end") == 1, "one of them reports"
+    assert [outcome.progress.best for outcome in outcomes] == pytest.approx(
+        [one.progress.best] * 2, rel=1e-5
+    )
+    assert [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")].count("end") == 1, (
+        "one of them reports"
+    )
 
 
 def test_a_run_becomes_sharded_and_unsharded_again(as_threads: AsThreads, tmp_path: Path) -> None:
@@ -107,8 +148,13 @@ def test_a_run_becomes_sharded_and_unsharded_again(as_threads: AsThreads, tmp_pa
     _trainer(_recipe(updates=6, **drops), undisturbed).run()
     _trainer(_recipe(updates=2, **drops), run).run()
     _train_together(as_threads, 2, _recipe(updates=4, sharded=True, **drops), run, resume=True)
-    assert len(list((run / "checkpoints" / "update-00000004").glob("model-*-of-00002.safetensors"))) == 2
-    trainer = _trainer(_recipe(updates=6, sharded=True, **drops), run)  # one process, although sharding is still set
+    assert (
+        len(list((run / "checkpoints" / "update-00000004").glob("model-*-of-00002.safetensors")))
+        == 2
+    )
+    trainer = _trainer(
+        _recipe(updates=6, sharded=True, **drops), run
+    )  # one process, although sharding is still set
     assert trainer.resume()
     trainer.run()
     _assert_same(run, undisturbed)

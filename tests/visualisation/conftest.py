@@ -1,4 +1,6 @@
-"""Fixtures: a small alignment, alignments of any size, and explanations of a translation and of a caption."""
+"""Fixtures: a small alignment, alignments of any size, and explanations of a translation and of a
+caption.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +8,13 @@ import numpy as np
 import pytest
 
 from regard.visualisation import Alignment, ExplanationData, SourceImage
-from regard.visualisation.explanation_data import Attributions, LayerWeights, SearchNode, ShownHead, TreeStep
+from regard.visualisation.explanation_data import (
+    Attributions,
+    LayerWeights,
+    SearchNode,
+    ShownHead,
+    TreeStep,
+)
 from regard.visualisation.states import States
 
 ENGLISH = [
@@ -40,7 +48,9 @@ KOREAN = [
 ]
 
 
-def _random_alignment(rows: int, columns: int, seed: int = 0, has_end: bool = True, **options: object) -> Alignment:
+def _random_alignment(
+    rows: int, columns: int, seed: int = 0, has_end: bool = True, **options: object
+) -> Alignment:
     scores = np.random.default_rng(seed).normal(size=(rows, columns + 1), scale=3)
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(columns))
@@ -57,7 +67,12 @@ def random_alignment() -> Callable[..., Alignment]:
 @pytest.fixture
 def bread() -> Alignment:
     weights = np.array(
-        [[0.9, 0.05, 0.03, 0.01], [0.02, 0.01, 0.07, 0.88], [0.0, 0.2, 0.71, 0.05], [0.1, 0.6, 0.1, 0.0]]
+        [
+            [0.9, 0.05, 0.03, 0.01],
+            [0.02, 0.01, 0.07, 0.88],
+            [0.0, 0.2, 0.71, 0.05],
+            [0.1, 0.6, 0.1, 0.0],
+        ]
     )
     return Alignment(
         ("I", "was", "eating", "bread"),
@@ -71,7 +86,9 @@ def bread() -> Alignment:
 
 
 def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
-    """Build an explanation of sentences of `words` words with random weights; each target word is one token."""
+    """Build an explanation of sentences of `words` words with random weights; each target word is
+    one token.
+    """
     rng = np.random.default_rng(1)
 
     def weights(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -82,14 +99,27 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(words))
     target = tuple(KOREAN[t % len(KOREAN)] for t in range(words))
     sizes = {"cross": (words + 1, words), "encoder": (words, words), "decoder": (words, words)}
-    layers_ = [LayerWeights(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
+    layers_ = [
+        LayerWeights(str(n + 1), role, *weights(*size))
+        for role, size in sizes.items()
+        for n in range(layers)
+    ]  # type: ignore[arg-type]
     steps = []
     for t, token in enumerate((*target, "</s>")):
-        kept = SearchNode(-1 if t == 0 else 0, f"▁{token}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
+        kept = SearchNode(
+            -1 if t == 0 else 0,
+            f"▁{token}",
+            0.75,
+            -0.3 * t,
+            "ended" if t == words else "kept",
+            True,
+        )
         pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
         steps.append(TreeStep((kept, pruned), ((f"▁{token}", 0.75, True), ("▁lost", 0.125, False))))
     attributions = Attributions(
-        ("gradient × input", "word erasure"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
+        ("gradient × input", "word erasure"),
+        (np.eye(words), np.ones((words, words))),
+        (0.5, float("nan")),
     )
     tokens = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(
@@ -111,7 +141,9 @@ def explanation() -> Callable[..., ExplanationData]:
 
 @pytest.fixture
 def without_attention() -> ExplanationData:
-    """Build the explanation of a recurrent model without attention, with two directions of five numbers."""
+    """Build the explanation of a recurrent model without attention, with two directions of five
+    numbers.
+    """
     rng = np.random.default_rng(3)
     states = States(
         ("▁나는", "▁간다", "</s>"),
@@ -120,15 +152,21 @@ def without_attention() -> ExplanationData:
     )
     steps = []
     for t, token in enumerate(("▁I", "▁go", "</s>")):
-        kept = SearchNode(-1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == 2 else "kept", True)
+        kept = SearchNode(
+            -1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == 2 else "kept", True
+        )
         pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
         steps.append(TreeStep((kept, pruned), ((token, 0.75, True), ("▁lost", 0.125, False))))
     tokens = ("▁I", "▁go", "</s>")
-    return ExplanationData(("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=tuple(steps), states=states)
+    return ExplanationData(
+        ("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=tuple(steps), states=states
+    )
 
 
 def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationData:
-    """Build an explanation of a caption: a red square at the left of an image of 3 rows and 4 columns of cells."""
+    """Build an explanation of a caption: a red square at the left of an image of 3 rows and 4
+    columns of cells.
+    """
     rng, (rows, columns) = np.random.default_rng(2), (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)
@@ -139,18 +177,34 @@ def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationDa
         weights = rng.random((2, T + 1, S)) + 0.1
         weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
         layers_.append(
-            LayerWeights(str(layer + 1), "cross", weights / weights.sum(-1, keepdims=True), np.zeros((2, T + 1)))
+            LayerWeights(
+                str(layer + 1),
+                "cross",
+                weights / weights.sum(-1, keepdims=True),
+                np.zeros((2, T + 1)),
+            )
         )
     weights = rng.random((2, T, T))
-    layers_.append(LayerWeights("1", "decoder", weights / weights.sum(-1, keepdims=True), np.zeros((2, T))))
+    layers_.append(
+        LayerWeights("1", "decoder", weights / weights.sum(-1, keepdims=True), np.zeros((2, T)))
+    )
     steps = []
     for t, token in enumerate((*(f"▁{word}" for word in target), "</s>")):
-        node = SearchNode(-1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
+        node = SearchNode(
+            -1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == T else "kept", True
+        )
         steps.append(TreeStep((node,), ((token, 0.75, True), ("▁lost", 0.125, False))))
     image = SourceImage(pixels, (rows, columns))
     tokens = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(
-        image.cells(), target, tokens, (*range(T), -1), tuple(layers_), ShownHead(0, 0), tuple(steps), image=image
+        image.cells(),
+        target,
+        tokens,
+        (*range(T), -1),
+        tuple(layers_),
+        ShownHead(0, 0),
+        tuple(steps),
+        image=image,
     )
 
 

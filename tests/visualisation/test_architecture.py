@@ -34,7 +34,12 @@ MODELS |= {
 MODELS |= {
     "ablated": {
         "encoder": {**SIDES["transformer"], "norm": "none", "residual": False},
-        "decoder": {**SIDES["transformer"], "norm": "batch", "causal": False, "positions": "learned"},
+        "decoder": {
+            **SIDES["transformer"],
+            "norm": "batch",
+            "causal": False,
+            "positions": "learned",
+        },
     }
 }
 
@@ -57,15 +62,24 @@ def _check(figure: Figure) -> None:
     assert (figure.width, figure.height) == (WIDTH, HEIGHT)
     texts = [mark for mark in figure.marks() if isinstance(mark, Text)]
     for text in texts:
-        assert all(0 <= x <= figure.width and 0 <= y <= figure.height for x, y in text.corners()), text
-    boxes = [mark for group in figure.groups if group.name in ("encoder", "decoder") for mark in group.marks]
+        assert all(0 <= x <= figure.width and 0 <= y <= figure.height for x, y in text.corners()), (
+            text
+        )
+    boxes = [
+        mark
+        for group in figure.groups
+        if group.name in ("encoder", "decoder")
+        for mark in group.marks
+    ]
     parts = [mark for mark in boxes if isinstance(mark, Box) and not mark.outline]
     rectangles = [(box.x, box.y, box.x + box.width, box.y + box.height) for box in parts]
     assert not any(_overlap(one, other) for one, other in combinations(rectangles, 2))
     spans = []
     for text in texts:
         xs, ys = zip(*text.corners(), strict=True)
-        spans.append((min(xs), min(ys) + 3, max(xs), max(ys) - 2))  # without the room for accents and descenders
+        spans.append(
+            (min(xs), min(ys) + 3, max(xs), max(ys) - 2)
+        )  # without the room for accents and descenders
     for (one, first), (other, second) in combinations(zip(spans, texts, strict=True), 2):
         assert not _overlap(one, other), (first.text, second.text)
 
@@ -76,7 +90,9 @@ def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 def test_the_published_transformer_can_be_read_at_its_own_size() -> None:
     settings = ModelSettings.parse(MODELS["transformer-published"], "model")
-    figure = layout_architecture(describe_architecture(settings, (8000, 8000), True, "transformer-published"))
+    figure = layout_architecture(
+        describe_architecture(settings, (8000, 8000), True, "transformer-published")
+    )
     texts = [mark for mark in figure.marks() if isinstance(mark, Text)]
     assert min(text.size for text in texts) >= 11
     assert [text.text for text in texts].count("joined, WO") == 2
@@ -107,9 +123,16 @@ def test_what_the_encoder_hands_over_is_said() -> None:
 def test_what_goes_around_parts_is_drawn(name: str, around: list[int]) -> None:
     settings = ModelSettings.parse(MODELS[name], name)
     architecture = describe_architecture(settings, (500, 500), True, name)
-    parts = [part for side in (architecture.encoder, architecture.decoder) for stack in side for part in stack.parts]
+    parts = [
+        part
+        for side in (architecture.encoder, architecture.decoder)
+        for stack in side
+        for part in stack.parts
+    ]
     assert [part.around for part in parts if part.around] == around
-    bends = [mark for mark in layout_architecture(architecture).marks() if isinstance(mark, Polyline)]
+    bends = [
+        mark for mark in layout_architecture(architecture).marks() if isinstance(mark, Polyline)
+    ]
     assert sum(len(mark.points) == 5 for mark in bends) == len(around)
 
 
@@ -125,14 +148,20 @@ def test_a_grid_has_a_box_for_each_cell_and_labels_stay_off_other_boxes() -> Non
     cells = Part("7 × 5 cells", "32 × 32 pixels each", cells=(7, 5))
     bridge = Part("bridge", source="mean of outputs", is_first=True)
     long = " · ".join(f"model.encoder.setting{n}={n}" for n in range(5))
-    figure = layout_architecture(Architecture(long, (Stack((cells,)),), (Stack((bridge,)),), (("linear", 1),)))
+    figure = layout_architecture(
+        Architecture(long, (Stack((cells,)),), (Stack((bridge,)),), (("linear", 1),))
+    )
     marks = [mark for group in figure.groups if group.name == "encoder" for mark in group.marks]
     small = [mark for mark in marks if isinstance(mark, Box) and mark.paint == "w70"]
     assert (len(small), len({box.x for box in small}), len({box.y for box in small})) == (35, 5, 7)
     texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
     assert long in texts, "it is set smaller, not cut"
     outer = next(
-        mark for group in figure.groups if group.name == "decoder" for mark in group.marks if isinstance(mark, Box)
+        mark
+        for group in figure.groups
+        if group.name == "decoder"
+        for mark in group.marks
+        if isinstance(mark, Box)
     )
     assert max(x for x, _ in texts["mean of outputs"].corners()) < outer.x
 
@@ -145,7 +174,9 @@ def places(architecture: Architecture) -> dict[Place, str]:
     """Return the name of every box."""
     boxes = {}
     for side in ("encoder", "decoder"):
-        for number, part in enumerate(part for stack in getattr(architecture, side) for part in stack.parts):
+        for number, part in enumerate(
+            part for stack in getattr(architecture, side) for part in stack.parts
+        ):
             boxes[Place(side, number)] = part.name
             rows = [(r, c, name) for r, row in enumerate(part.opens) for c, name in enumerate(row)]
             boxes |= {Place(side, number, r, c): name for r, c, name in rows}
@@ -156,14 +187,23 @@ def places(architecture: Architecture) -> dict[Place, str]:
 def test_nothing_is_left_unconnected(name: str) -> None:
     architecture = described(name)
     boxes, arrows = places(architecture), list(connections(architecture))
-    ends, starts = ({place for each in arrows for place in (each[n],) if each.start != each.end} for n in (1, 0))
-    inputs, last = {Place("encoder", 0), Place("decoder", 0)}, max(place for place in boxes if place.side == "decoder")
+    ends, starts = (
+        {place for each in arrows for place in (each[n],) if each.start != each.end} for n in (1, 0)
+    )
+    inputs, last = (
+        {Place("encoder", 0), Place("decoder", 0)},
+        max(place for place in boxes if place.side == "decoder"),
+    )
     assert boxes.keys() - ends == inputs, "all but the inputs take something in"
-    assert boxes.keys() - starts == {Place("decoder", last.part)}, "all but the output give something on"
+    assert boxes.keys() - starts == {Place("decoder", last.part)}, (
+        "all but the output give something on"
+    )
     assert {place for each in arrows for place in (each.start, each.end)} <= boxes.keys()
     figure = layout_architecture(architecture)
     tips = [mark for group in figure.groups if group.name == "arrows" for mark in group.marks]
-    assert sum(isinstance(mark, Polyline) and not mark.width for mark in tips) == len(arrows), "each is drawn"
+    assert sum(isinstance(mark, Polyline) and not mark.width for mark in tips) == len(arrows), (
+        "each is drawn"
+    )
 
 
 def test_an_attention_opens_into_values_keys_and_queries() -> None:
@@ -171,16 +211,26 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
     boxes, arrows = places(architecture), list(connections(architecture))
 
     def taken(number: int, column: int) -> list[tuple[str, str]]:
-        return [(boxes[each.start], each.kind) for each in arrows if each.end == Place("decoder", number, 0, column)]
+        return [
+            (boxes[each.start], each.kind)
+            for each in arrows
+            if each.end == Place("decoder", number, 0, column)
+        ]
 
     self_attention, cross = (
         number
         for (side, number, row, _), name in boxes.items()
         if side == "decoder" and row < 0 and "attention" in name
     )
-    assert [boxes[Place("decoder", cross, 0, column)] for column in range(3)] == ["V: 8 × 64", "K: 8 × 64", "Q: 8 × 64"]
+    assert [boxes[Place("decoder", cross, 0, column)] for column in range(3)] == [
+        "V: 8 × 64",
+        "K: 8 × 64",
+        "Q: 8 × 64",
+    ]
     assert [taken(self_attention, column) for column in range(3)] == [[("+ positions", "up")]] * 3
-    assert [taken(cross, column) for column in range(3)] == [[("add & norm", "source")]] * 2 + [[("add & norm", "up")]]
+    assert [taken(cross, column) for column in range(3)] == [[("add & norm", "source")]] * 2 + [
+        [("add & norm", "up")]
+    ]
     heads = Place("decoder", cross, 1)
     assert boxes[heads] == "8 × (Q·K / √64, softmax, Σ·V)"
     assert Connection(heads, Place("decoder", cross), "up") in arrows
@@ -192,5 +242,9 @@ def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:
     assert Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
     assert Connection(Place("decoder", 2), Place("decoder", 3, 0, 2), "up") in luong
     assert Connection(Place("decoder", 2), Place("decoder", 2), "before") in luong
-    assert Connection(Place("decoder", 2), Place("decoder", 4), "also") in luong, "the readout takes in h and c"
-    assert {each.start.part for each in bahdanau if each.end == Place("decoder", 4)} == {0, 2, 3}, "y, c and s"
+    assert Connection(Place("decoder", 2), Place("decoder", 4), "also") in luong, (
+        "the readout takes in h and c"
+    )
+    assert {each.start.part for each in bahdanau if each.end == Place("decoder", 4)} == {0, 2, 3}, (
+        "y, c and s"
+    )

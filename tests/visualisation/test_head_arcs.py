@@ -30,15 +30,23 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
             assert lines[hint].width == pytest.approx(0.6 + 5.4 * weight)
     filled = [mark for mark in groups["squares"] if isinstance(mark, Box) and not mark.outline]
     assert len(filled) == len(lines)
-    numbers = {(mark.paint, mark.text) for mark in groups["words"] if isinstance(mark, Text) and mark.paint[0] == "s"}
+    numbers = {
+        (mark.paint, mark.text)
+        for mark in groups["words"]
+        if isinstance(mark, Text) and mark.paint[0] == "s"
+    }
     assert numbers == {(f"s{head}", f"{row.max():.2f}") for head, row in enumerate(drawn.weights)}
     for mark in figure.marks():
         if isinstance(mark, Text):
-            assert all(0 <= x <= figure.width and 0 <= y <= figure.height for x, y in mark.corners()), mark
+            assert all(
+                0 <= x <= figure.width and 0 <= y <= figure.height for x, y in mark.corners()
+            ), mark
 
 
 def test_what_cannot_be_drawn_is_refused_with_all_causes() -> None:
-    with pytest.raises(UsageError, match="colours for 8 heads, got 9: choose some of them with --head"):
+    with pytest.raises(
+        UsageError, match="colours for 8 heads, got 9: choose some of them with --head"
+    ):
         arcs(9)
     with pytest.raises(UsageError, match="at most 60 words, got 61"):
         arcs(2, ("word",) * 61)

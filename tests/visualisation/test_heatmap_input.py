@@ -26,7 +26,9 @@ def make(weights: object = GOOD, **options: object) -> Alignment:
         (np.array([[0, 0, 0], [0.5, 0.5, 0.5]]), "word 1 sum to 1.500"),
     ],
 )
-def test_wrong_weights_are_refused_with_expected_and_actual_values(weights: object, message: str) -> None:
+def test_wrong_weights_are_refused_with_expected_and_actual_values(
+    weights: object, message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         make(weights)
 
@@ -46,7 +48,9 @@ def test_links_must_join_words() -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), [((), ("x",)), (("a",), ())])
-def test_a_sentence_without_words_is_refused(source: tuple[str, ...], target: tuple[str, ...]) -> None:
+def test_a_sentence_without_words_is_refused(
+    source: tuple[str, ...], target: tuple[str, ...]
+) -> None:
     with pytest.raises(UsageError, match="at least one"):
         Alignment(source, target, np.zeros((len(target), len(source))))
 

@@ -12,7 +12,20 @@ from regard.visualisation.figure import Box, Figure, Text
 from regard.visualisation.fonts import elide, has, load, measure
 from regard.visualisation.heatmap import layout_heatmap
 
-SIZES = [(1, 1), (4, 4), (5, 1), (1, 5), (12, 12), (18, 20), (30, 30), (31, 24), (45, 45), (3, 60), (60, 3), (80, 80)]
+SIZES = [
+    (1, 1),
+    (4, 4),
+    (5, 1),
+    (1, 5),
+    (12, 12),
+    (18, 20),
+    (30, 30),
+    (31, 24),
+    (45, 45),
+    (3, 60),
+    (60, 3),
+    (80, 80),
+]
 LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아자차" * 4, "m" * 40)
 
 
@@ -44,7 +57,9 @@ def assert_nothing_overlaps(labels: list[Text]) -> None:
     extents = [(extent(label), label.text) for label in labels]
     for number, ((left, right, top, bottom), label) in enumerate(extents):
         for (left_, right_, top_, bottom_), earlier in extents[:number]:
-            apart = right <= left_ or right_ <= left or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
+            apart = (
+                right <= left_ or right_ <= left or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
+            )
             assert apart, f"{label!r} overlaps {earlier!r}"
 
 
@@ -65,7 +80,11 @@ def test_labels_do_not_overlap_and_are_inside_the_canvas(
 ) -> None:
     links = frozenset({(0, 0), (columns - 1, rows - 1)})
     assert_well_laid(
-        layout_heatmap(random_alignment(rows, columns, has_end=has_end, title="Title", caption="c" * 300, links=links))
+        layout_heatmap(
+            random_alignment(
+                rows, columns, has_end=has_end, title="Title", caption="c" * 300, links=links
+            )
+        )
     )
 
 
@@ -82,15 +101,25 @@ def test_words_of_forty_letters_are_shown_in_full_and_longer_ones_elided(
     assert last.hint == "y" * 300
 
 
-@pytest.mark.parametrize("word", ["😀", "👩‍👩‍👧", "שלום", "日本語", "", " ", "\ufffd", "a\u0301\u0302", "ᄒᆞᆫ글"])
+@pytest.mark.parametrize(
+    "word", ["😀", "👩‍👩‍👧", "שלום", "日本語", "", " ", "\ufffd", "a\u0301\u0302", "ᄒᆞᆫ글"]
+)
 def test_any_script_is_laid_out(word: str, random_alignment: Callable[..., Alignment]) -> None:
-    assert_well_laid(layout_heatmap(Alignment((word,) * 3, (word,) * 2, random_alignment(2, 3).weights, title=word)))
+    assert_well_laid(
+        layout_heatmap(
+            Alignment((word,) * 3, (word,) * 2, random_alignment(2, 3).weights, title=word)
+        )
+    )
 
 
-def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callable[..., Alignment]) -> None:
+def test_cells_are_square_enough_and_shrink_with_length(
+    random_alignment: Callable[..., Alignment],
+) -> None:
     sides = []
     for size in (1, 5, 20, 40, 80):
-        cell = next(g for g in layout_heatmap(random_alignment(size, size)).groups if g.name == "cells").marks[0]
+        cell = next(
+            g for g in layout_heatmap(random_alignment(size, size)).groups if g.name == "cells"
+        ).marks[0]
         assert isinstance(cell, Box)
         assert 0.3 <= cell.height / cell.width <= 1
         sides.append(cell.height)
@@ -111,7 +140,8 @@ def test_every_word_and_weight_has_a_mark(bread: Alignment) -> None:
 def test_the_ceiling_can_be_fixed(bread: Alignment) -> None:
     faint = Alignment(bread.source, bread.target, bread.weights / 10)
     paint = {
-        c: next(g for g in layout_heatmap(faint, c).groups if g.name == "cells").marks[0].paint for c in (None, 1.0)
+        c: next(g for g in layout_heatmap(faint, c).groups if g.name == "cells").marks[0].paint
+        for c in (None, 1.0)
     }
     assert paint == {None: "w90", 1.0: "w9"}
 
@@ -121,7 +151,11 @@ def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
     load.cache_clear()
     syllables = (chr(code) for code in range(0xAC00, 0xAC00 + 11_172))
     assert [s for s in syllables if not has(s)] == []
-    assert [c for c in "äöüÄÖÜßẞéèêëàâçœæîïôùûÿáčďěíňóřšťúůýžÁČĎĚÍŇÓŘŠŤÚŮÝŽąęłńśźżñõå„“”’«»…→↓□" if not has(c)] == []
+    assert [
+        c
+        for c in "äöüÄÖÜßẞéèêëàâçœæîïôùûÿáčďěíňóřšťúůýžÁČĎĚÍŇÓŘŠŤÚŮÝŽąęłńśźżñõå„“”’«»…→↓□"
+        if not has(c)
+    ] == []
     assert not has("😀")
     assert not has("ש")
 

@@ -48,7 +48,13 @@ def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
 
 def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignment) -> None:
     document = svg(bread)
-    for text in ("Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
+    for text in (
+        "Noto Sans KR",
+        "Apple SD Gothic Neo",
+        "Malgun Gothic",
+        "sans-serif",
+        "prefers-color-scheme:dark",
+    ):
         assert text in document
     assert re.search(r'lang="ko"[^>]*>나는<', document)
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
@@ -65,7 +71,9 @@ def test_svg_of_eighty_words_stays_small(random_alignment: Callable[..., Alignme
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 4), (12, 9), (80, 80)])
-def test_png_has_the_size_of_the_layout(rows: int, columns: int, random_alignment: Callable[..., Alignment]) -> None:
+def test_png_has_the_size_of_the_layout(
+    rows: int, columns: int, random_alignment: Callable[..., Alignment]
+) -> None:
     alignment = random_alignment(rows, columns)
     figure = layout_heatmap(alignment)
     assert open_image(png(alignment)).size == (2 * figure.width, 2 * figure.height)
@@ -76,7 +84,10 @@ def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
     cell = next(group for group in layout_heatmap(bread).groups if group.name == "cells").marks[0]
     for theme in ("light", "dark"):
         image = open_image(png(bread, theme=theme))  # type: ignore[arg-type]
-        actual = [image.getpixel(position) for position in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))]
+        actual = [
+            image.getpixel(position)
+            for position in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))
+        ]
         expected = [colour(paint, theme) for paint in ("paper", "w90")]  # type: ignore[arg-type]
         assert [("#" + "".join(f"{c:02x}" for c in pixel)) for pixel in actual] == expected  # type: ignore[union-attr]
 

@@ -13,9 +13,16 @@ from regard.visualisation import Alignment, ExplanationData, save
 
 @pytest.mark.parametrize(
     ("name", "start"),
-    [("a.svg", b"<svg"), ("a.PNG", b"\x89PNG"), ("a.html", b"<!DOCTYPE html>"), ("한글.svg", b"<svg")],
+    [
+        ("a.svg", b"<svg"),
+        ("a.PNG", b"\x89PNG"),
+        ("a.html", b"<!DOCTYPE html>"),
+        ("한글.svg", b"<svg"),
+    ],
 )
-def test_the_suffix_chooses_the_format(tmp_path: Path, bread: Alignment, name: str, start: bytes) -> None:
+def test_the_suffix_chooses_the_format(
+    tmp_path: Path, bread: Alignment, name: str, start: bytes
+) -> None:
     assert save([bread, bread], tmp_path / name) == tmp_path / name
     assert (tmp_path / name).read_bytes().startswith(start)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -33,8 +40,14 @@ def test_characters_that_png_and_gif_cannot_show_are_named(
 ) -> None:
     chinese = replace(bread, source=("我", "吃面包", "e\u0301\u200b", "🙂"))
     explained = explanation(2, 1, 1)
-    for drawable, name in ((chinese, "a.png"), (replace(explained, source=(*explained.source[:-1], "我🙂")), "a.gif")):
-        with pytest.warns(UserWarning, match=rf"{name}: the font of PNG and GIF lacks 我 .*🙂; write \.svg or \.html"):
+    for drawable, name in (
+        (chinese, "a.png"),
+        (replace(explained, source=(*explained.source[:-1], "我🙂")), "a.gif"),
+    ):
+        with pytest.warns(
+            UserWarning,
+            match=rf"{name}: the font of PNG and GIF lacks 我 .*🙂; write \.svg or \.html",
+        ):
             save(drawable, tmp_path / name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -58,7 +71,9 @@ def test_unwritable_path_is_refused(tmp_path: Path, bread: Alignment) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
-def test_failed_write_leaves_the_old_file(tmp_path: Path, bread: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_the_old_file(
+    tmp_path: Path, bread: Alignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.svg"
     path.write_text("old")
 

@@ -1,4 +1,6 @@
-"""Figures in Korean: nothing in them stays English, and nothing is filled in that the English does not have."""
+"""Figures in Korean: nothing in them stays English, and nothing is filled in that the English does
+not have.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -46,7 +48,9 @@ def test_placeholders_are_those_of_the_english() -> None:
     for english, text in language._korean().items():
         assert sorted(re.findall(r"{\w+}", english)) == sorted(re.findall(r"{\w+}", text)), english
         assert english.endswith(" ") == text.endswith(" "), english
-        assert not re.search(r"\((이|가|은|는|을|를|와|과|으로)\)", text), "a particle that depends on the word before"
+        assert not re.search(r"\((이|가|은|는|을|를|와|과|으로)\)", text), (
+            "a particle that depends on the word before"
+        )
 
 
 def test_words_are_english_unless_korean_is_asked_for(korean: None) -> None:
@@ -58,18 +62,29 @@ def test_words_are_english_unless_korean_is_asked_for(korean: None) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_diagrams_of_models_are_korean(korean: None, name: str) -> None:
-    architecture = describe_architecture(ModelSettings.parse(MODELS[name], name), (500, 500), True, "모델")
+    architecture = describe_architecture(
+        ModelSettings.parse(MODELS[name], name), (500, 500), True, "모델"
+    )
     assert english_in(layout_architecture(architecture)) == set()
 
 
 def test_attention_is_drawn_in_korean(korean: None) -> None:
     weights = np.full((2, 2), 0.4)
     alignment = Alignment(
-        ("나는", "간다"), ("가", "나"), weights, "", "머리", np.array([0.1, 0.2]), frozenset({(0, 0)})
+        ("나는", "간다"),
+        ("가", "나"),
+        weights,
+        "",
+        "머리",
+        np.array([0.1, 0.2]),
+        frozenset({(0, 0)}),
     )
     assert english_in(layout_heatmap(alignment)) == set()
     assert english_in(layout_heads(Heads((alignment,)))) == set()
-    assert english_in(layout_head_arcs(HeadArcs(("가", "나"), ("다", "라"), 0, weights, (1, 2)))) == set()
+    assert (
+        english_in(layout_head_arcs(HeadArcs(("가", "나"), ("다", "라"), 0, weights, (1, 2))))
+        == set()
+    )
     image = SourceImage(np.full((8, 8, 3), 200, np.uint8), (1, 2))
     assert english_in(layout_overlay(Overlay(image, ("가", "나"), weights[:, None]))) == set()
 
@@ -81,7 +96,9 @@ def test_the_player_is_korean(
     caption_explanation: Callable[..., ExplanationData],
 ) -> None:
     for data in (explanation(5, 1, 2), without_attention, caption_explanation("ko")):
-        own = {token.strip("▁") for step in data.steps for node in step.nodes for token in [node.token]}
+        own = {
+            token.strip("▁") for step in data.steps for node in step.nodes for token in [node.token]
+        }
         own |= {token.strip("▁") for step in data.steps for token, *_ in step.candidates}
         own |= {*data.source, *data.target, *(token.strip("▁") for token in data.tokens)}
         for frame in layout_frames(data):
@@ -91,13 +108,24 @@ def test_the_player_is_korean(
 def test_positions_and_scores_are_korean(korean: None) -> None:
     assert english_in(layout_learned_positions([("encoder", np.ones((2, 3)))], "위치")) == set()
     assert english_in(layout_sinusoids(np.ones((3, 8)), "위치")) == set()
-    assert english_in(layout_linear_map(np.eye(3), np.eye(3)[:2], np.eye(3), ("가나", "다라마"), "행렬")) == set()
+    assert (
+        english_in(
+            layout_linear_map(np.eye(3), np.eye(3)[:2], np.eye(3), ("가나", "다라마"), "행렬")
+        )
+        == set()
+    )
 
 
-def test_a_page_opens_in_korean(korean: None, explanation: Callable[..., ExplanationData], tmp_path: Path) -> None:
-    assert '"language":"ko"' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(encoding="utf-8")
+def test_a_page_opens_in_korean(
+    korean: None, explanation: Callable[..., ExplanationData], tmp_path: Path
+) -> None:
+    assert '"language":"ko"' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(
+        encoding="utf-8"
+    )
     LANGUAGE.set("en")
-    assert '"language":""' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(encoding="utf-8")
+    assert '"language":""' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.system

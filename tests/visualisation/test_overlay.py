@@ -24,17 +24,25 @@ SVG = "{http://www.w3.org/2000/svg}"
 GREY = 200
 
 
-def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, int] = (2, 3)) -> Overlay:
+def _overlay(
+    words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, int] = (2, 3)
+) -> Overlay:
     """Build an overlay in which word t attends mostly to cell t."""
     maps = np.full((words, *grid), 0.05)
     for t in range(words):
         maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
-    return Overlay(SourceImage(np.full((*size, 3), GREY, np.uint8), grid), ("빨간", "네모가", "있다")[:words], maps)
+    return Overlay(
+        SourceImage(np.full((*size, 3), GREY, np.uint8), grid),
+        ("빨간", "네모가", "있다")[:words],
+        maps,
+    )
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
 @pytest.mark.parametrize("size", [(60, 90), (90, 60), (300, 20)])
-def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(words: int, size: tuple[int, int]) -> None:
+def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(
+    words: int, size: tuple[int, int]
+) -> None:
     maps = np.full((words, 2, 2), 0.25)
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
     figure = layout_overlay(
@@ -42,12 +50,16 @@ def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(words: int, size:
     )
     for mark in figure.marks():
         if isinstance(mark, Text):
-            assert all(0 <= x <= figure.width and 0 <= y <= figure.height for x, y in mark.corners()), mark
+            assert all(
+                0 <= x <= figure.width and 0 <= y <= figure.height for x, y in mark.corners()
+            ), mark
         elif isinstance(mark, (Box, Raster)):
             assert 0 <= mark.x <= mark.x + mark.width <= figure.width
             assert 0 <= mark.y <= mark.y + mark.height <= figure.height
     panels = [mark for group in figure.groups if group.name != "legend" for mark in group.marks]
-    rectangles = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Raster)})
+    rectangles = sorted(
+        {(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Raster)}
+    )
     assert len(rectangles) == words + 1
     for index, (x, y, width, height) in enumerate(rectangles):
         assert max(width, height) == pytest.approx(PANEL)
@@ -72,7 +84,9 @@ def test_cell_with_the_largest_weight_keeps_its_colour() -> None:
         assert (centres[t] == GREY).all()
         veil = OPACITY * (1 - 0.05 / 0.5)
         dark = GREY * (1 - veil) + np.array(VEIL) * veil
-        assert all(np.abs(centre - dark).max() <= 2 for cell, centre in enumerate(centres) if cell != t)
+        assert all(
+            np.abs(centre - dark).max() <= 2 for cell, centre in enumerate(centres) if cell != t
+        )
 
 
 def test_svg_embeds_the_image_once() -> None:
@@ -81,7 +95,14 @@ def test_svg_embeds_the_image_once() -> None:
     images = {image.get("id"): image for image in root.iter(f"{SVG}image")}
     used = [use.get("href", "")[1:] for use in root.iter(f"{SVG}use")]
     assert set(used) == set(images)
-    assert sorted(used.count(name) for name in images) == [1, 1, 1, 1, 1, 4]  # veils and legend; the image itself
+    assert sorted(used.count(name) for name in images) == [
+        1,
+        1,
+        1,
+        1,
+        1,
+        4,
+    ]  # veils and legend; the image itself
     raster = next(image for name, image in images.items() if used.count(name or "") == 4)
     with Image.open(io.BytesIO(base64.b64decode(raster.get("href", "").split(",")[1]))) as image:
         assert image.size == (90, 60)
@@ -134,7 +155,9 @@ def test_an_animated_caption_shows_the_image_in_each_step(
                 assert all(0 <= y <= step.height for _, y in mark.corners())
     with Image.open(save(explained, tmp_path / "a.gif")) as image:
         assert image.n_frames == 3 + 3  # type: ignore[attr-defined]
-        colours = np.array([pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]).astype(int)
+        colours = np.array(
+            [pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]
+        ).astype(int)
     red = np.abs(colours - (216, 36, 40)).max(1).min()
     assert red < 24, "the attended square keeps its colour"
     root = ElementTree.fromstring(save(explained, tmp_path / "a.svg").read_text(encoding="utf-8"))
@@ -142,7 +165,9 @@ def test_an_animated_caption_shows_the_image_in_each_step(
 
 
 def test_cells_beyond_the_edge_are_drawn_around_their_centres() -> None:
-    """Four rows of 32 pixels over 100 have centres at 0, 32, 64 and 96; each pixel belongs to the nearest one."""
+    """Four rows of 32 pixels over 100 have centres at 0, 32, 64 and 96; each pixel belongs to the
+    nearest one.
+    """
     image = SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
     across, down = image.edges()
     assert (down * 100).tolist() == pytest.approx([0, 16.5, 48.5, 80.5, 100])
@@ -151,9 +176,13 @@ def test_cells_beyond_the_edge_are_drawn_around_their_centres() -> None:
         SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5, (0.9, 1.0))
 
 
-@pytest.mark.parametrize(("centre", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
+@pytest.mark.parametrize(
+    ("centre", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])]
+)
 def test_cells_are_drawn_around_their_centres(centre: float, across: list[float]) -> None:
-    """Cells with their centre near the upper left corner are drawn further up and left; the last reaches the edge."""
+    """Cells with their centre near the upper left corner are drawn further up and left; the last
+    reaches the edge.
+    """
     image = SourceImage(np.full((60, 90, 3), GREY, np.uint8), (2, 3), centre)
     assert (image.edges()[0] * 90).tolist() == pytest.approx(across)
     for s in range(6):
@@ -162,7 +191,9 @@ def test_cells_are_drawn_around_their_centres(centre: float, across: list[float]
         _, veil, outline, *_ = veiled(image, weights, 0.0, 0.0, 90.0)
         assert isinstance(veil, Raster)
         assert isinstance(outline, Box)
-        down = [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if centre == 0.5 else [0, 16.875, 60]
+        down = (
+            [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if centre == 0.5 else [0, 16.875, 60]
+        )
         r, c = divmod(s, 3)
         assert (outline.x, outline.width) == pytest.approx((across[c], across[c + 1] - across[c]))
         assert (outline.y, outline.height) == pytest.approx((down[r], down[r + 1] - down[r]))

@@ -19,7 +19,9 @@ EVIL = "</script><b>"
 
 
 def data_of(document: str) -> dict[str, object]:
-    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', document, re.DOTALL)
+    match = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', document, re.DOTALL
+    )
     assert match
     data = json.loads(match[1])
     assert isinstance(data, dict)
@@ -28,7 +30,9 @@ def data_of(document: str) -> dict[str, object]:
 
 def unpacked(data: dict[str, object]) -> list[np.ndarray]:
     """Unpack the layers (H, rows, columns + 1) as the page does."""
-    raw = np.frombuffer(zlib.decompress(base64.b64decode(str(data["weights"]))), np.uint8).astype(int)
+    raw = np.frombuffer(zlib.decompress(base64.b64decode(str(data["weights"]))), np.uint8).astype(
+        int
+    )
     steps = int(str(data["weight_steps"]))
     numbers = (raw if steps <= 255 else raw[: len(raw) // 2] + 256 * raw[len(raw) // 2 :]) / steps
     layers, start = [], 0
@@ -62,13 +66,17 @@ def test_page_makes_no_requests(explanation: Callable[..., ExplanationData]) -> 
     assert "{{" not in document
 
 
-def test_only_a_served_page_may_connect_to_its_server(explanation: Callable[..., ExplanationData]) -> None:
+def test_only_a_served_page_may_connect_to_its_server(
+    explanation: Callable[..., ExplanationData],
+) -> None:
     document = render_page(explanation(5, 2, 2), Meta(endpoint="/explain"))
     assert "connect-src 'self'" in document
     assert data_of(document)["endpoint"] == "/explain"
 
 
-def test_page_contains_the_words_and_all_weights(explanation: Callable[..., ExplanationData]) -> None:
+def test_page_contains_the_words_and_all_weights(
+    explanation: Callable[..., ExplanationData],
+) -> None:
     explained = explanation(5, 2, 3)
     data = data_of(render_page(explained))
     assert data["source"] == list(explained.source)
@@ -77,7 +85,9 @@ def test_page_contains_the_words_and_all_weights(explanation: Callable[..., Expl
     *layers, gradient, erasure = unpacked(data)
     for expected, layer in zip(explained.layers, layers, strict=True):
         np.testing.assert_allclose(layer[..., :-1], expected.weights, rtol=0, atol=0.0005 + 1e-9)
-        np.testing.assert_allclose(layer[..., -1], expected.special_weights, rtol=0, atol=0.0005 + 1e-9)
+        np.testing.assert_allclose(
+            layer[..., -1], expected.special_weights, rtol=0, atol=0.0005 + 1e-9
+        )
     np.testing.assert_allclose(gradient[0, :, :-1], np.eye(5))
     np.testing.assert_allclose(erasure[0, :, :-1], 0.2)
     assert data["agreement"] == [["gradient × input", 0.5], ["word erasure", None]]
@@ -86,7 +96,11 @@ def test_page_contains_the_words_and_all_weights(explanation: Callable[..., Expl
 
 def test_each_alignment_is_a_layer(bread: Alignment) -> None:
     second = replace(
-        bread, weights=bread.weights[::-1], special_weights=bread.special_weights[::-1], caption="layer 2", links=None
+        bread,
+        weights=bread.weights[::-1],
+        special_weights=bread.special_weights[::-1],
+        caption="layer 2",
+        links=None,
     )  # type: ignore[index]
     data = data_of(render_page([bread, second]))
     assert [layer["name"] for layer in data["layers"]] == [bread.caption, "layer 2"]  # type: ignore[attr-defined]
@@ -109,7 +123,9 @@ def test_user_text_is_escaped(explanation: Callable[..., ExplanationData]) -> No
 
 
 def test_languages_and_direction_are_recorded(explanation: Callable[..., ExplanationData]) -> None:
-    data = data_of(render_page(replace(explanation(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he")))
+    data = data_of(
+        render_page(replace(explanation(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he"))
+    )
     assert data["langs"]["source"] == ["he"] * 4  # type: ignore[index]
     assert data["rtl"] == {"source": True, "target": False}
 
@@ -119,7 +135,9 @@ def test_smallest_page_is_small(explanation: Callable[..., ExplanationData]) -> 
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("words", "largest"), [(60, 700_000), pytest.param(200, 5_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("words", "largest"), [(60, 700_000), pytest.param(200, 5_000_000, marks=pytest.mark.slow)]
+)
 def test_pages_of_eight_by_eight_heads_are_small(
     explanation: Callable[..., ExplanationData], words: int, largest: int
 ) -> None:

@@ -1,4 +1,6 @@
-"""The page in a real browser: mouse, touch and keys. Needs playwright and a system Chromium; skipped without them."""
+"""The page in a real browser: mouse, touch and keys. Needs playwright and a system Chromium;
+skipped without them.
+"""
 
 import io
 import json
@@ -32,7 +34,10 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text))
         page.on(
-            "request", lambda request: request.url.startswith(address.rsplit("/", 1)[0]) or problems.append(request.url)
+            "request",
+            lambda request: (
+                request.url.startswith(address.rsplit("/", 1)[0]) or problems.append(request.url)
+            ),
         )
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
@@ -44,7 +49,9 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
         context.close()
 
 
-def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, bread: Alignment) -> None:
+def test_pointing_at_a_target_word_shows_its_attention_weights(
+    open_page: Any, bread: Alignment
+) -> None:
     page = open_page([bread])
     page.hover("#queries .word:nth-child(2)")
     assert (
@@ -55,7 +62,9 @@ def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, b
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
 
 
-def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, bread: Alignment) -> None:
+def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(
+    open_page: Any, bread: Alignment
+) -> None:
     page = open_page([bread])
     box = page.locator("#canvas").bounding_box()
     page.locator("#canvas").hover(
@@ -69,7 +78,9 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, brea
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 15)
     assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
-    page.mouse.move(box["x"] + 20, box["y"] + 15)  # what attends stands at the left, as in all figures
+    page.mouse.move(
+        box["x"] + 20, box["y"] + 15
+    )  # what attends stands at the left, as in all figures
     assert page.inner_text("#readout").startswith("나는 attends to I 0.90")
     page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 15)
     page.mouse.move(0, 0)
@@ -90,7 +101,9 @@ def test_keys_move_pin_and_unpin(open_page: Any, bread: Alignment) -> None:
     assert page.locator(".word.chosen").count() == 0
 
 
-def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_layers_heads_and_roles_can_be_selected(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     explained = explanation(5, 2, 2)
     page = open_page(explained)
     assert page.input_value("#layer") == "1"
@@ -98,9 +111,14 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     def check(weights: Any, row: int = 0) -> None:
         page.mouse.move(0, 0)
         page.hover("#queries .word:nth-child(1)")
-        word, weight = str(page.inner_text("#readout")).split(" attends to ")[1].split(" · ")[0].rsplit(" ", 1)
+        word, weight = (
+            str(page.inner_text("#readout")).split(" attends to ")[1].split(" · ")[0].rsplit(" ", 1)
+        )
         best = int(weights[row].argmax())
-        assert (word, float(weight)) == (explained.source[best], pytest.approx(weights[row, best], abs=0.0056))
+        assert (word, float(weight)) == (
+            explained.source[best],
+            pytest.approx(weights[row, best], abs=0.0056),
+        )
 
     check(explained.layers[1].weights[0])
     page.select_option("#head", index=2)
@@ -115,7 +133,10 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     page.select_option("#role", "encoder")
     assert page.inner_text("#queries-name") == "Source"
     check(explained.layers[3].weights.mean(0))
-    assert (page.inner_text("#layer-name"), page.inner_text("#weight-name")) == ("Layer", "attention weight")
+    assert (page.inner_text("#layer-name"), page.inner_text("#weight-name")) == (
+        "Layer",
+        "attention weight",
+    )
     page.select_option("#role", "attribution")
     assert (page.inner_text("#layer-name"), page.inner_text("#weight-name")) == (
         "Measure",
@@ -127,15 +148,22 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     assert "unknown" in page.inner_text("#agreement")
 
 
-def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_the_player_steps_by_buttons_and_keys(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     explained = explanation(5, 2, 2)
     page = open_page(explained)
-    assert page.inner_text("#step-status") == "Step 1 of 8: encoder layer 1 of 2: each word attends to the others"
+    assert (
+        page.inner_text("#step-status")
+        == "Step 1 of 8: encoder layer 1 of 2: each word attends to the others"
+    )
     assert page.is_visible("#encoding-canvas")
     assert page.locator("#mechanism .candidate").count() == 0
     page.click("#forth")
     page.click("#forth")
-    assert page.inner_text("#step-status").startswith("Step 3 of 8: predicts 저는, probability 75.0 %; attends to ")
+    assert page.inner_text("#step-status").startswith(
+        "Step 3 of 8: predicts 저는, probability 75.0 %; attends to "
+    )
     assert not page.is_visible("#encoding-canvas")
     page.click("#forth")
     assert page.inner_text("#step-status").startswith("Step 4 of 8: predicts 도서관에서")
@@ -163,7 +191,9 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     page.locator("#play", has_text="Play").wait_for()
 
 
-def test_the_tree_grows_in_place(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_the_tree_grows_in_place(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     page = open_page(explanation(5, 2, 1))
     page.click("#forth")
 
@@ -178,9 +208,14 @@ def test_the_tree_grows_in_place(open_page: Any, explanation: Callable[..., Expl
     assert (place(), page.get_attribute("#tree svg", "width")) == (first, width)
 
 
-def test_the_end_and_a_lone_space_are_named_apart(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_the_end_and_a_lone_space_are_named_apart(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     explained = explanation(5, 2, 1)
-    steps = [replace(step, candidates=(("</s>", 0.5, True), ("▁", 0.25, False))) for step in explained.steps]
+    steps = [
+        replace(step, candidates=(("</s>", 0.5, True), ("▁", 0.25, False)))
+        for step in explained.steps
+    ]
     page = open_page(replace(explained, steps=tuple(steps)))
     page.focus("#player")
     page.keyboard.press("End")
@@ -198,25 +233,33 @@ def test_all_layers_and_heads_are_shown_at_once_and_a_click_opens_one(
     assert not page.is_visible("#layer")
     assert not page.is_visible("#head")
     box = page.locator("#canvas").bounding_box()
-    page.mouse.click(box["x"] + 26 + (box["width"] - 26) * 0.4, box["y"] + 22 + (box["height"] - 22) * 0.75)
+    page.mouse.click(
+        box["x"] + 26 + (box["width"] - 26) * 0.4, box["y"] + 22 + (box["height"] - 22) * 0.75
+    )
     chosen = [page.input_value(f"#{name}") for name in ("view", "head")]
     assert chosen == ["heat", "1"], "the second of three heads"
     assert page.inner_text("#layer option:checked") == "2", "and of two layers the lower row"
 
 
-def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_a_printed_page_is_light_in_dark_mode_too(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     page = open_page(explanation(5, 2, 1), color_scheme="dark")
     corner = """() => { const pen = document.createElement("canvas").getContext("2d");
         pen.drawImage(document.getElementById("canvas"), 0, 0);
         return [...pen.getImageData(1, 1, 1, 1).data].slice(0, 3); }"""
     assert max(page.evaluate(corner)) < 60
     page.emulate_media(media="print", color_scheme="dark")
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     assert min(page.evaluate(corner)) > 200
 
 
 @pytest.mark.slow
-def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignment, tmp_path: Path) -> None:
+def test_a_printed_figure_is_light_in_dark_mode_too(
+    browser: Any, bread: Alignment, tmp_path: Path
+) -> None:
     page = browser.new_context(color_scheme="dark").new_page()
     page.goto(save(bread, tmp_path / "a.svg").as_uri())
     ink = "getComputedStyle(document.querySelector('.ink')).fill"
@@ -229,7 +272,15 @@ def test_a_model_without_attention_is_played_with_its_states(
     open_page: Any, without_attention: ExplanationData
 ) -> None:
     page = open_page(without_attention)
-    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding", "#step-note"):
+    for hidden in (
+        "#attention",
+        "#figure",
+        "#scale",
+        "#numbers",
+        "#agreement",
+        "#encoding",
+        "#step-note",
+    ):
         assert not page.is_visible(hidden), hidden
     assert page.inner_text("#title") == "I go"
     assert page.inner_text("#source-line") == "나는 간다"
@@ -255,7 +306,9 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert page.inner_text("#step-note").startswith("넘어가는 것: 두 방향의 마지막 상태")
 
 
-def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_all_heads_of_a_word_are_shown_in_colours(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     page = open_page(explanation(5, 4, 1))
     page.select_option("#view", "heads")
     assert not page.is_visible("#heads")
@@ -274,12 +327,17 @@ def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: C
         for (let i = 0; i < d.data.length; i += 4) seen.add(d.data.slice(i, i + 3).join());
         return [...seen]; }"""
     )
-    palette = [",".join(str(int(colour(f"s{n}", "light")[k : k + 2], 16)) for k in (1, 3, 5)) for n in range(4)]
+    palette = [
+        ",".join(str(int(colour(f"s{n}", "light")[k : k + 2], 16)) for k in (1, 3, 5))
+        for n in range(4)
+    ]
     assert set(palette) <= set(colours), "the legend shows the colour of each head"
 
 
 @pytest.mark.slow
-def test_the_special_column_is_not_cut_off(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_the_special_column_is_not_cut_off(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     for width in (400, 1400):
         page = open_page(explanation(4, 1, 1), viewport={"width": width, "height": 900})
         ink = page.evaluate(
@@ -290,7 +348,9 @@ def test_the_special_column_is_not_cut_off(open_page: Any, explanation: Callable
 
 
 @pytest.mark.slow
-def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_page_fits_a_phone_in_korean(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     page = open_page(
         explanation(12, 4, 3),
         viewport={"width": 400, "height": 800},
@@ -308,9 +368,15 @@ def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., 
     assert page.inner_text("#player-name") == "Step by step: the encoder reads, the decoder writes"
 
 
-def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_controls_are_named_for_screen_readers(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
     page = open_page(explanation(5, 2, 2))
-    for role, name in [("toolbar", "Source: words"), ("button", "Previous step"), ("slider", "Step")]:
+    for role, name in [
+        ("toolbar", "Source: words"),
+        ("button", "Previous step"),
+        ("slider", "Step"),
+    ]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
     assert page.get_by_role("img", name="Attention weights: target → source").count() == 1
     for summary in ("#more summary", "#buttons summary"):
@@ -341,7 +407,9 @@ def test_two_hundred_words_are_painted_within_a_second(
     page = open_page(explanation(200, 8, 8))
     paints = []
     for _ in range(4):  # the machine may be busy: the fastest paint counts
-        paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        paints.append(
+            page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        )
         if paints[-1] < 1000:
             break
         page.reload()
@@ -354,15 +422,22 @@ def test_two_hundred_words_are_painted_within_a_second(
 
 @pytest.fixture
 def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
-    """Serve the page, and explain another sentence on request as docs/visualisation.md describes."""
+    """Serve the page, and explain another sentence on request as docs/visualisation.md
+    describes.
+    """
     explained = explanation(4, 1, 1)
     second_explanation = replace(
-        explained, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을")
+        explained,
+        source=("I", "was", "told", "this"),
+        target=("저는", "도서관에서", "할머니의", "책을"),
     )
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send("text/html; charset=utf-8", render_page(explained, Meta(endpoint="/explain")).encode())
+            self._send(
+                "text/html; charset=utf-8",
+                render_page(explained, Meta(endpoint="/explain")).encode(),
+            )
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -429,7 +504,9 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
 
     def colour_at(x: float, y: float, canvas: str = "#canvas") -> tuple[int, ...]:
         with Image.open(io.BytesIO(page.locator(canvas).screenshot())) as image:
-            pixel: Any = image.convert("RGB").getpixel((int(x * image.width), int(y * image.height)))
+            pixel: Any = image.convert("RGB").getpixel(
+                (int(x * image.width), int(y * image.height))
+            )
         return tuple(pixel)
 
     red, plain = (216, 36, 40), (235, 235, 235)
@@ -441,7 +518,9 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.125, box["y"] + box["height"] * 0.5)
     assert page.inner_text("#readout").startswith("2·1 is attended by ")
-    assert len(page.inner_text("#queries .word:nth-child(1)").split()) == 2, "each word with its weight"
+    assert len(page.inner_text("#queries .word:nth-child(1)").split()) == 2, (
+        "each word with its weight"
+    )
     page.select_option("#view", "sheet")
     assert page.locator("#view option").all_inner_texts() == ["one word", "every word"]
     page.select_option("#role", "decoder")
@@ -460,12 +539,18 @@ def with_pieces(explained: ExplanationData) -> ExplanationData:
     tokens = ("▁bu", "ild", "ing", "▁b", "</s>")
     steps = []
     for token, step in zip(tokens, (first, second, second, second, end), strict=True):
-        nodes = tuple(replace(node, token=token if node.wins else node.token) for node in step.nodes)
-        candidates = tuple((token if chosen else other, p, chosen) for other, p, chosen in step.candidates)
+        nodes = tuple(
+            replace(node, token=token if node.wins else node.token) for node in step.nodes
+        )
+        candidates = tuple(
+            (token if chosen else other, p, chosen) for other, p, chosen in step.candidates
+        )
         steps.append(replace(step, nodes=nodes, candidates=candidates))
     cross = explained.layers[0]
     rows = [0, 1, 1, 1, 2]
-    cross = replace(cross, weights=cross.weights[:, rows], special_weights=cross.special_weights[:, rows])
+    cross = replace(
+        cross, weights=cross.weights[:, rows], special_weights=cross.special_weights[:, rows]
+    )
     words = {"target": ("building", "b"), "tokens": tokens, "target_words": (0, 0, 0, 1, -1)}
     return replace(explained, steps=tuple(steps), layers=(cross,), **words)  # type: ignore[arg-type]
 
@@ -485,12 +570,16 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
     assert page.inner_text(status).startswith("Step 2 of 3: predicts b, probability 75.0 %;")
     page.focus("#pieces")
     page.keyboard.press("Space")
-    assert page.inner_text(status).startswith("Step 4 of 5: predicts b, probability 75.0 %;"), "the same word"
+    assert page.inner_text(status).startswith("Step 4 of 5: predicts b, probability 75.0 %;"), (
+        "the same word"
+    )
     page.click("#back")
     assert page.inner_text(status).startswith("Step 3 of 5: predicts ing, probability 75.0 %;")
     assert page.locator("#output .token").all_inner_texts() == ["bu", "ild", "ing", "b"]
     page.evaluate(axe)
-    assert page.evaluate("axe.run('#player').then(found => found.violations.map(one => one.id))") == []
+    assert (
+        page.evaluate("axe.run('#player').then(found => found.violations.map(one => one.id))") == []
+    )
     page.uncheck("#pieces")
     assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
     assert not open_page(explanation(2, 1, 1)).is_visible("#pieces"), "each word is one token"
@@ -503,7 +592,9 @@ def test_the_tree_is_under_the_heatmap_where_there_is_room(
     page = open_page(explanation(3, 1, 1), viewport={"width": width, "height": 900})
     assert page.locator("#search").is_hidden(), "the encoder comes first"
     page.fill("#step", "1")
-    figure, player, tree = (page.locator(name).bounding_box() for name in ("#figure", "#player", "#search"))
+    figure, player, tree = (
+        page.locator(name).bounding_box() for name in ("#figure", "#player", "#search")
+    )
     if width > 1000:
         assert tree["x"] == figure["x"] < player["x"]
         assert figure["y"] + figure["height"] <= tree["y"]
@@ -522,7 +613,9 @@ def test_scores_of_the_data_are_shown_and_older_data_too(
     document = render_page(replace(explained, layers=(cross, *explained.layers[1:])))
     assert '"format":2,' in document
     path = tmp_path / "data.html"
-    path.write_text(document if version == 2 else document.replace('"format":2,', ""), encoding="utf-8")
+    path.write_text(
+        document if version == 2 else document.replace('"format":2,', ""), encoding="utf-8"
+    )
     page = open_page(None, path.as_uri())
     page.select_option("#head", index=2)
     page.fill("#step", "2")  # the second token, after a layer of the encoder
@@ -534,16 +627,24 @@ def test_scores_of_the_data_are_shown_and_older_data_too(
     np.testing.assert_allclose(np.array(numbers)[likely], expected[likely], atol=0.1)
 
 
-def test_a_figure_keeps_its_size_on_a_phone_and_has_no_violation(browser: Any, axe: str, tmp_path: Path) -> None:
-    """It scrolls by itself, not with the page; on paper and on a wide screen it is as wide as there is room."""
+def test_a_figure_keeps_its_size_on_a_phone_and_has_no_violation(
+    browser: Any, axe: str, tmp_path: Path
+) -> None:
+    """It scrolls by itself, not with the page; on paper and on a wide screen it is as wide as there
+    is room.
+    """
     marks = (Box(0, 0, 960, 300, "paper"), Text(10, 40, "wide", 12.0))
     save(make_figure(960, 300, [Group("a", marks)], "A figure", "It is wide."), tmp_path / "a.html")
     for width, expected in ((400, 960), (900, 868), (1280, 960)):
         context = browser.new_context(viewport={"width": width, "height": 600}, bypass_csp=True)
         page = context.new_page()
         page.goto((tmp_path / "a.html").as_uri())
-        assert page.evaluate("document.querySelector('svg').getBoundingClientRect().width") == expected
+        assert (
+            page.evaluate("document.querySelector('svg').getBoundingClientRect().width") == expected
+        )
         assert page.evaluate("document.documentElement.scrollWidth") == width
         page.evaluate(axe)
-        assert page.evaluate("axe.run().then(result => result.violations.map(each => each.id))") == []
+        assert (
+            page.evaluate("axe.run().then(result => result.violations.map(each => each.id))") == []
+        )
         context.close()

@@ -8,7 +8,11 @@ from regard.cli.plain_views import sinusoid_rows
 from regard.layers.positions import interleaved
 from regard.visualisation import save
 from regard.visualisation.figure import Box, Polyline, Text
-from regard.visualisation.positions import layout_learned_positions, layout_sinusoids, shown_dimensions
+from regard.visualisation.positions import (
+    layout_learned_positions,
+    layout_sinusoids,
+    shown_dimensions,
+)
 
 
 def test_columns_are_in_the_order_of_the_paper() -> None:
@@ -26,9 +30,20 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
 def test_the_waves_are_those_of_their_dimensions() -> None:
     encoding = sinusoid_rows(20, 50)
     figure = layout_sinusoids(encoding)
-    names = [mark.text for mark in figure.marks() if isinstance(mark, Text) and mark.text.startswith("dimension ")]
-    assert {"dimension 4, sine", "dimension 5, cosine", "dimension 6, sine", "dimension 7, cosine"} <= set(names)
-    lines = [mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 50]
+    names = [
+        mark.text
+        for mark in figure.marks()
+        if isinstance(mark, Text) and mark.text.startswith("dimension ")
+    ]
+    assert {
+        "dimension 4, sine",
+        "dimension 5, cosine",
+        "dimension 6, sine",
+        "dimension 7, cosine",
+    } <= set(names)
+    lines = [
+        mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 50
+    ]
     assert len(lines) == 4
     for line, d in zip(lines, (4, 5, 6, 7), strict=True):
         heights = np.array([y for _, y in line.points])
@@ -45,7 +60,9 @@ def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -
     assert save(figure, tmp_path / "a.png").stat().st_size > 500
 
 
-def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities(tmp_path: Path) -> None:
+def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities(
+    tmp_path: Path,
+) -> None:
     vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
     groups = {group.name: group.marks for group in figure.groups}
@@ -53,7 +70,9 @@ def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similari
     rows = ["p50", "p0", "p0", "n100", "p0", "n25", "p0"]
     assert boxes[: len(rows)] == rows, "−4 is the strongest"
     frame = boxes.index("rule") + 1
-    assert boxes[frame : frame + 7] == ["p100", "p0", "n100", "p0", "p100", "p0", "n100"], "cosines of all pairs"
+    assert boxes[frame : frame + 7] == ["p100", "p0", "n100", "p0", "p100", "p0", "n100"], (
+        "cosines of all pairs"
+    )
     texts = [mark.text for mark in figure.marks() if isinstance(mark, Text)]
     assert {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"} <= set(texts)
     assert all(mark.x < figure.width for mark in figure.marks() if isinstance(mark, Text))

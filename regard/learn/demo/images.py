@@ -1,4 +1,6 @@
-"""Demonstration on images: a captioner whose captions are checked fact by fact, and its attention by pointing."""
+"""Demonstration on images: a captioner whose captions are checked fact by fact, and its attention
+by pointing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ SPLITS = {"valid": "combined as in training", "test": "combined as never in trai
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict on the captions of a split: which are true, and the pointing accuracy of their nouns."""
+    """Verdict on the captions of a split: which are true, and the pointing accuracy of their
+    nouns.
+    """
 
     true: tuple[bool, ...]
     pointing: Pointing
@@ -35,10 +39,11 @@ class Judgement:
 
 
 def demo_images(out: Path, language: str, device: str, seed: int, output: Output) -> bool:
-    """Train on drawings of shapes, caption combinations that training never showed, and draw the attention.
+    """Train on drawings of shapes, caption combinations that training never showed, and draw the
+    attention.
 
-    The last two lines printed are the share of true captions, and of nouns whose attention points at the named object.
-    Returns whether both suffice.
+    The last two lines printed are the share of true captions, and of nouns whose attention points
+    at the named object. Returns whether both suffice.
     """
     start, data, sample = time.perf_counter(), out / "data", image_sample()
     sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
@@ -67,10 +72,11 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
 
 
 def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
-    """Return the recipe: a small ResNet encoder and a small Transformer decoder, trained from scratch.
+    """Return the recipe: a small ResNet encoder and a small Transformer decoder, trained from
+    scratch.
 
-    The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a cell that sees more
-    knows of objects beside it, and words attend to it for those.
+    The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a
+    cell that sees more knows of objects beside it, and words attend to it for those.
     """
     images = {
         "folder": str(data / "images"),
@@ -88,7 +94,10 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
             "encoder": {**sizes, "depths": (1, 2), "width": 24, "group_size": 4},
             "decoder": {**sizes, "layers": 2},
         },
-        "batching": {"tokens": 32 * 324, "buffer_size": 256},  # each batch mixes images of all kinds, not of one length
+        "batching": {
+            "tokens": 32 * 324,
+            "buffer_size": 256,
+        },  # each batch mixes images of all kinds, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
         "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "ema_decay": 0.998},
     }
@@ -99,8 +108,12 @@ def _caption(captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path)
     return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
 
 
-def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str) -> AlignmentChoice:
-    """Return the layer and head (or mean of heads) whose attention maps point best; of equals the first."""
+def _best_head(
+    captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str
+) -> AlignmentChoice:
+    """Return the layer and head (or mean of heads) whose attention maps point best; of equals the
+    first.
+    """
     readings = captions[0].readings
     assert readings is not None, "readings were requested"
     choices = [
@@ -108,35 +121,59 @@ def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], la
         for layer in readings.layers("cross")
         for head in (None, *range(len(readings.weights[layer])))
     ]
-    return max(choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy)
+    return max(
+        choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy
+    )
 
 
 def judge(
-    captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str, choice: AlignmentChoice
+    captions: Sequence[Caption],
+    scenes: Sequence[CaptionedScene],
+    language: str,
+    choice: AlignmentChoice,
 ) -> Judgement:
-    """Judge which captions state exactly the facts of their scenes, and whether nouns point at the named objects."""
+    """Judge which captions state exactly the facts of their scenes, and whether nouns point at the
+    named objects.
+    """
     pairs = list(zip(captions, scenes, strict=True))
-    true = tuple(LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning) for caption, scene in pairs)
+    true = tuple(
+        LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning)
+        for caption, scene in pairs
+    )
     nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
-    readings = captions[0].readings if captions else None  # the images have one size, so all grids are alike
+    readings = (
+        captions[0].readings if captions else None
+    )  # the images have one size, so all grids are alike
     cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
-    return Judgement(true, pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells))
+    return Judgement(
+        true,
+        pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells),
+    )
 
 
 def _nouns(
     caption: Caption, scene: CaptionedScene, language: str, choice: AlignmentChoice
 ) -> Iterator[tuple[Map, Region]]:
-    """Yield the attention map and the true region of each noun that names something in the scene."""
+    """Yield the attention map and the true region of each noun that names something in the
+    scene.
+    """
     assert caption.readings is not None, "readings were requested"
     for named in LANGUAGES[language].mentions(caption.text):
         for number, entity in enumerate(scene.scene.meaning.entities):
             if (entity.shape, entity.colour) == (named.entity.shape, named.entity.colour):
-                yield caption.readings.image_map(named.word, choice.layer, choice.head), scene.scene.mask(number)
+                yield (
+                    caption.readings.image_map(named.word, choice.layer, choice.head),
+                    scene.scene.mask(number),
+                )
                 break
 
 
-def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str, output: Output) -> Judgement:
-    """Print the results on scenes like those in training and on unseen combinations; return the judgement of these."""
+def _report(
+    captioner: Captioner, sample: ImageSample, data: Path, language: str, output: Output
+) -> Judgement:
+    """Print the results on scenes like those in training and on unseen combinations; return the
+    judgement of these.
+    """
     choice = captioner.choice
     assert choice is not None, "the choice was just made"
     output.result("")
@@ -144,7 +181,9 @@ def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str
         scenes = sample.splits[split]
         captions = _caption(captioner, scenes, data)
         judgement = judge(captions, scenes, language, choice)
-        output.result(f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}")
+        output.result(
+            f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}"
+        )
     pairs = zip(captions, scenes, judgement.true, strict=True)
     wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
     for caption, scene in wrong[:EXAMPLES]:

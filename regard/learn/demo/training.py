@@ -1,4 +1,6 @@
-"""Training of the demonstrations, or its continuation, with the choice of a head, and what they print and draw."""
+"""Training of the demonstrations, or its continuation, with the choice of a head, and what they
+print and draw.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ P = TypeVar("P", Captioner, FolderTranslator)
 
 @dataclass(frozen=True)
 class Output:
-    """Output functions of a demonstration: for results, for messages about progress, and for events of training."""
+    """Output functions of a demonstration: for results, for messages about progress, and for events
+    of training.
+    """
 
     result: Callable[[str], None]
     message: Callable[[str], None]
@@ -35,7 +39,8 @@ def train_with_head(
     load: Callable[[Path, str], P],
     choose: Callable[[P], AlignmentChoice],
 ) -> P:
-    """Train by this recipe, or resume the run in `folder`; store the head that is chosen, and load the model with it.
+    """Train by this recipe, or resume the run in `folder`; store the head that is chosen, and load
+    the model with it.
 
     Raises Interrupted.
     """
@@ -49,4 +54,6 @@ def train_with_head(
 
 def page_meta(model: Captioner | FolderTranslator, **facts: str) -> Meta:
     """Return the facts on a page of the model's attention."""
-    return Meta(facts={**facts, "decoding": model.engine.describe(), "drawn by": f"regard {__version__}"})
+    return Meta(
+        facts={**facts, "decoding": model.engine.describe(), "drawn by": f"regard {__version__}"}
+    )

@@ -1,4 +1,5 @@
-"""Lab: every claim of the notes as an experiment that one can run, with a verdict and the numbers behind it.
+"""Lab: every claim of the notes as an experiment that one can run, with a verdict and the numbers
+behind it.
 
 `regard lab` and `run_experiment` call the same. An experiment is a short file in `experiments`.
 """

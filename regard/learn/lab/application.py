@@ -1,4 +1,6 @@
-"""Run an experiment: in a folder of its own, continued after a stop, to a page, a graph and data."""
+"""Run an experiment: in a folder of its own, continued after a stop, to a page, a graph and
+data.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ BEGUN, RESULT, PAGE, GRAPH = "lab.json", "result.json", "index.html", "graph.svg
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name. Raises UsageError, with the nearest name, for an unknown one."""
+    """Return the experiment of this name. Raises UsageError, with the nearest name, for an unknown
+    one.
+    """
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     nearest = difflib.get_close_matches(name, EXPERIMENTS, 1, 0.4)
@@ -52,16 +56,16 @@ def run_experiment(
     workers: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
-    """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or lab/NAME-full).
+    """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or
+    lab/NAME-full).
 
-    full      whole sweeps of learning rates and three seeds; else one seed, beside the results that are shipped
-    language  of page and graph; the data hold both
-    seed      the first seed
-    workers   how many models are trained at once, each on one thread; one for each core if not given, four at most
-    say       called with lines on progress
+    full whole sweeps of learning rates and three seeds; else one seed, beside the results that are
+    shipped language of page and graph; the data hold both seed the first seed workers how many
+    models are trained at once, each on one thread; one for each core if not given, four at most say
+    called with lines on progress
 
-    Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown experiment, or
-    if the folder holds something else.
+    Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown
+    experiment, or if the folder holds something else.
     """
     experiment = find_experiment(name)
     effort = "full" if full else "quick"
@@ -81,42 +85,65 @@ def run_experiment(
 
 
 def shipped_results(name: str) -> Sweep | None:
-    """Return the results of `--full` that are part of the package; None if the experiment trains nothing."""
+    """Return the results of `--full` that are part of the package; None if the experiment trains
+    nothing.
+    """
     path = files("regard.learn.lab") / "results" / f"{name}.json"
     return Sweep.of_shipped(parse_json(path.read_bytes())) if path.is_file() else None
 
 
 def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
-    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot show.
+    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot
+    show.
 
-    Parts of the claim that came out otherwise with all learning rates halved or doubled are undecided.
+    Parts of the claim that came out otherwise with all learning rates halved or doubled are
+    undecided.
     """
     remarks = (*findings.remarks, experiment.caveats)
     if bench.swept is None:
         return replace(findings, remarks=remarks)
-    origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(version=__version__)
+    origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(
+        version=__version__
+    )
     verdict, shipped = findings.verdict, bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
-        verdict = replace(verdict, parts=tuple(map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))))
-    remarks += (LABELS["small"], *[origin] * (not bench.full or len({run.seed for run in bench.swept.runs}) > 1))
-    return replace(findings, verdict=verdict, tables=(*findings.tables, bench.swept.board()), remarks=remarks)
+        verdict = replace(
+            verdict,
+            parts=tuple(map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))),
+        )
+    remarks += (
+        LABELS["small"],
+        *[origin] * (not bench.full or len({run.seed for run in bench.swept.runs}) > 1),
+    )
+    return replace(
+        findings, verdict=verdict, tables=(*findings.tables, bench.swept.board()), remarks=remarks
+    )
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:
-    """Note the experiment that begins in this folder. Raises UsageError if something else is in it."""
+    """Note the experiment that begins in this folder. Raises UsageError if something else is in
+    it.
+    """
     path = folder / BEGUN
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
-        raise UsageError(f"`out={folder}`: nothing can be written in {existing}; choose another folder")
+        raise UsageError(
+            f"`out={folder}`: nothing can be written in {existing}; choose another folder"
+        )
     if path.is_file():
         try:
             before = parse_json(file_bytes(path))
         except ValueError:
-            raise DataError(f"{path}: damaged; delete {folder} and begin again, or choose another `out=`") from None
+            raise DataError(
+                f"{path}: damaged; delete {folder} and begin again, or choose another `out=`"
+            ) from None
         if before != begun:
-            described = ", ".join(f"{key} {value}" for key, value in before.items() if begun.get(key) != value)
+            described = ", ".join(
+                f"{key} {value}" for key, value in before.items() if begun.get(key) != value
+            )
             raise UsageError(
-                f"`out={folder}`: another experiment was begun there ({described}); choose another folder, or delete it"
+                f"`out={folder}`: another experiment was begun there ({described}); choose another "
+                "folder, or delete it"
             )
         return
     if folder.is_dir() and any(folder.iterdir()):
@@ -136,8 +163,16 @@ def write_result(
     """Write data, graph and page, the page last."""
     title = experiment.title.by(language)
     facts = _facts(folder, begun, swept)
-    content: dict[str, Any] = {"experiment": experiment.name, "claim": asdict(experiment.claim), "begun": begun}
-    content |= {"facts": [asdict(fact) for fact in facts], "outcome": findings.verdict.outcome, **asdict(findings)}
+    content: dict[str, Any] = {
+        "experiment": experiment.name,
+        "claim": asdict(experiment.claim),
+        "begun": begun,
+    }
+    content |= {
+        "facts": [asdict(fact) for fact in facts],
+        "outcome": findings.verdict.outcome,
+        **asdict(findings),
+    }
     content |= {"sweep": swept.to_json()} if swept else {}
     write_text(folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     save(findings.graph.chart(title, language), folder / GRAPH)
@@ -148,11 +183,18 @@ def write_result(
 
 def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Text, ...]:
     """Lines on seeds, training time, versions and machine."""
-    machine = f"regard {begun['regard']}, PyTorch {torch.__version__}, Python {platform.python_version()}, "
+    machine = (
+        f"regard {begun['regard']}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}, "
+    )
     machine += f"{platform.system()} {platform.machine()}"
     facts = [Text(machine, machine)]
     seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
     if seconds:
         plural, minutes = "s" * (len(seconds) > 1), sum(seconds) / 60
-        facts.append(LABELS["trained"].fill(count=len(seconds), plural=plural, minutes=minutes, folder=folder / "runs"))
+        facts.append(
+            LABELS["trained"].fill(
+                count=len(seconds), plural=plural, minutes=minutes, folder=folder / "runs"
+            )
+        )
     return tuple(facts)

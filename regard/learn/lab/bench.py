@@ -24,9 +24,16 @@ from regard.learn.samples.writing import PAGE, write_sample
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 
-LEARNT = 10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
+LEARNT = (
+    10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
+)
 DATA: dict[str, Callable[[Path], Any]]
-DATA = {"sample": write_sample, "length-sample": write_lengths, "lists": write_lists, "image-sample": write_crowded}
+DATA = {
+    "sample": write_sample,
+    "length-sample": write_lengths,
+    "lists": write_lists,
+    "image-sample": write_crowded,
+}
 COMMON: dict[str, Any] = {
     "batching": {"tokens": 512, "micro_batches": 1},
     "training": {"validate_with": 100, "precision": "float32", "ema_decay": 0.99, "patience": 1000},
@@ -37,10 +44,12 @@ Measure = Callable[[Path], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a sweep: updates of each run, the learning rates that it begins with, each twice the one before.
+    """Plan of a sweep: updates of each run, the learning rates that it begins with, each twice the
+    one before.
 
-    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm. `by_loss`: the score is the
-    probability of a token that the validation loss stands for, in per cent.
+    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm.
+    `by_loss`: the score is the probability of a token that the validation loss stands for, in per
+    cent.
     """
 
     updates: int
@@ -63,8 +72,8 @@ DEEP = Plan(600, (2e-3, 4e-3, 8e-3))
 class Bench:
     """Bench of one experiment: its folder, its time, its data and its trainings.
 
-    `full`: whole sweeps; else one seed at the best rate of `shipped` results. `workers` train at once, each on one
-    thread. `swept`: the sweep, once it is done.
+    `full`: whole sweeps; else one seed at the best rate of `shipped` results. `workers` train at
+    once, each on one thread. `swept`: the sweep, once it is done.
     """
 
     out: Path
@@ -95,35 +104,53 @@ class Bench:
         measure: Measure,
         data: str = "sample",
     ) -> Sweep:
-        """Train each arm at several learning rates, and with further seeds at its best; measure these.
+        """Train each arm at several learning rates, and with further seeds at its best; measure
+        these.
 
-        `arms` are recipes. A rate that is the best and the last is followed by another, as often as planned. Quick: one
-        seed at the best rate of shipped results, whose other seeds join it.
+        `arms` are recipes. A rate that is the best and the last is followed by another, as often as
+        planned. Quick: one seed at the best rate of shipped results, whose other seeds join it.
         """
-        recipes = {arm: _recipe(values, _files(self.data(data)), plan.updates) for arm, values in arms.items()}
+        recipes = {
+            arm: _recipe(values, _files(self.data(data)), plan.updates)
+            for arm, values in arms.items()
+        }
         self._plan = plan
-        self.digests = {arm: json_digest([values, COMMON, plan.updates, data])[:10] for arm, values in arms.items()}
+        self.digests = {
+            arm: json_digest([values, COMMON, plan.updates, data])[:10]
+            for arm, values in arms.items()
+        }
         shipped = {arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()}
         if self.full:
             runs, best = self._search(recipes, plan)
-            runs += self._train(recipes, [(a, best[a], self.seed + n) for a in recipes for n in range(1, plan.seeds)])
+            runs += self._train(
+                recipes,
+                [(a, best[a], self.seed + n) for a in recipes for n in range(1, plan.seeds)],
+            )
         else:
             middle = plan.rates[len(plan.rates) // 2]
-            best = {a: self.shipped.best[a] if self.shipped and shipped[a] else middle for a in recipes}
+            best = {
+                a: self.shipped.best[a] if self.shipped and shipped[a] else middle for a in recipes
+            }
             spent = [[r.seconds for r in shipped[arm] if r.rate == best[arm]] for arm in recipes]
             known = [sum(seconds) / len(seconds) for seconds in spent if seconds]
             self._pool.forecast([*known, *[max(known, default=0.0)] * (len(recipes) - len(known))])
             runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
-        measured = [self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs]
+        measured = [
+            self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs
+        ]
         keys = {(run.arm, run.rate, run.seed) for run in measured}
         others = [r for arm in recipes for r in shipped[arm] if (r.arm, r.rate, r.seed) not in keys]
         self.swept = Sweep(names, best, (*measured, *others), self.digests)
         return self.swept
 
     def own(self, arm: str) -> list[Path]:
-        """Return the folders of an arm's runs that were trained here at its best rate, and did not diverge."""
+        """Return the folders of an arm's runs that were trained here at its best rate, and did not
+        diverge.
+        """
         chosen = self.swept.chosen(arm) if self.swept else []
-        folders = [self.job(run.arm, run.rate, run.seed).folder for run in chosen if not run.is_shipped]
+        folders = [
+            self.job(run.arm, run.rate, run.seed).folder for run in chosen if not run.is_shipped
+        ]
         return [folder for folder in folders if has_ended(folder)]
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
@@ -131,10 +158,16 @@ class Bench:
         runs = self.shipped.runs if self.shipped and self.shipped.recipes.get(arm) == digest else ()
         return [run for run in runs if run.arm == arm]
 
-    def _search(self, recipes: Mapping[str, dict[str, Any]], plan: Plan) -> tuple[list[Run], dict[str, float]]:
-        """Train each arm with one seed at the rates planned; go on while its last rate is the best, or none learns."""
+    def _search(
+        self, recipes: Mapping[str, dict[str, Any]], plan: Plan
+    ) -> tuple[list[Run], dict[str, float]]:
+        """Train each arm with one seed at the rates planned; go on while its last rate is the best,
+        or none learns.
+        """
         self.say(f"training {len(recipes)} models at {len(plan.rates)} learning rates")
-        runs = self._train(recipes, [(arm, rate, self.seed) for rate in plan.rates for arm in recipes])
+        runs = self._train(
+            recipes, [(arm, rate, self.seed) for rate in plan.rates for arm in recipes]
+        )
         for _ in range(plan.extra):
             further = list[tuple[str, float, int]]()
             for arm in recipes:
@@ -146,27 +179,46 @@ class Bench:
             runs += self._train(recipes, further)
         return runs, {arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes}
 
-    def _train(self, recipes: Mapping[str, dict[str, Any]], wanted: Sequence[tuple[str, float, int]]) -> list[Run]:
+    def _train(
+        self, recipes: Mapping[str, dict[str, Any]], wanted: Sequence[tuple[str, float, int]]
+    ) -> list[Run]:
         """Train arms at rates with seeds; a run whose gradients are no longer finite scores 0."""
         jobs = [self.job(*key) for key in wanted]
         for job, (arm, rate, _) in zip(jobs, wanted, strict=True):
             recipe = merge(recipes[arm], {"schedule": {"peak": rate}})
             job.recipe.parent.mkdir(parents=True, exist_ok=True)
-            write_text(job.recipe, tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True)))
+            write_text(
+                job.recipe, tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True))
+            )
         diverged = self._pool.train(jobs)
-        outcomes = [(0.0, 0.0) if job.folder in diverged else self._outcome(job.folder) for job in jobs]
+        outcomes = [
+            (0.0, 0.0) if job.folder in diverged else self._outcome(job.folder) for job in jobs
+        ]
         return [Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)]
 
     def job(self, arm: str, rate: float, seed: int) -> Job:
         """Return a training, in a folder of its own."""
         recipe = self.out / "recipes" / f"{arm}-{rate:.3g}.toml"
-        return Job(arm, recipe, self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}", seed, self._plan.updates)
+        return Job(
+            arm,
+            recipe,
+            self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}",
+            seed,
+            self._plan.updates,
+        )
 
     def _outcome(self, folder: Path) -> tuple[float, float]:
-        """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds in all."""
+        """Return the best validation score of a run, CIDEr-D of images or else chrF, and its
+        seconds in all.
+        """
         events, by_loss = read(folder / "journal.jsonl"), self._plan.by_loss
-        rows = [event for event in events if event["event"] == "valid" and event.get("loss") is not None]
-        values = [100 * math.exp(-row["loss"]) if by_loss else row.get("cider", row.get("chrf")) for row in rows]
+        rows = [
+            event for event in events if event["event"] == "valid" and event.get("loss") is not None
+        ]
+        values = [
+            100 * math.exp(-row["loss"]) if by_loss else row.get("cider", row.get("chrf"))
+            for row in rows
+        ]
         seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
         return max((value for value in values if value is not None), default=0.0), seconds
 
@@ -183,7 +235,9 @@ class Bench:
 
 
 def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) -> dict[str, Any]:
-    """Put a recipe together: what all models have, the data, an end, and the values of this model."""
+    """Put a recipe together: what all models have, the data, an end, and the values of this
+    model.
+    """
     every = max(1, updates // 8)
     fitted = {
         "data": dict(data),
@@ -198,5 +252,10 @@ def _files(folder: Path) -> dict[str, Any]:
     if (folder / "images").is_dir():
         paths = {"captions": "train.en.tsv", "valid_captions": "valid.en.tsv", "folder": "images"}
         return {"images": {key: str(folder.absolute() / name) for key, name in paths.items()}}
-    names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
+    names = {
+        "source": "train.ko",
+        "target": "train.en",
+        "valid_source": "valid.ko",
+        "valid_target": "valid.en",
+    }
     return {key: str(folder.absolute() / name) for key, name in names.items()}

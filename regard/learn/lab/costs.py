@@ -1,7 +1,8 @@
-"""Cost of each kind of layer: complexity table 1 of Vaswani et al. 2017, counted by running the layers.
+"""Cost of each kind of layer: complexity table 1 of Vaswani et al. 2017, counted by running the
+layers.
 
-As in the paper, attention is counted from its queries, keys and values to its weighted values, and its projections
-separately. Operations are multiply-adds.
+As in the paper, attention is counted from its queries, keys and values to its weighted values, and
+its projections separately. Operations are multiply-adds.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ Run = Callable[[], Tensor]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself included."""
+    """Sizes of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself
+    included.
+    """
 
     n: int
     d: int
@@ -50,14 +53,21 @@ class Sizes:
 
     def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
         """Return these sizes with another length or vector size."""
-        return Sizes(max(2, round(n or self.n)), max(HEADS, round((d or self.d) / HEADS) * HEADS), self.k, self.r)
+        return Sizes(
+            max(2, round(n or self.n)),
+            max(HEADS, round((d or self.d) / HEADS) * HEADS),
+            self.k,
+            self.r,
+        )
 
 
 class MeasuredLayer(nn.Module):
     """One layer of a model, and the part of it that works across positions."""
 
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
-        """Return the inputs and the run of the part across positions; by default that is the whole layer."""
+        """Return the inputs and the run of the part across positions; by default that is the whole
+        layer.
+        """
         return [x], lambda: self(x)
 
 
@@ -65,7 +75,11 @@ class SelfAttention(MeasuredLayer):
     """Self-attention to all positions, or to r neighbours."""
 
     def __init__(
-        self, sizes: Sizes, restricted: bool = False, heads: int = HEADS, score: type[Score] = ScaledDot
+        self,
+        sizes: Sizes,
+        restricted: bool = False,
+        heads: int = HEADS,
+        score: type[Score] = ScaledDot,
     ) -> None:
         super().__init__()
         self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, heads)
@@ -86,7 +100,9 @@ class SelfAttention(MeasuredLayer):
 
 
 class _UnfusedScaledDot(ScaledDot):
-    """Scaled dot product without `as_dot`, so that no fused kernel is used, and weights are kept as in the paper."""
+    """Scaled dot product without `as_dot`, so that no fused kernel is used, and weights are kept as
+    in the paper.
+    """
 
     def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
         return None
@@ -96,7 +112,9 @@ class _UnfusedScaledDot(ScaledDot):
 
 
 class Recurrent(MeasuredLayer):
-    """Unidirectional GRU whose update gates are biased to keep the state, or distant gradients would vanish."""
+    """Unidirectional GRU whose update gates are biased to keep the state, or distant gradients
+    would vanish.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -137,12 +155,28 @@ class Kind:
 
 KINDS: tuple[Kind, ...] = (
     Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
-    Kind("self-attention, weights kept", partial(SelfAttention, score=_UnfusedScaledDot), "n²d", "n²", "1", "1"),
+    Kind(
+        "self-attention, weights kept",
+        partial(SelfAttention, score=_UnfusedScaledDot),
+        "n²d",
+        "n²",
+        "1",
+        "1",
+    ),
     Kind("self-attention, one head", partial(SelfAttention, heads=1), "n²d", "nd", "1", "1"),
-    Kind("self-attention, additive", partial(SelfAttention, score=Additive), "n²d", "n²d", "1", "1"),
+    Kind(
+        "self-attention, additive", partial(SelfAttention, score=Additive), "n²d", "n²d", "1", "1"
+    ),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
     Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
-    Kind("restricted self-attention", partial(SelfAttention, restricted=True), "rnd", "nd", "1", "n/r"),
+    Kind(
+        "restricted self-attention",
+        partial(SelfAttention, restricted=True),
+        "rnd",
+        "nd",
+        "1",
+        "n/r",
+    ),
 )
 
 
@@ -186,26 +220,36 @@ def growth(points: Iterable[tuple[float, float]]) -> float:
     """Fit the exponent e of y ∝ xᵉ: the slope of the regression line through the logarithms."""
     logs = [(math.log(x), math.log(max(y, 1e-12))) for x, y in points]
     mean_x, mean_y = (sum(log[axis] for log in logs) / len(logs) for axis in (0, 1))
-    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum(
+        (x - mean_x) ** 2 for x, _ in logs
+    )
 
 
 def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
-    def curve(axis: str, multiples: Sequence[float], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
+    def curve(
+        axis: str, multiples: Sequence[float], value: Callable[[Sizes], float]
+    ) -> list[tuple[float, float]]:
         all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples]
         return [(float(getattr(other, axis)), float(value(other))) for other in all_sizes]
 
     curves, few = dict[str, list[tuple[float, float]]](), MULTIPLES[:3]
     for axis in ("n", "d"):
         curves[f"operations {axis}"] = curve(axis, few, lambda other: _operations(kind, other)[0])
-        curves[f"time {axis}"] = curve(axis, MULTIPLES, lambda other: seconds(kind, other, min_seconds))
+        curves[f"time {axis}"] = curve(
+            axis, MULTIPLES, lambda other: seconds(kind, other, min_seconds)
+        )
         curves[f"memory {axis}"] = curve(axis, MULTIPLES, lambda other: _saved_bytes(kind, other))
     curves["sequential n"] = curve("n", few, lambda other: _chain(kind, other))
     curves["layers n"] = curve("n", few, lambda other: _layers(kind, other))
     steps, layers = (curves[f"{quantity} n"] for quantity in ("sequential", "layers"))
-    curves["path n"] = [(n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)]
+    curves["path n"] = [
+        (n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)
+    ]
     between, whole = _operations(kind, sizes)
     middle = MULTIPLES.index(1)
-    formulas = {name: getattr(kind, name) for name in ("operations", "memory", "sequential", "path")}
+    formulas = {
+        name: getattr(kind, name) for name in ("operations", "memory", "sequential", "path")
+    }
     formulas["time"] = kind.operations
     return Cost(
         name=kind.name,
@@ -219,14 +263,20 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
         seconds=curves["time n"][middle][1],
         memory=round(curves["memory n"][middle][1]),
         growth={name: growth(points) for name, points in curves.items()},
-        expected={name: _exponent(formulas.get(name[:-2], "1"), name[-1]) for name in curves if name != "layers n"},
+        expected={
+            name: _exponent(formulas.get(name[:-2], "1"), name[-1])
+            for name in curves
+            if name != "layers n"
+        },
         curves=curves,
     )
 
 
 def _value(formula: str, sizes: Sizes) -> float:
     """Evaluate a formula such as n²d or n/k."""
-    numerator, denominator = (math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula))
+    numerator, denominator = (
+        math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula)
+    )
     return float(numerator / denominator)
 
 
@@ -237,7 +287,9 @@ def _exponent(formula: str, letter: str) -> float:
 
 def _letters(formula: str) -> tuple[str, str]:
     """Write numerator and denominator as letters: n²d is nnd."""
-    numerator, _, denominator = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
+    numerator, _, denominator = (
+        formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
+    )
     return numerator, denominator
 
 
@@ -252,7 +304,9 @@ def _operations(kind: Kind, sizes: Sizes) -> tuple[int, int]:
 
 
 class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Find the longest chain of matrix products in which each needs the result of the one before."""
+    """Find the longest chain of matrix products in which each needs the result of the one
+    before.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -310,14 +364,20 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 
 
 def seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
-    """Return the best time of several runs, since other load only adds; one thread is timed by its CPU time."""
+    """Return the best time of several runs, since other load only adds; one thread is timed by its
+    CPU time.
+    """
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
     times = list[float]()
     with torch.no_grad():
         run_between()
-        while not times or sum(times) < min_seconds or (len(times) < 3 and sum(times) < 4 * min_seconds):
+        while (
+            not times
+            or sum(times) < min_seconds
+            or (len(times) < 3 and sum(times) < 4 * min_seconds)
+        ):
             start = clock()
             run_between()
             times.append(clock() - start)

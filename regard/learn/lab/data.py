@@ -1,4 +1,6 @@
-"""Data of experiments: sentences of all lengths alike, and lists and images with more in them than one vector holds."""
+"""Data of experiments: sentences of all lengths alike, and lists and images with more in them than
+one vector holds.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
 
 
 def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write Korean–English pairs whose lengths, of 2 to 32 English words, are equally frequent in every part."""
+    """Write Korean–English pairs whose lengths, of 2 to 32 English words, are equally frequent in
+    every part.
+    """
     parts = parts or PARTS
     sizes = {"train": 0, "valid": 0, "test": 0, "recombination": 0, "length": sum(parts.values())}
     pairs = list(korean_english(seed=2, sizes=sizes, longest=LONGEST).splits["length"])
@@ -35,18 +39,29 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
 
 
 def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write lists of one to twelve things in Korean and English, drawn by chance, so that no word tells of another."""
+    """Write lists of one to twelve things in Korean and English, drawn by chance, so that no word
+    tells of another.
+    """
     rng = Random(1)
     folder.mkdir(parents=True, exist_ok=True)
     for name, size in (parts or PARTS).items():
         lists = [rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)]
-        write_lines(folder / f"{name}.ko", [" ".join(thing.korean for thing in things) for things in lists])
-        write_lines(folder / f"{name}.en", [" ".join(thing.english for thing in things) for things in lists])
-    write_text(folder / "SAMPLE.md", "# Lists of one to twelve Korean and English nouns, all lengths equally often\n")
+        write_lines(
+            folder / f"{name}.ko", [" ".join(thing.korean for thing in things) for things in lists]
+        )
+        write_lines(
+            folder / f"{name}.en", [" ".join(thing.english for thing in things) for things in lists]
+        )
+    write_text(
+        folder / "SAMPLE.md",
+        "# Lists of one to twelve Korean and English nouns, all lengths equally often\n",
+    )
 
 
 def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
-    """Write images of six shapes, row by row, each captioned by the colours and shapes in this order."""
+    """Write images of six shapes, row by row, each captioned by the colours and shapes in this
+    order.
+    """
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rng = Random(1)
     for name, size in (parts or IMAGES).items():
@@ -54,9 +69,13 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
         for number in range(size):
             scene, file = _draw_scene(rng), f"{name}-{number:05}.png"
             draw(scene).save(folder / "images" / file)
-            lines.append(f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities))
+            lines.append(
+                f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities)
+            )
         write_lines(folder / f"{name}.en.tsv", lines)
-    write_text(folder / "SAMPLE.md", "# Images of six shapes, with captions that name all of them\n")
+    write_text(
+        folder / "SAMPLE.md", "# Images of six shapes, with captions that name all of them\n"
+    )
 
 
 def _draw_scene(rng: Random) -> Scene:

@@ -12,7 +12,9 @@ from regard.learn.lab.findings import Findings
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what it cannot show."""
+    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what
+    it cannot show.
+    """
 
     name: str
     title: Text
@@ -24,6 +26,8 @@ class Experiment:
 
 
 def experiment_texts(name: str, *own: str) -> Texts:
-    """Read the texts of an experiment, in NAME.toml: those that every experiment has, and its `own` keys."""
+    """Read the texts of an experiment, in NAME.toml: those that every experiment has, and its `own`
+    keys.
+    """
     common = ("source", "title", "claim", "method", "caveats")
     return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *own))

@@ -1,4 +1,6 @@
-"""Findings of an experiment as data: tables, one graph and a verdict, every text in English and Korean."""
+"""Findings of an experiment as data: tables, one graph and a verdict, every text in English and
+Korean.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,43 @@ LABELS = read_texts(
     "regard.learn.lab",
     "labels.toml",
     (
-        *("model", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds", "board"),
-        *("trained", "outcomes", "reasons", "changes", "many", "dots", "lines", "small", "one_seed", "full"),
+        *(
+            "model",
+            "all",
+            "source_words",
+            "by_length",
+            "after_training",
+            "loss",
+            "updates",
+            "milliseconds",
+            "board",
+        ),
+        *(
+            "trained",
+            "outcomes",
+            "reasons",
+            "changes",
+            "many",
+            "dots",
+            "lines",
+            "small",
+            "one_seed",
+            "full",
+        ),
         *("at_length", "on_the_way", "own", "shipped", "alone", "shifted"),
     ),
 )
-"""Texts that several experiments have: labels of tables and plots, outcomes with their reasons, summary of training."""
+"""Texts that several experiments have: labels of tables and plots, outcomes with their reasons,
+summary of training.
+"""
 OUTCOMES = LABELS.table("outcomes")
 
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a claim: whether it holds, the reason with its numbers, and what would change that."""
+    """Part of a claim: whether it holds, the reason with its numbers, and what would change
+    that.
+    """
 
     outcome: Outcome
     claim: Text
@@ -44,12 +71,20 @@ class Verdict:
     def outcome(self) -> Outcome:
         """Outcome of the claim: it holds if every part does, and does not if one does not."""
         outcomes = {part.outcome for part in self.parts}
-        return "contradicted" if "contradicted" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+        return (
+            "contradicted"
+            if "contradicted" in outcomes
+            else "undecided"
+            if "undecided" in outcomes
+            else "holds"
+        )
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column names the rows. `shades`: how dark each cell behind it is drawn, from 0 to 9."""
+    """A table; the first column names the rows. `shades`: how dark each cell behind it is drawn,
+    from 0 to 9.
+    """
 
     title: Words
     columns: tuple[Words, ...]
@@ -59,7 +94,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot: (x, y) points. `paint`: number of its colour, if not its place among the curves."""
+    """One line of a plot: (x, y) points. `paint`: number of its colour, if not its place among the
+    curves.
+    """
 
     name: Words
     points: tuple[tuple[float, float], ...]
@@ -68,7 +105,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Plot:
-    """One pair of axes with its curves. With `categories`, x counts them from 0; `guide` is a thin line behind."""
+    """One pair of axes with its curves. With `categories`, x counts them from 0; `guide` is a thin
+    line behind.
+    """
 
     title: Words
     x_label: Words
@@ -92,7 +131,9 @@ class Graph:
             Panel(
                 words_by(plot.title, language),
                 words_by(plot.x_label, language),
-                tuple(Series(words_by(c.name, language), c.points, paint=c.paint) for c in plot.curves),
+                tuple(
+                    Series(words_by(c.name, language), c.points, paint=c.paint) for c in plot.curves
+                ),
                 tuple(words_by(category, language) for category in plot.categories),
                 plot.guide,
             )
@@ -103,7 +144,9 @@ class Graph:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that an experiment found. `remarks`: what a reader should know besides, such as a slip of the notes."""
+    """All that an experiment found. `remarks`: what a reader should know besides, such as a slip of
+    the notes.
+    """
 
     verdict: Verdict
     tables: tuple[Table, ...]

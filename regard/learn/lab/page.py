@@ -1,4 +1,6 @@
-"""Page of an experiment: claim, verdict, graph, tables and how it was made; it fetches nothing and runs no script."""
+"""Page of an experiment: claim, verdict, graph, tables and how it was made; it fetches nothing and
+runs no script.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ INTERVALS = re.compile(r"([+−]?[\d.,]+ \([^)]*\d\))")
 
 
 def render_page(
-    experiment: Experiment, findings: Findings, command: str, facts: Sequence[Text], language: Language
+    experiment: Experiment,
+    findings: Findings,
+    command: str,
+    facts: Sequence[Text],
+    language: Language,
 ) -> str:
     """Render the page in one of the languages; `facts`: lines on seeds, time and machine."""
     chart = replace(findings.graph.chart("", language), caption="")

@@ -1,6 +1,8 @@
-"""Sweeps: each arm of an experiment at several learning rates, and at its best one with several seeds.
+"""Sweeps: each arm of an experiment at several learning rates, and at its best one with several
+seeds.
 
-The best rate is chosen by a validation score, of the first seed alone; what is compared is measured on other data.
+The best rate is chosen by a validation score, of the first seed alone; what is compared is measured
+on other data.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ Columns = Mapping[Words, str | Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Run:
-    """One training: its arm, learning rate and seed, its best validation score (0 if it failed), and what was measured.
+    """One training: its arm, learning rate and seed, its best validation score (0 if it failed),
+    and what was measured.
 
-    `is_shipped`: its numbers come from the results that Regard ships; else it was trained here, in `seconds`.
+    `is_shipped`: its numbers come from the results that Regard ships; else it was trained here, in
+    `seconds`.
     """
 
     arm: str
@@ -36,7 +40,8 @@ class Run:
 class Dots:
     """A score of an arm at its best rate, one number for each seed.
 
-    `gain`: how much of it the last step to this rate brought, by the validation score, if no rate beyond was tried.
+    `gain`: how much of it the last step to this rate brought, by the validation score, if no rate
+    beyond was tried.
     """
 
     name: Words
@@ -50,16 +55,22 @@ class Dots:
         return sum(self.values) / len(self.values)
 
     def __format__(self, digits: str) -> str:
-        """Write the mean, with the lowest and the highest value behind it; `digits`: those behind the point."""
-        low, mean, high = (f"{x:,.{digits or 1}f}" for x in (min(self.values), self.mean, max(self.values)))
+        """Write the mean, with the lowest and the highest value behind it; `digits`: those behind
+        the point.
+        """
+        low, mean, high = (
+            f"{x:,.{digits or 1}f}" for x in (min(self.values), self.mean, max(self.values))
+        )
         return (mean if low == high else f"{mean} ({low} … {high})").replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All runs of an experiment, and the best rate of each arm. `recipes`: a digest of each arm's settings.
+    """All runs of an experiment, and the best rate of each arm. `recipes`: a digest of each arm's
+    settings.
 
-    `shifted`: outcomes of the parts of the claim when all learning rates were halved, and doubled; of shipped results.
+    `shifted`: outcomes of the parts of the claim when all learning rates were halved, and doubled;
+    of shipped results.
     """
 
     names: Mapping[str, Words]
@@ -70,14 +81,21 @@ class Sweep:
 
     def chosen(self, arm: str) -> list[Run]:
         """Return the runs of an arm at its best rate, by seed."""
-        return sorted((r for r in self.runs if (r.arm, r.rate) == (arm, self.best[arm])), key=lambda run: run.seed)
+        return sorted(
+            (r for r in self.runs if (r.arm, r.rate) == (arm, self.best[arm])),
+            key=lambda run: run.seed,
+        )
 
     def rates(self, arm: str) -> dict[float, float]:
         """Return the validation score of an arm's first seed at each of its rates, in order."""
-        runs = sorted((run for run in self.runs if run.arm == arm), key=lambda run: (run.rate, -run.seed))
+        runs = sorted(
+            (run for run in self.runs if run.arm == arm), key=lambda run: (run.rate, -run.seed)
+        )
         return {run.rate: run.valid for run in runs}
 
-    def dots(self, arm: str, score: str = "chrF", name: Words = "", is_quality: bool = True) -> Dots:
+    def dots(
+        self, arm: str, score: str = "chrF", name: Words = "", is_quality: bool = True
+    ) -> Dots:
         """Return a score of an arm at its best rate; a run that diverged counts as 0.
 
         `is_quality`: a better rate raises it, as it raises the validation score.
@@ -91,27 +109,54 @@ class Sweep:
         return Dots(name or self.names[arm], values, best, gain)
 
     def board(self) -> Table:
-        """Return a table of validation scores, arm by learning rate; * marks the rate that was chosen."""
+        """Return a table of validation scores, arm by learning rate; * marks the rate that was
+        chosen.
+        """
         rates = sorted({run.rate for run in self.runs})
         rows, shades = list[tuple[Words, ...]](), list[tuple[int, ...]]()
         by_arm = {arm: self.rates(arm) for arm in self.names}
-        highest = max((value for values in by_arm.values() for value in values.values()), default=0.0) or 1.0
+        highest = (
+            max((value for values in by_arm.values() for value in values.values()), default=0.0)
+            or 1.0
+        )
         for arm, values in by_arm.items():
             marks = {rate: "*" if rate == self.best[arm] else "" for rate in rates}
-            rows.append((self.names[arm], *(f"{values[r]:.1f}{marks[r]}" if r in values else "" for r in rates)))
-            shades.append(tuple(round(9 * max(0.0, values.get(rate, 0.0)) / highest) for rate in rates))
-        return Table(LABELS["board"], (LABELS["model"], *(f"{rate:g}" for rate in rates)), tuple(rows), tuple(shades))
+            rows.append(
+                (
+                    self.names[arm],
+                    *(f"{values[r]:.1f}{marks[r]}" if r in values else "" for r in rates),
+                )
+            )
+            shades.append(
+                tuple(round(9 * max(0.0, values.get(rate, 0.0)) / highest) for rate in rates)
+            )
+        return Table(
+            LABELS["board"],
+            (LABELS["model"], *(f"{rate:g}" for rate in rates)),
+            tuple(rows),
+            tuple(shades),
+        )
 
     def table(self, title: Words, columns: Columns, digits: str = "1") -> Table:
         """Return a table with a row for each arm: scores over its seeds, or cells by arm."""
         rows = (
-            (words, *(f"{self.dots(a, c):{digits}}" if isinstance(c, str) else c[a] for c in columns.values()))
+            (
+                words,
+                *(
+                    f"{self.dots(a, c):{digits}}" if isinstance(c, str) else c[a]
+                    for c in columns.values()
+                ),
+            )
             for a, words in self.names.items()
         )
         return Table(title, (LABELS["model"], *columns), tuple(rows))
 
-    def plot(self, title: Words, score: str = "chrF", arms: Iterable[str] = (), x_label: Words = "") -> Plot:
-        """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds: own and shipped."""
+    def plot(
+        self, title: Words, score: str = "chrF", arms: Iterable[str] = (), x_label: Words = ""
+    ) -> Plot:
+        """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds:
+        own and shipped.
+        """
         shown, is_mixed = list(arms or self.names), any(run.is_shipped for run in self.runs)
         curves = [
             Curve(
@@ -125,7 +170,9 @@ class Sweep:
         return Plot(title, x_label, tuple(curves), tuple(self.names[arm] for arm in shown))
 
     def lines(self, places: Mapping[str, float]) -> tuple[Curve, ...]:
-        """Return scores in a row, such as those of sentences of each length, at these places: a line for each seed."""
+        """Return scores in a row, such as those of sentences of each length, at these places: a
+        line for each seed.
+        """
         return tuple(
             Curve(words, tuple((x, run.scores.get(key, 0.0)) for key, x in places.items()), number)
             for number, (arm, words) in enumerate(self.names.items())

@@ -1,4 +1,6 @@
-"""Train the runs of an experiment side by side, in processes with one thread each, and continue after a stop."""
+"""Train the runs of an experiment side by side, in processes with one thread each, and continue
+after a stop.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,18 @@ from regard.training.journal import read
 DIVERGED = "the gradient is infinite or NaN"
 """Part of the reason of a run that diverged, which is a result and not a failure."""
 ENDED = "training ended: "
-"""Begins the line that a worker prints at the end of a run; behind it is why the run failed, as JSON."""
+"""Begins the line that a worker prints at the end of a run; behind it is why the run failed, as
+JSON.
+"""
 TELL, STARTUP = 20.0, 4.0
 """Seconds between two lines on progress; of a run, to read the data, and to report at its end."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to train: the name of its model, its recipe, folder and seed, and the updates of its recipe."""
+    """A run to train: the name of its model, its recipe, folder and seed, and the updates of its
+    recipe.
+    """
 
     model: str
     recipe: Path
@@ -39,7 +45,9 @@ class Job:
     @property
     def done(self) -> int:
         """Number of its updates that are done."""
-        return max((event.get("update", 0) for event in read(self.folder / "journal.jsonl")), default=0)
+        return max(
+            (event.get("update", 0) for event in read(self.folder / "journal.jsonl")), default=0
+        )
 
 
 class TrainingPool:
@@ -50,17 +58,20 @@ class TrainingPool:
         self._processes, self._idle = list[subprocess.Popen[str]](), list[subprocess.Popen[str]]()
 
     def forecast(self, seconds: Sequence[float]) -> None:
-        """Say how long runs that train for these seconds will take; each begins when a worker is free."""
+        """Say how long runs that train for these seconds will take; each begins when a worker is
+        free.
+        """
         busy = [0.0] * self._workers
         for run in seconds:
             busy[busy.index(min(busy))] += run + STARTUP
         self._say(f"training: about {max(busy) / 60:.1f} min, by the shipped results")
 
     def train(self, jobs: Sequence[Job]) -> dict[Path, str]:
-        """Train the runs that have not ended yet; return the reasons of those that diverged, by folder.
+        """Train the runs that have not ended yet; return the reasons of those that diverged, by
+        folder.
 
-        Raises TrainingError for a run that failed otherwise. If this process is interrupted, the runs save their
-        checkpoints first.
+        Raises TrainingError for a run that failed otherwise. If this process is interrupted, the
+        runs save their checkpoints first.
         """
         waiting = [job for job in jobs if not has_ended(job.folder)]
         try:
@@ -79,17 +90,23 @@ class TrainingPool:
                 self._processes.pop().communicate()
 
     def _diverged(self, futures: Mapping[Future[str], Job]) -> dict[Path, str]:
-        """Wait until all runs have ended, and tell now and then how much is done, and the time left."""
+        """Wait until all runs have ended, and tell now and then how much is done, and the time
+        left.
+        """
         left, diverged, jobs = set(futures), dict[Path, str](), futures.values()
         before, whole = sum(job.done for job in jobs), sum(job.updates for job in jobs)
         began = spoke = time.monotonic()
         while left:
             ended, left = wait(left, TELL, FIRST_COMPLETED)
-            reasons = {futures[future].folder: reason for future in ended if (reason := future.result())}
+            reasons = {
+                futures[future].folder: reason for future in ended if (reason := future.result())
+            }
             diverged |= {folder: reason for folder, reason in reasons.items() if DIVERGED in reason}
             if failed := [folder for folder in reasons if folder not in diverged]:
                 raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
-            if (now := time.monotonic()) - spoke >= TELL and (done := sum(job.done for job in jobs)) > before:
+            if (now := time.monotonic()) - spoke >= TELL and (
+                done := sum(job.done for job in jobs)
+            ) > before:
                 spoke, minutes = now, (now - began) * (whole - done) / (done - before) / 60
                 self._say(f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left")
         return diverged
@@ -100,7 +117,11 @@ class TrainingPool:
         if self._is_stopped:
             process.send_signal(signal.SIGTERM)
         with suppress(BrokenPipeError):
-            print(json.dumps([str(job.recipe), str(job.folder), job.seed]), file=process.stdin, flush=True)
+            print(
+                json.dumps([str(job.recipe), str(job.folder), job.seed]),
+                file=process.stdin,
+                flush=True,
+            )
         last = ""
         for line in process.stdout or ():
             if line.startswith(ENDED):
@@ -111,7 +132,11 @@ class TrainingPool:
 
     def _start(self) -> subprocess.Popen[str]:
         """Start a process in a session of its own, which Ctrl-C does not reach."""
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        }
         pipes |= {"encoding": "utf-8", "errors": "replace", "start_new_session": True}
         process = subprocess.Popen(module_command("regard.learn.lab.worker"), **pipes)
         self._processes.append(process)

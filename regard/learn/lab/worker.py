@@ -1,4 +1,5 @@
-"""Train the runs that standard input names, one on each line; stop with a checkpoint when it is closed.
+"""Train the runs that standard input names, one on each line; stop with a checkpoint when it is
+closed.
 
 It closes when the process that started this one is gone. Each run is computed on one thread.
 """
@@ -19,17 +20,22 @@ from regard.run import train
 
 
 def main() -> int:
-    """Train each run, or resume it, and print `ENDED` and why it failed; return 128 + n if signal n stopped one."""
+    """Train each run, or resume it, and print `ENDED` and why it failed; return 128 + n if signal n
+    stopped one.
+    """
     lines = SimpleQueue[bytes]()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     while True:
         recipe, out, seed = json.loads(lines.get())
-        # At its end a run is translated once for its report, which nobody reads: greedily is enough.
+        # At its end a run is translated once for its report, which nobody reads: greedily is
+        # enough.
         new: dict[str, Any] = {"recipe": Path(recipe), "seed": seed, "settings": {"search.beam": 1}}
         call = {"resume": True} if (Path(out) / "journal.jsonl").exists() else new
         reason = ""
         try:
-            if (stopped := train(**call, out=out, device="cpu", threads=1).outcome.stopped) is not None:
+            if (
+                stopped := train(**call, out=out, device="cpu", threads=1).outcome.stopped
+            ) is not None:
                 return 128 + stopped
         except RegardError as problem:
             reason = problem.causes[-1]

@@ -1,1 +1,3 @@
-"""Lessons: attention explained with small numbers: a soft dictionary, an attention and a block worked out."""
+"""Lessons: attention explained with small numbers: a soft dictionary, an attention and a block
+worked out.
+"""

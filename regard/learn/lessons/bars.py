@@ -8,7 +8,12 @@ from itertools import accumulate
 
 from regard.visualisation.template import templates
 
-ROW, HEAD, GAP, FULL_BAR = 22, 26, 14, 200  # pixels: height of a key and of a query, gap, length of a weight of 1
+ROW, HEAD, GAP, FULL_BAR = (
+    22,
+    26,
+    14,
+    200,
+)  # pixels: height of a key and of a query, gap, length of a weight of 1
 EM = 13 * 0.62  # pixels: about the width of a letter; wide ones such as Hangul take two
 BAR = "#4c8fd0"  # blue with contrast to white and to black
 
@@ -28,13 +33,24 @@ class Bars:
 
 
 def draw(panels: Sequence[Bars], inline: bool = False) -> str:
-    """Draw the weights as SVG; `inline` inherits the colour of the page, otherwise there is a background."""
+    """Draw the weights as SVG; `inline` inherits the colour of the page, otherwise there is a
+    background.
+    """
     left = 12 + max(_width(name) for panel in panels for name, _ in panel.rows)
     width = max([left + FULL_BAR + 60, *(24 + _width(panel.heading) for panel in panels)])
-    *tops, height = accumulate((HEAD + ROW * len(panel.rows) + GAP for panel in panels), initial=6.0)
+    *tops, height = accumulate(
+        (HEAD + ROW * len(panel.rows) + GAP for panel in panels), initial=6.0
+    )
     environment = templates("regard.learn.lessons")
     environment.filters["pixels"] = "{:.0f}".format
-    values = {"ROW": ROW, "HEAD": HEAD, "FULL_BAR": FULL_BAR, "BAR": BAR, "left": left, "width": width}
+    values = {
+        "ROW": ROW,
+        "HEAD": HEAD,
+        "FULL_BAR": FULL_BAR,
+        "BAR": BAR,
+        "left": left,
+        "width": width,
+    }
     return environment.get_template("bars.svg").render(
         values, height=height, inline=inline, panels=list(zip(tops, panels, strict=True))
     )

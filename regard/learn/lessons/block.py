@@ -1,4 +1,6 @@
-"""Walk through a Transformer block with every number: of small random weights, or of a layer of a trained model."""
+"""Walk through a Transformer block with every number: of small random weights, or of a layer of a
+trained model.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class BlockWalkthrough:
     is_batch: bool
 
     def __getitem__(self, key: str) -> Step:
-        """Return a step by its key, such as "self.weights". Raises KeyError, with all keys, for others."""
+        """Return a step by its key, such as "self.weights". Raises KeyError, with all keys, for
+        others.
+        """
         steps = {step.key: step for step in self.steps}
         if key not in steps:
             raise KeyError(f"there is no step {key!r}; there are {', '.join(steps)}")
@@ -107,13 +111,15 @@ def walkthrough_block(
     seed: int | None = None,
     device: str = "cpu",
 ) -> BlockWalkthrough:
-    """Walk through a Transformer block: tokens, embeddings, positions, attention, add & norm, feed-forward network.
+    """Walk through a Transformer block: tokens, embeddings, positions, attention, add & norm,
+    feed-forward network.
 
-    A text alone goes through an encoder layer (with `causal`, through one in which no token attends to later ones).
-    With a `target`, the text is the source, and the target goes through a decoder layer, shifted right: masked
-    self-attention, cross-attention, feed-forward network. `batch` adds sentences, "source ||| target" if there is a
-    target. The weights are small and random (`size`, `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`),
-    or those of `layer` of a trained `model`. Raises UsageError with everything that is wrong.
+    A text alone goes through an encoder layer (with `causal`, through one in which no token attends
+    to later ones). With a `target`, the text is the source, and the target goes through a decoder
+    layer, shifted right: masked self-attention, cross-attention, feed-forward network. `batch` adds
+    sentences, "source ||| target" if there is a target. The weights are small and random (`size`,
+    `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`), or those of `layer` of a
+    trained `model`. Raises UsageError with everything that is wrong.
     """
     settings = SmallSettings(size, heads, feedforward, norm, score, unprojected, causal, seed)
     pairs, causes = _pairs(text, target, batch)
@@ -133,15 +139,20 @@ def _pairs(text: str, target: str | None, batch: Sequence[str]) -> tuple[list[Pa
     for line in batch:
         parts = [clean(part) for part in line.split(SEPARATOR)]
         if len(parts) != (1 if target is None else 2):
-            wanted = "a text" if target is None else f"a source and a target, SOURCE {SEPARATOR} TARGET"
+            wanted = (
+                "a text" if target is None else f"a source and a target, SOURCE {SEPARATOR} TARGET"
+            )
             causes.append(f"`batch`: wanted {wanted}, got {line!r}")
         else:
             pairs.append((parts[0], None if target is None else parts[1]))
     if any(not part for pair in pairs for part in pair if part is not None):
-        causes.append("there is an empty text, and so nothing to walk through; give one word or more")
+        causes.append(
+            "there is an empty text, and so nothing to walk through; give one word or more"
+        )
     if len(batch) >= SENTENCES:
         causes.append(
-            f"`batch`: a batch of at most {SENTENCES} sentences is shown, got {len(batch) + 1}; leave some out"
+            f"`batch`: a batch of at most {SENTENCES} sentences is shown, got {len(batch) + 1}; "
+            "leave some out"
         )
     return pairs, causes
 
@@ -149,10 +160,19 @@ def _pairs(text: str, target: str | None, batch: Sequence[str]) -> tuple[list[Pa
 def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> list[str]:
     """Return what is wrong with the options, a sentence for each cause."""
     if has_model:
-        names = [f"`{name}{'=True' * (name == 'unprojected')}`" for name in settings.given if name != "causal"]
-        causes = [f"{name}: a trained model has its own; leave {name} or `model` out" for name in names]
+        names = [
+            f"`{name}{'=True' * (name == 'unprojected')}`"
+            for name in settings.given
+            if name != "causal"
+        ]
+        causes = [
+            f"{name}: a trained model has its own; leave {name} or `model` out" for name in names
+        ]
         if settings.causal:
-            causes.append("`causal=True`: a trained encoder sees every token; give a target too: decoders are causal")
+            causes.append(
+                "`causal=True`: a trained encoder sees every token; give a target too: decoders "
+                "are causal"
+            )
         return causes
     causes = settings.problems()
     if layer is not None:
@@ -167,20 +187,34 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     titles = {score: TEXTS[f"steps.score_{score}.title"] for score in SCORES}
     norms = TEXTS["descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"]
     sides |= {"norms": norms, "score": titles[sides["score"]]}
-    description = TEXTS["descriptions.random"].fill(**sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1))
+    description = TEXTS["descriptions.random"].fill(
+        **sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1)
+    )
     if settings.unprojected:
         description += TEXTS["descriptions.unprojected"]
-    return _Setup(small_model(settings, source, target), source, target, 0, False, settings.causal, description)
+    return _Setup(
+        small_model(settings, source, target),
+        source,
+        target,
+        0,
+        False,
+        settings.causal,
+        description,
+    )
 
 
-def _trained_setup(model: str | Path | FolderTranslator, layer: int, has_target: bool, device: str) -> _Setup:
-    """Load a model. Raises UsageError if it has no such layer, or is no Transformer that translates."""
+def _trained_setup(
+    model: str | Path | FolderTranslator, layer: int, has_target: bool, device: str
+) -> _Setup:
+    """Load a model. Raises UsageError if it has no such layer, or is no Transformer that
+    translates.
+    """
     translator = model if isinstance(model, FolderTranslator) else load(model, device)
     name = "the model" if isinstance(model, FolderTranslator) else str(model)
     if not isinstance(translator, FolderTranslator):
         raise UsageError(
-            f"{name}: this model captions images; a walkthrough takes text through a Transformer: give a translator, "
-            "or leave `model` out"
+            f"{name}: this model captions images; a walkthrough takes text through a Transformer: "
+            "give a translator, or leave `model` out"
         )
     if not isinstance(translator.model, Model):
         raise UsageError("an ensemble has no one layer; give one of its models")
@@ -188,15 +222,17 @@ def _trained_setup(model: str | Path | FolderTranslator, layer: int, has_target:
     side = "decoder" if has_target else "encoder"
     if kinds[side] != "transformer":
         raise UsageError(
-            f"{name}: wanted a Transformer {side}, and this model has a {kinds['encoder']} encoder and a "
-            f"{kinds['decoder']} decoder; a text alone goes through the encoder, a source and a target through the "
-            "decoder; `regard show` draws other models"
+            f"{name}: wanted a Transformer {side}, and this model has a {kinds['encoder']} encoder "
+            f"and a {kinds['decoder']} decoder; a text alone goes through the encoder, a source "
+            "and a target through the decoder; `regard show` draws other models"
         )
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
     shown = Path(name).resolve().name if not isinstance(model, FolderTranslator) else name
-    description = TEXTS["descriptions.trained"].fill(name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count)
+    description = TEXTS["descriptions.trained"].fill(
+        name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count
+    )
     vocabularies = translator.tokenizer.source, translator.tokenizer.target
     return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)
 
@@ -208,7 +244,9 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
     targets = [setup.target.encode(target) for _, target in pairs if target is not None]
     source_tokens = [setup.source.tokens(ids) for ids in sources]
-    UsageError.raise_all(_length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]]))
+    UsageError.raise_all(
+        _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]])
+    )
     model, device = setup.model, setup.model.device
     batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
@@ -220,17 +258,25 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
         steps = _decoder_steps(setup, calls, source_names, targets)
     else:
         steps = _encoder_steps(setup, calls, source_names, sources)
-    title = TEXTS["titles.decoder" if targets else "titles.causal" if setup.causal else "titles.encoder"]
+    title = TEXTS[
+        "titles.decoder" if targets else "titles.causal" if setup.causal else "titles.encoder"
+    ]
     return BlockWalkthrough(title, _summary(setup, pairs), tuple(steps), is_batch)
 
 
-def _encoder_steps(setup: _Setup, calls: Calls, names: list[list[str]], ids: Sequence[Sequence[int]]) -> list[Step]:
+def _encoder_steps(
+    setup: _Setup, calls: Calls, names: list[list[str]], ids: Sequence[Sequence[int]]
+) -> list[Step]:
     encoder = setup.model.encoder
     assert isinstance(encoder, TransformerEncoder), "checked with the options"
     steps, layers = BlockSteps(calls, names), encoder.layers
     numbers = _padded([[str(index) for index in row] for row in ids], "0")
     steps.tokens(
-        [(TEXTS["labels.position"], _positions(names)), (TEXTS["labels.read"], names), (TEXTS["labels.id"], numbers)],
+        [
+            (TEXTS["labels.position"], _positions(names)),
+            (TEXTS["labels.read"], names),
+            (TEXTS["labels.id"], numbers),
+        ],
         "tokens",
     )
     _input_steps(steps, encoder, setup.layer)
@@ -263,7 +309,9 @@ def _decoder_steps(
     return steps.steps
 
 
-def _input_steps(steps: BlockSteps, side: TransformerEncoder | TransformerDecoder, layer: int) -> None:
+def _input_steps(
+    steps: BlockSteps, side: TransformerEncoder | TransformerDecoder, layer: int
+) -> None:
     """Append embeddings and positions, and the input of a layer that is not the first."""
     steps.embeddings(side.input_embedding)
     if layer > 0:
@@ -271,17 +319,21 @@ def _input_steps(steps: BlockSteps, side: TransformerEncoder | TransformerDecode
 
 
 def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
-    """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of the targets."""
+    """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of
+    the targets.
+    """
     names, causes = ("source", "target") if sides[1] else ("text", ""), list[str]()
     for name, side in zip(names, sides, strict=True):
         for tokens in side:
             if len(tokens) > LONGEST:
                 causes.append(
-                    f"the {name} has {len(tokens)} tokens; a walkthrough shows up to {LONGEST}: give a shorter one"
+                    f"the {name} has {len(tokens)} tokens; a walkthrough shows up to {LONGEST}: "
+                    "give a shorter one"
                 )
             if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
                 causes.append(
-                    f"the {name} has a word of {longest} characters; up to {LONGEST_TOKEN} are shown: shorten it"
+                    f"the {name} has a word of {longest} characters; up to {LONGEST_TOKEN} are "
+                    "shown: shorten it"
                 )
     return causes
 
@@ -304,7 +356,10 @@ def _causal(encoder: Any) -> Iterator[None]:
         return args, {**kwargs, "causal": True}
 
     attentions = [] if encoder is None else [layer.self_attention for layer in encoder.layers]
-    handles = [attention.register_forward_pre_hook(add_causal, with_kwargs=True) for attention in attentions]
+    handles = [
+        attention.register_forward_pre_hook(add_causal, with_kwargs=True)
+        for attention in attentions
+    ]
     try:
         yield
     finally:
@@ -313,5 +368,7 @@ def _causal(encoder: Any) -> Iterator[None]:
 
 
 def _summary(setup: _Setup, pairs: Sequence[Pair]) -> Text:
-    sentences = "; ".join(source if target is None else f"{source} → {target}" for source, target in pairs)
+    sentences = "; ".join(
+        source if target is None else f"{source} → {target}" for source, target in pairs
+    )
     return Text(f"{sentences} · ", f"{sentences} · ") + setup.description

@@ -1,7 +1,8 @@
 """Steps of a Transformer block, read from a recorded forward pass of the model itself.
 
-Layers, projections and norms are recorded; scores, mask, softmax and weighted values, which a fused kernel never keeps,
-are computed from the recorded queries and keys by the same score, mask and softmax as the model's.
+Layers, projections and norms are recorded; scores, mask, softmax and weighted values, which a fused
+kernel never keeps, are computed from the recorded queries and keys by the same score, mask and
+softmax as the model's.
 """
 
 from __future__ import annotations
@@ -35,7 +36,18 @@ from regard.visualisation.number_boxes import Step, Term
 TEXTS = read_texts(
     "regard.learn.lessons",
     "block.toml",
-    ("titles", "descriptions", "sides", "parts", "labels", "steps", "masked", "split", "join", "diagonal"),
+    (
+        "titles",
+        "descriptions",
+        "sides",
+        "parts",
+        "labels",
+        "steps",
+        "masked",
+        "split",
+        "join",
+        "diagonal",
+    ),
 )
 SUBSCRIPTS = "₀₁₂₃₄"
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "swiglu": "SwiGLU"}
@@ -55,7 +67,8 @@ Names = Sequence[Sequence[str]]
 class BlockSteps:
     """Steps of a block, in order.
 
-    `x` is the vector of every position as it passes through the sublayers: x₀ before the first, x₁ after it, and so on.
+    `x` is the vector of every position as it passes through the sublayers: x₀ before the first, x₁
+    after it, and so on.
     """
 
     def __init__(self, calls: Calls, names: Names) -> None:
@@ -63,9 +76,18 @@ class BlockSteps:
         self._x, self._passed, self._last = torch.empty(0), 0, ""
         self._part, self._prefix = TEXTS["parts.input"], ""
 
-    def _add(self, key: str, text: tuple[Text, Text], formula: str, terms: Sequence[Term], product: str = "") -> None:
+    def _add(
+        self,
+        key: str,
+        text: tuple[Text, Text],
+        formula: str,
+        terms: Sequence[Term],
+        product: str = "",
+    ) -> None:
         """Append a step to the current part; `text`: its title and its text."""
-        self.steps.append(Step(self._prefix + key, self._part, text[0], formula, text[1], tuple(terms), product))
+        self.steps.append(
+            Step(self._prefix + key, self._part, text[0], formula, text[1], tuple(terms), product)
+        )
 
     def _begin(self, part: Text, key: str) -> None:
         self._part, self._prefix = part, f"{key}."
@@ -80,8 +102,12 @@ class BlockSteps:
 
     def tokens(self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str) -> None:
         """Append the tokens of each position, with their ids or the tokens that they predict."""
-        values = np.array([[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))])
-        term = Term(TEXTS["labels.tokens"], values, "B rows T", [[name for name, _ in rows]], kind="tokens")
+        values = np.array(
+            [[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))]
+        )
+        term = Term(
+            TEXTS["labels.tokens"], values, "B rows T", [[name for name, _ in rows]], kind="tokens"
+        )
         self._add("tokens", _worded(kind), "", [term])
 
     def embeddings(self, inputs: InputEmbedding) -> None:
@@ -101,7 +127,9 @@ class BlockSteps:
         self._add("sum", _worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
 
     def _positions(self, module: nn.Module, p: Term) -> None:
-        """Append the vectors of the positions, also in the paper's order of columns if the model has another."""
+        """Append the vectors of the positions, also in the paper's order of columns if the model
+        has another.
+        """
         if isinstance(module, LearnedPositions):
             self._add("positions", _worded("learned_positions"), "", [p])
             return
@@ -109,10 +137,20 @@ class BlockSteps:
         waves = [[("sin", "cos")[column % 2] for column in range(D)]]
         formula = "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
         if isinstance(module, PaperOrder):
-            self._add("positions", _worded("positions", size=D), formula, [replace(p, columns=waves)])
+            self._add(
+                "positions", _worded("positions", size=D), formula, [replace(p, columns=waves)]
+            )
             return
         order, name = interleaved(D), TEXTS["labels.paper_order"]
-        paper = Term(name, p.values[:, order], "T D", p.rows, waves, rule="columns p", parameter=np.array(order))
+        paper = Term(
+            name,
+            p.values[:, order],
+            "T D",
+            p.rows,
+            waves,
+            rule="columns p",
+            parameter=np.array(order),
+        )
         self._add("positions", _worded("own_positions", size=D), formula, [p, paper])
 
     def earlier_layers(self, layer: nn.Module, number: int) -> None:
@@ -129,13 +167,17 @@ class BlockSteps:
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def decoder_layer(self, layer: DecoderLayer, source: Names) -> None:
-        """Append masked self-attention, cross-attention and feed-forward network, each with add & norm."""
+        """Append masked self-attention, cross-attention and feed-forward network, each with add &
+        norm.
+        """
         self._x = self.calls[layer].input
         self._self_attention(layer, TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"])
         self._begin(TEXTS["parts.cross"], "cross")
         name = self._norm_before(layer.cross_attention_residual)
         self._attention(layer.cross_attention, name, ("m", source), "c")
-        self._add_and_norm(layer.cross_attention_residual, self.calls[layer.cross_attention].output, "c")
+        self._add_and_norm(
+            layer.cross_attention_residual, self.calls[layer.cross_attention].output, "c"
+        )
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def final_norm(self, norm: nn.Module) -> None:
@@ -145,8 +187,12 @@ class BlockSteps:
             self._norm(norm, "final_norm", self._name, "output")
             self._last = "output"
 
-    def prediction(self, output: OutputProjection, wanted: Sequence[Sequence[int]], tokens: Any) -> None:
-        """Append logits, softmax and cross-entropy of the `wanted` ids, which are shown first; `tokens` names ids."""
+    def prediction(
+        self, output: OutputProjection, wanted: Sequence[Sequence[int]], tokens: Any
+    ) -> None:
+        """Append logits, softmax and cross-entropy of the `wanted` ids, which are shown first;
+        `tokens` names ids.
+        """
         self._begin(TEXTS["parts.final"], "prediction")
         logits = self.calls[output].output
         ids, V = pad(wanted)[0].to(logits.device)[..., None], logits.shape[-1]
@@ -154,27 +200,55 @@ class BlockSteps:
         order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
         columns = [tokens(order[: max(8, min(24, ids.numel()))])]
         correct = torch.tensor(order, device=ids.device).argsort()[ids].masked_fill(ids == PAD, -1)
-        pairs = (zip_longest(*sides, fillvalue="") for sides in zip(self.names, map(tokens, wanted), strict=True))
-        rows = [[f"{token} → {following}" if following else token for token, following in pair] for pair in pairs]
+        pairs = (
+            zip_longest(*sides, fillvalue="")
+            for sides in zip(self.names, map(tokens, wanted), strict=True)
+        )
+        rows = [
+            [f"{token} → {following}" if following else token for token, following in pair]
+            for pair in pairs
+        ]
         x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
         x = replace(x, rule=f"as {self._last or self._name}")
         weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
         bias = Term("b", array(output.bias[None, order]), "1 V", columns=columns, operator="+")
-        scores = Term(TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "=")
+        scores = Term(
+            TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "="
+        )
         text = _worded("logits", size=V, shown=len(columns[0]))
         self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
-        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights", rows=rows)
+        P = replace(
+            _like(scores, "P", "softmax →", logits.softmax(-1)[..., order]),
+            kind="weights",
+            rows=rows,
+        )
         P = replace(P, marked=array(correct).astype(int))
-        self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
+        self._add(
+            "probabilities",
+            _worded("probabilities", size=V),
+            "P = softmax(logits)",
+            [_again(scores), P],
+        )
         losses = -logits.log_softmax(-1).gather(-1, ids).masked_fill(ids == PAD, 0)
         counts = (ids != PAD).sum(1, keepdim=True)  # (B, 1, 1)
-        totals = torch.cat([(-losses.sum(1, True)).exp(), losses.sum(1, True), losses.sum(1, True) / counts], -1)
+        totals = torch.cat(
+            [(-losses.sum(1, True)).exp(), losses.sum(1, True), losses.sum(1, True) / counts], -1
+        )
         p, total, mean = totals[0, 0].tolist()
         text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
-        both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", rows, [["p", "−ln p"]])
+        both = Term(
+            "loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", rows, [["p", "−ln p"]]
+        )
         both = replace(both, rule="loss logits", parameter=array(correct))
         values, sums = array(totals), ("Π p", "Σ −ln p", TEXTS["labels.mean"])
-        whole = Term(TEXTS["labels.sentence"], values, "B 1 3", columns=[sums], kind="loss", rule="total loss")
+        whole = Term(
+            TEXTS["labels.sentence"],
+            values,
+            "B 1 3",
+            columns=[sums],
+            kind="loss",
+            rule="total loss",
+        )
         whole = replace(whole, parameter=array(counts))
         self._add("loss", text, "loss = −ln p", [both, whole])
 
@@ -182,7 +256,9 @@ class BlockSteps:
         self._begin(part, "self")
         name = self._norm_before(layer.self_attention_residual)
         self._attention(layer.self_attention, name, (name, self.names), "z")
-        self._add_and_norm(layer.self_attention_residual, self.calls[layer.self_attention].output, "z")
+        self._add_and_norm(
+            layer.self_attention_residual, self.calls[layer.self_attention].output, "z"
+        )
 
     def _feedforward(self, network: FeedForward, residual: Residual) -> None:
         self._begin(TEXTS["parts.feedforward"], "feedforward")
@@ -194,7 +270,9 @@ class BlockSteps:
         weights = _weights(network.widen, "1", "D F")
         formula = f"h = {_times(name, weights)}, h′ = {activation}(h)"
         text = _worded("hidden", activation=activation)
-        self._add("hidden", text, formula, [y, *weights, h, activated], _shapes(y, network.widen, h))
+        self._add(
+            "hidden", text, formula, [y, *weights, h, activated], _shapes(y, network.widen, h)
+        )
         weights = _weights(network.narrow, "2", "F D")
         f = Term("f", array(self.calls[network].output), "B T D", self.names, operator="=")
         product = _shapes(activated, network.narrow, f)
@@ -210,14 +288,18 @@ class BlockSteps:
         return f"x{SUBSCRIPTS[self._passed]}"
 
     def _norm_before(self, residual: Residual) -> str:
-        """Append the norm before a sublayer, if pre-norm; return the name of the sublayer's input."""
+        """Append the norm before a sublayer, if pre-norm; return the name of the sublayer's
+        input.
+        """
         if not residual.pre:
             return self._name
         self._norm(residual.norm, "norm_before", self._name, "y")
         return "y"
 
     def _add_and_norm(self, residual: Residual, branch: Tensor, name: str) -> None:
-        """Append the sum of a sublayer's input and output, and the norm after it, unless pre-norm."""
+        """Append the sum of a sublayer's input and output, and the norm after it, unless
+        pre-norm.
+        """
         x = Term(self._name, array(self._x), "B T D", self.names, repeated=True)
         self._passed += 1
         has_norm = not residual.pre and not isinstance(residual.norm, nn.Identity)
@@ -235,17 +317,26 @@ class BlockSteps:
             self._x = self.calls[residual.norm].output
 
     def _norm(self, norm: nn.Module, kind: str, name: str, result: str) -> None:
-        """Append a layer norm: mean and variance of each row, normalised rows, then scale and shift."""
+        """Append a layer norm: mean and variance of each row, normalised rows, then scale and
+        shift.
+        """
         x = self.calls[norm].input
         before = Term(name, array(x), "B T D", self.names, repeated=True)
         after = _like(before, result, "=", self.calls[norm].output)
         if not isinstance(norm, nn.LayerNorm):
-            self._add("norm", _worded("batch_norm"), f"{result} = norm({name})", [before, replace(after, rule="fixed")])
+            self._add(
+                "norm",
+                _worded("batch_norm"),
+                f"{result} = norm({name})",
+                [before, replace(after, rule="fixed")],
+            )
             return
         statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
         normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
         n = replace(_like(before, "n", "→", normalised), rule="normalise", parameter=norm.eps)
-        mean = Term(TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→")
+        mean = Term(
+            TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"
+        )
         terms = [
             before,
             replace(mean, rule="moments"),
@@ -256,14 +347,22 @@ class BlockSteps:
             after,
         ]
         formula = f"n = ({name} − μ) / √(σ² + ε), {result} = γ ⊙ n + β"
-        self._add("norm", _worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms)
+        self._add(
+            "norm", _worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms
+        )
 
     # --- attention
 
-    def _attention(self, attention: Attention, name: str, entries: tuple[str, Names], result: str) -> None:
-        """Append the steps from the projections to the output; `entries`: name and tokens of the attended vectors."""
+    def _attention(
+        self, attention: Attention, name: str, entries: tuple[str, Names], result: str
+    ) -> None:
+        """Append the steps from the projections to the output; `entries`: name and tokens of the
+        attended vectors.
+        """
         memory: Memory = self.calls[attention].args[1]
-        is_causal, window = (self.calls[attention].kwargs.get(option) for option in ("causal", "window"))
+        is_causal, window = (
+            self.calls[attention].kwargs.get(option) for option in ("causal", "window")
+        )
         query = split_heads(self.calls[attention.query].output, attention.heads)
         keys = split_heads(self.calls[attention.key].output, attention.heads)
         if memory.keep is not None:
@@ -276,11 +375,22 @@ class BlockSteps:
         keep = attention_mask(memory, query.shape[2], bool(is_causal), window)
         weights = masked_softmax(attention.score(query, memory.keys), keep)
         if keep is not None:
-            reasons = {"causal": bool(is_causal), "padding": memory.keep is not None, "window": window is not None}
-            scores = self._mask(scores, keep, [TEXTS[f"masked.{reason}"] for reason, holds in reasons.items() if holds])
+            reasons = {
+                "causal": bool(is_causal),
+                "padding": memory.keep is not None,
+                "window": window is not None,
+            }
+            scores = self._mask(
+                scores,
+                keep,
+                [TEXTS[f"masked.{reason}"] for reason, holds in reasons.items() if holds],
+            )
         A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
         self._add(
-            "weights", _worded("softmax"), f"A = softmax({'masked ' * (keep is not None)}scores)", [_again(scores), A]
+            "weights",
+            _worded("softmax"),
+            f"A = softmax({'masked ' * (keep is not None)}scores)",
+            [_again(scores), A],
         )
         context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
         terms = [_again(A), _again(V, "·"), context]
@@ -288,13 +398,22 @@ class BlockSteps:
         self._output(attention.output, context, result)
 
     def _projection(
-        self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor, keep: Array | None = None
+        self,
+        layer: nn.Module,
+        letter: str,
+        entries: tuple[str, Names],
+        heads: Tensor,
+        keep: Array | None = None,
     ) -> Term:
-        """Append the projection to queries, keys or values; return it, split into heads. Padding has zeros."""
+        """Append the projection to queries, keys or values; return it, split into heads. Padding
+        has zeros.
+        """
         call, (name, names), T = self.calls[layer], entries, "T" if letter == "Q" else "S"
         count = heads.shape[1]
         x = Term(name, array(call.input), f"B {T} D", names, repeated=True, parameter=keep)
-        result = replace(x, name=letter, values=array(merge_heads(heads)), operator="=", repeated=False)
+        result = replace(
+            x, name=letter, values=array(merge_heads(heads)), operator="=", repeated=False
+        )
         split = Term(letter, array(heads), f"B H {T} E", names, rule=f"as {letter}")
         if isinstance(layer, nn.Linear):
             text = _worded(letter, heads=TEXTS["split"].fill(count=count) if count > 1 else "")
@@ -303,10 +422,14 @@ class BlockSteps:
             text = _worded("unprojected", letter=letter)
             weights, result = [], replace(result, repeated=True)
         terms = [x, *weights, result, *([split] if count > 1 else [])]
-        self._add(letter, text, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result))
+        self._add(
+            letter, text, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result)
+        )
         return split
 
-    def _scores(self, attention: Attention, compared: tuple[Term, Term], memory: Memory, query: Tensor) -> Term:
+    def _scores(
+        self, attention: Attention, compared: tuple[Term, Term], memory: Memory, query: Tensor
+    ) -> Term:
         """Append the score of every query with every key."""
         (Q, K), score = compared, attention.score
         kind = next(name for name, cls in SCORES.items() if type(score) is cls)
@@ -314,13 +437,20 @@ class BlockSteps:
         S = Term(TEXTS["labels.scores"], array(values), "B H T S", Q.rows, K.rows, "=")
         terms, dot, product = list[Term](), score.as_dot(query), ""
         if isinstance(score, General):
-            terms += [_again(K), Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·")]
+            terms += [
+                _again(K),
+                Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·"),
+            ]
         if not np.array_equal(array(memory.keys), K.values):
-            K = replace(_like(K, "K′", "=" if terms else "", memory.keys), rule="" if terms else "unit K")
+            K = replace(
+                _like(K, "K′", "=" if terms else "", memory.keys), rule="" if terms else "unit K"
+            )
             terms.append(K)
         if dot is not None:
             if not torch.equal(dot[0], query):
-                lengths = dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)  # of each head, 1 / τ
+                lengths = (
+                    dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)
+                )  # of each head, 1 / τ
                 Q = replace(_like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths))
                 terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]
@@ -330,7 +460,11 @@ class BlockSteps:
                 terms.append(_like(S, f"{Q.name}·{K.name}ᵀ", "=", products))
                 S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =", parameter=dot[1])
         elif isinstance(score, Additive):
-            terms += [Term("v", array(score.vector[:, None]), "H 1 E"), _again(Q, "· tanh("), _again(K, "+")]
+            terms += [
+                Term("v", array(score.vector[:, None]), "H 1 E"),
+                _again(Q, "· tanh("),
+                _again(K, "+"),
+            ]
             S = replace(S, operator=") =")
         text = _worded(f"score_{kind}", size=query.shape[-1])
         if isinstance(attention.value, nn.Identity) and attention.role != "cross":
@@ -356,7 +490,15 @@ class BlockSteps:
         call, heads = self.calls[layer], context.values.shape[1]
         name, D = TEXTS["labels.joined"] if heads > 1 else context.name, call.input.shape[-1]
         columns = [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
-        joined = Term(name, array(call.input), "B T D", self.names, columns, rule="as A·V", repeated=heads == 1)
+        joined = Term(
+            name,
+            array(call.input),
+            "B T D",
+            self.names,
+            columns,
+            rule="as A·V",
+            repeated=heads == 1,
+        )
         z = _like(replace(joined, columns=((),)), result, "=", call.output)  # WO mixes the heads
         if isinstance(layer, nn.Linear):
             text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
@@ -368,7 +510,9 @@ class BlockSteps:
 
 
 class PaperOrder(nn.Module):
-    """Sinusoidal positions with the columns in the paper's order: sine, cosine, sine, cosine and so on."""
+    """Sinusoidal positions with the columns in the paper's order: sine, cosine, sine, cosine and so
+    on.
+    """
 
     def __init__(self, positions: nn.Module, size: int) -> None:
         super().__init__()
@@ -397,7 +541,15 @@ def _again(term: Term, operator: str = "") -> Term:
 
 def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
     """Return other numbers with the axes and labels of a term."""
-    return replace(term, name=name, operator=operator, values=array(values), repeated=False, rule="", parameter=None)
+    return replace(
+        term,
+        name=name,
+        operator=operator,
+        values=array(values),
+        repeated=False,
+        rule="",
+        parameter=None,
+    )
 
 
 def _transposed(keys: Term) -> Term:
@@ -410,17 +562,23 @@ def _weights(layer: nn.Linear, suffix: str, letters: str) -> list[Term]:
     """Return the matrix of a linear layer, and its bias unless that is zero."""
     terms = [Term(f"W{suffix}", array(layer.weight.T), letters, operator="·")]
     if layer.bias is not None and bool(layer.bias.any()):
-        terms.append(Term(f"b{suffix}", array(layer.bias[None]), f"1 {letters.split()[-1]}", operator="+"))
+        terms.append(
+            Term(f"b{suffix}", array(layer.bias[None]), f"1 {letters.split()[-1]}", operator="+")
+        )
     return terms
 
 
 def _times(name: str, weights: Sequence[Term]) -> str:
     """Write the product with weights, and the sum with a bias, in symbols."""
-    return name + "".join((" + " if term.operator == "+" else "·") + str(term.name) for term in weights)
+    return name + "".join(
+        (" + " if term.operator == "+" else "·") + str(term.name) for term in weights
+    )
 
 
 def _diagonal(scores: Tensor, keep: Tensor | None) -> tuple[int, int]:
-    """Return in how many rows, of how many, the score of a vector with itself is the largest; padding aside."""
+    """Return in how many rows, of how many, the score of a vector with itself is the largest;
+    padding aside.
+    """
     T = scores.shape[-1]
     largest = scores.argmax(-1) == torch.arange(T, device=scores.device)  # (B, 1, T)
     rows = torch.ones_like(largest) if keep is None else keep[:, None]
@@ -436,7 +594,9 @@ def _shapes(x: Term, layer: nn.Module, result: Term) -> str:
 
 
 def _bmm(letters: str, left: Tensor, right: Tensor) -> str:
-    """Return the shapes of a batched product by head, as torch.bmm takes it: sentences and heads are one axis."""
+    """Return the shapes of a batched product by head, as torch.bmm takes it: sentences and heads
+    are one axis.
+    """
     (B, H, *rows), columns, (T, E, S) = left.shape, right.shape[3], tuple(letters)
     shapes = [(B * H, *rows), (B * H, rows[1], columns), (B * H, rows[0], columns)]
     symbols = f"(B·H, {T}, {E}) × (B·H, {E}, {S}) → (B·H, {T}, {S})"

@@ -12,14 +12,19 @@ NARROWEST, WIDEST = 7, 110
 
 
 def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> list[str]:
-    """Format steps below the headings of their parts; operands that were shown before are not shown again."""
+    """Format steps below the headings of their parts; operands that were shown before are not shown
+    again.
+    """
     lines, part = list[str](), None
     for number, step in enumerate(steps, 1):
         if step.part != part:
             part = step.part
             heading = part.by(language)
             lines += ["", heading, "═" * text_width(heading)]
-        lines += ["", f"{number}. {step.title.by(language)}" + f":  {step.formula}" * bool(step.formula)]
+        lines += [
+            "",
+            f"{number}. {step.title.by(language)}" + f":  {step.formula}" * bool(step.formula),
+        ]
         lines += [f"   {line}" for line in _wrap(step.text.by(language), WIDEST - 3)]
         lines += [f"   {step.product}"] * (is_batch and bool(step.product))
         for term in step.terms:
@@ -32,16 +37,30 @@ def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
     lines, shape = list[str](), term.shape(is_batch)
     bracketed = shape if shape.startswith("(") else f"({shape})"
     for matrix in matrices(term):
-        parts = [words_by(term.name, language) + f" {bracketed}" * bool(shape), matrix.label.by(language)]
+        parts = [
+            words_by(term.name, language) + f" {bracketed}" * bool(shape),
+            matrix.label.by(language),
+        ]
         parts += [] if matrix.more is None else [matrix.more.by(language)]
-        rows, columns = ([words_by(label, language) for label in labels] for labels in (matrix.rows, matrix.columns))
+        rows, columns = (
+            [words_by(label, language) for label in labels]
+            for labels in (matrix.rows, matrix.columns)
+        )
         more = ["…"] * bool(matrix.more_columns)
         plain = "{} " if matrix.marked else "{}"  # as wide as a marked number, [0.152]
         cells = [
-            [*(("[{}]" if (r, c) in matrix.marked else plain).format(cell) for c, cell in enumerate(row)), *more]
+            [
+                *(
+                    ("[{}]" if (r, c) in matrix.marked else plain).format(cell)
+                    for c, cell in enumerate(row)
+                ),
+                *more,
+            ]
             for r, row in enumerate(matrix.cells)
         ]
-        lines += _format_matrix(", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else [])
+        lines += _format_matrix(
+            ", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else []
+        )
     return lines
 
 
@@ -60,12 +79,24 @@ def _format_matrix(
     """Format a matrix as its title and a line per row, below the labels of its columns."""
     widths = [max(NARROWEST, *(text_width(row[c]) for row in cells)) for c in range(len(cells[0]))]
     if columns:
-        widths = [max(width, text_width(label)) for width, label in zip(widths, columns, strict=True)]
+        widths = [
+            max(width, text_width(label)) for width, label in zip(widths, columns, strict=True)
+        ]
     names = rows or ("",) * len(cells)
     left = max(map(text_width, names))
     lines = [("", columns)] * bool(columns) + [*zip(names, cells, strict=True)]
-    return ["", title, *("  " + name + " " * (left - text_width(name)) + _line(row, widths) for name, row in lines)]
+    return [
+        "",
+        title,
+        *(
+            "  " + name + " " * (left - text_width(name)) + _line(row, widths)
+            for name, row in lines
+        ),
+    ]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(" " * (width + 1 - text_width(cell)) + cell for cell, width in zip(cells, widths, strict=True))
+    return "".join(
+        " " * (width + 1 - text_width(cell)) + cell
+        for cell, width in zip(cells, widths, strict=True)
+    )

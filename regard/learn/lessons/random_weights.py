@@ -1,4 +1,6 @@
-"""Small random weights for lessons, rounded to tenths so that they can be followed with a pencil."""
+"""Small random weights for lessons, rounded to tenths so that they can be followed with a
+pencil.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 @dataclass(frozen=True)
 class SmallSettings:
-    """Sizes and kinds of a block of random weights; None: 4 numbers, 2 heads, 6 hidden, post-norm, scaled dot product.
+    """Sizes and kinds of a block of random weights; None: 4 numbers, 2 heads, 6 hidden, post-norm,
+    scaled dot product.
 
-    `unprojected` leaves out Q, K, V and output matrices; it has one head and, unless `norm` is given, pre-norm.
+    `unprojected` leaves out Q, K, V and output matrices; it has one head and, unless `norm` is
+    given, pre-norm.
     """
 
     size: int | None = None
@@ -44,7 +48,9 @@ class SmallSettings:
     @property
     def given(self) -> list[str]:
         """Names of the settings that are set."""
-        return [name for name, value in vars(self).items() if value is not None and value is not False]
+        return [
+            name for name, value in vars(self).items() if value is not None and value is not False
+        ]
 
     def sides(self) -> dict[str, Any]:
         """Return the settings of encoder and decoder."""
@@ -62,17 +68,28 @@ class SmallSettings:
     def problems(self) -> list[str]:
         """Return what is wrong, a sentence for each cause."""
         sides, causes = self.sides(), []
-        for name, value, largest in (("size", self.size, SIZE), ("feedforward", self.feedforward, FEEDFORWARD)):
+        for name, value, largest in (
+            ("size", self.size, SIZE),
+            ("feedforward", self.feedforward, FEEDFORWARD),
+        ):
             least = 2 if name == "size" else 1
             if value is not None and not least <= value <= largest:
-                causes.append(f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not legible")
+                causes.append(
+                    f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not "
+                    "legible"
+                )
         heads, size = sides["heads"], sides["size"]
         if heads < 1 or size % heads:
-            causes.append(f"`heads`: a size of {size} cannot be split into {heads} equal heads; give a divisor of it")
+            causes.append(
+                f"`heads`: a size of {size} cannot be split into {heads} equal heads; give a "
+                "divisor of it"
+            )
         if self.unprojected and heads > 1:
             causes.append(f"`unprojected=True` has one head, got {heads}; leave `heads` out")
         if sides["score"] not in SCORES:
-            causes.append(f"`score`: there is no score {self.score!r}; wanted one of {', '.join(SCORES)}")
+            causes.append(
+                f"`score`: there is no score {self.score!r}; wanted one of {', '.join(SCORES)}"
+            )
         if sides["norm"] not in ("pre", "post"):
             causes.append(f"`norm`: wanted pre or post, got {self.norm!r}")
         return causes
@@ -101,7 +118,9 @@ class WordVocabulary:
 def small_model(settings: SmallSettings, source: WordVocabulary, target: WordVocabulary) -> Model:
     """Build a Transformer of one layer, with positions in the paper's order and random weights."""
     sides = settings.sides()
-    parsed = ModelSettings.parse({"encoder": sides, "decoder": sides, "share": "none"}, "a walkthrough")
+    parsed = ModelSettings.parse(
+        {"encoder": sides, "decoder": sides, "share": "none"}, "a walkthrough"
+    )
     model, seed = build(parsed, len(source), len(target), joint=False).eval(), settings.seed or 0
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder), "built as a Transformer"
@@ -127,12 +146,23 @@ def _unproject(model: Model, size: int, score: str) -> None:
     for layer in model.modules():
         for name, module in list(layer.named_children()):
             if isinstance(module, Attention):
-                bare = Attention(module.role, size, size, size, 1, score, project_keys=False, project_values=False)
+                bare = Attention(
+                    module.role,
+                    size,
+                    size,
+                    size,
+                    1,
+                    score,
+                    project_keys=False,
+                    project_values=False,
+                )
                 setattr(layer, name, bare)
 
 
 def randomise(module: nn.Module, seed: int, spread: float = 1.0) -> None:
-    """Draw all matrices, and scales and shifts of norms, each by its name; other vectors keep their values."""
+    """Draw all matrices, and scales and shifts of norms, each by its name; other vectors keep their
+    values.
+    """
     norms = {name for name, part in module.named_modules() if isinstance(part, nn.LayerNorm)}
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -143,7 +173,9 @@ def randomise(module: nn.Module, seed: int, spread: float = 1.0) -> None:
                 parameter.copy_(offset + random_tenths(parameter.shape, seed, name, SPREAD_OF_NORM))
 
 
-def random_tenths(shape: Sequence[int], seed: int, name: str, spread: float = 1.0) -> Float[Tensor, "..."]:
+def random_tenths(
+    shape: Sequence[int], seed: int, name: str, spread: float = 1.0
+) -> Float[Tensor, "..."]:
     """Draw normal numbers, the same for each name and seed, rounded to tenths."""
     generator = torch.Generator().manual_seed(seed + zlib.crc32(name.encode()))
     return torch.randn(*shape, generator=generator).mul(spread).mul(10).round().div(10)

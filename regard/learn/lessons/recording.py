@@ -32,10 +32,14 @@ Calls = Mapping[nn.Module, Call]
 
 @contextmanager
 def record_calls(model: nn.Module) -> Iterator[dict[nn.Module, Call]]:
-    """Record the last call of each module while the block runs; modules without a `forward` call are missing."""
+    """Record the last call of each module while the block runs; modules without a `forward` call
+    are missing.
+    """
     calls: dict[nn.Module, Call] = {}
 
-    def record(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def record(
+        module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
         calls[module] = Call(args, kwargs, output)
 
     handles = [module.register_forward_hook(record, with_kwargs=True) for module in model.modules()]

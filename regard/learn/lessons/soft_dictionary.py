@@ -24,7 +24,8 @@ MAX_KEYS = 24
 
 
 class SoftDictionary(Mapping[Any, Any]):
-    """Keys and values, looked up exactly, or softly: the answer is then the mean of the values, weighted by similarity.
+    """Keys and values, looked up exactly, or softly: the answer is then the mean of the values,
+    weighted by similarity.
 
     >>> animals = SoftDictionary({"computer": 9, "dog": 2, "cat": 3})
     >>> animals["dog"]
@@ -37,8 +38,9 @@ class SoftDictionary(Mapping[Any, Any]):
     dog            0.900   0.529  2.000
     cat            0.700   0.412  3.000
 
-    Made of a dict, or of two tensors with a row per entry: keys (S, Dk) and values (S, Dv). If the keys are vectors, a
-    query is a vector (Dk) or several (T, Dk), and `look_up` is the attention of the models.
+    Made of a dict, or of two tensors with a row per entry: keys (S, Dk) and values (S, Dv). If the
+    keys are vectors, a query is a vector (Dk) or several (T, Dk), and `look_up` is the attention of
+    the models.
     """
 
     def __init__(
@@ -49,7 +51,10 @@ class SoftDictionary(Mapping[Any, Any]):
     ) -> None:
         keys, values = _plain(keys), _plain(values)
         if isinstance(keys, Mapping):
-            _require(values is None, "a dict has its own values: give the dict alone, or keys and values separately")
+            _require(
+                values is None,
+                "a dict has its own values: give the dict alone, or keys and values separately",
+            )
             values = [keys[key] for key in keys]
             keys = list(keys)
         _require(values is not None, "keys without values: give a dict, or as many values as keys")
@@ -60,7 +65,9 @@ class SoftDictionary(Mapping[Any, Any]):
         self.names = tuple(names) if names is not None else tuple(_name(key) for key in self._keys)
 
     def __getitem__(self, query: Any) -> Any:
-        """Return the value of the key that equals `query`. Raises UnknownKey (a KeyError) if there is none."""
+        """Return the value of the key that equals `query`. Raises UnknownKey (a KeyError) if there
+        is none.
+        """
         return self._values[self._find(query)[0]]
 
     def __iter__(self) -> Iterator[Any]:
@@ -76,24 +83,30 @@ class SoftDictionary(Mapping[Any, Any]):
         softmax: bool = False,
         keep: Sequence[bool] | Tensor | None = None,
     ) -> Answer:
-        """Return the mean of all values, weighted by similarity; `keep`: which entries are visible (True).
+        """Return the mean of all values, weighted by similarity; `keep`: which entries are visible
+        (True).
 
-        `similarity` is a function of a key and the query, whose results are divided by their sum, or with `softmax`
-        passed through it; or a score, always with softmax: "scaled_dot", "dot", "cosine", or a trained `Score`. Without
-        it vectors are compared by scaled dot product, and all else by equality.
+        `similarity` is a function of a key and the query, whose results are divided by their sum,
+        or with `softmax` passed through it; or a score, always with softmax: "scaled_dot", "dot",
+        "cosine", or a trained `Score`. Without it vectors are compared by scaled dot product, and
+        all else by equality.
         """
         mask, query = _mask(keep, len(self)), _plain(query)
         if callable(similarity) and not isinstance(similarity, Score):
             return self._by_function(query, similarity, softmax, mask)
         if self.key_rows is not None:
             return self._by_score(query, similarity or "scaled_dot", mask)
-        _require(similarity is None, f"the score {similarity!r} compares vectors, which these keys are not: {_HINT}")
+        _require(
+            similarity is None,
+            f"the score {similarity!r} compares vectors, which these keys are not: {_HINT}",
+        )
         _require(not softmax, f"equality has no softmax: {_HINT}")
         return self._by_equality(query, mask)
 
     def __repr__(self) -> str:
         entries = ", ".join(
-            f"{name}: {_format(value)}" for name, value in zip(self.names, self.value_rows, strict=True)
+            f"{name}: {_format(value)}"
+            for name, value in zip(self.names, self.value_rows, strict=True)
         )
         return f"SoftDictionary({{{entries if len(entries) < 200 else f'{len(self)} entries'}}})"
 
@@ -102,20 +115,33 @@ class SoftDictionary(Mapping[Any, Any]):
         equal[self._find(query)] = 1
         return self._mean(query, equal, _shares(equal, keep, self.names), keep, "equal")
 
-    def _by_function(self, query: Any, similarity: Similarity, softmax: bool, keep: Tensor) -> Answer:
+    def _by_function(
+        self, query: Any, similarity: Similarity, softmax: bool, keep: Tensor
+    ) -> Answer:
         scores = torch.stack([_number(similarity(key, query)) for key in self._keys])
-        weights = masked_softmax(scores.view(1, 1, 1, -1), keep.view(1, 1, 1, -1)).flatten() if softmax else None
-        return self._mean(query, scores, _shares(scores, keep, self.names) if weights is None else weights, keep)
+        weights = (
+            masked_softmax(scores.view(1, 1, 1, -1), keep.view(1, 1, 1, -1)).flatten()
+            if softmax
+            else None
+        )
+        return self._mean(
+            query, scores, _shares(scores, keep, self.names) if weights is None else weights, keep
+        )
 
     def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
         """Attend as a model does, without projections."""
         assert self.key_rows is not None, "only vectors are compared by a score"
         queries = _rows(query, "queries").to(self.key_rows.dtype)
         shape = tuple(queries.shape)
-        _require(queries.ndim in (1, 2), f"a query is one vector or a table of them, got the shape {shape}")
+        _require(
+            queries.ndim in (1, 2),
+            f"a query is one vector or a table of them, got the shape {shape}",
+        )
         is_single, queries = queries.ndim == 1, queries.view(1, -1, queries.shape[-1])  # (1, T, Dk)
         attention = _attention(score, self.key_rows.shape[1], queries.shape[2])
-        memory = attention.prepare(self.key_rows[None], self.value_rows.view(len(self), -1)[None], keep[None])
+        memory = attention.prepare(
+            self.key_rows[None], self.value_rows.view(len(self), -1)[None], keep[None]
+        )
         value = attention(queries, memory)[0]  # (T, Dv)
         with torch.no_grad():
             scores = attention.score(queries[None], memory.keys)
@@ -123,26 +149,46 @@ class SoftDictionary(Mapping[Any, Any]):
             scores = scores.masked_fill(~keep, -torch.inf)
         value = value.view(len(value), *self.value_rows.shape[1:])
         if is_single:
-            return Answer(_name(query), self.names, scores[0, 0, 0], weights[0, 0, 0], self.value_rows, value[0])
+            return Answer(
+                _name(query),
+                self.names,
+                scores[0, 0, 0],
+                weights[0, 0, 0],
+                self.value_rows,
+                value[0],
+            )
         return Answer("queries", self.names, scores[0, 0], weights[0, 0], self.value_rows, value)
 
-    def _mean(self, query: Any, scores: Tensor, weights: Tensor, keep: Tensor, measure: str = "similarity") -> Answer:
-        values = self.value_rows.masked_fill(~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0)  # 0 · NaN would leak
+    def _mean(
+        self, query: Any, scores: Tensor, weights: Tensor, keep: Tensor, measure: str = "similarity"
+    ) -> Answer:
+        values = self.value_rows.masked_fill(
+            ~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0
+        )  # 0 · NaN would leak
         value = torch.tensordot(weights.to(values.dtype), values, 1)
         scores = scores.detach().masked_fill(~keep, -torch.inf)
-        return Answer(_name(query), self.names, scores, weights.detach(), self.value_rows, value, measure)
+        return Answer(
+            _name(query), self.names, scores, weights.detach(), self.value_rows, value, measure
+        )
 
     def _find(self, query: Any) -> list[int]:
         indices = [index for index, key in enumerate(self._keys) if _same(key, query)]
         if not indices:
             name = repr(query) if isinstance(query, str) else _name(query)
-            raise UnknownKey(f"no key equals {name}: {self._nearest(query)}; look_up(query, similarity) reads softly")
+            raise UnknownKey(
+                f"no key equals {name}: {self._nearest(query)}; look_up(query, similarity) reads "
+                "softly"
+            )
         return indices
 
     def _nearest(self, query: Any) -> str:
         if isinstance(query, str):
-            near = difflib.get_close_matches(query, [key for key in self._keys if isinstance(key, str)], 3)
-        elif self.key_rows is not None and _is_vector(query) and len(query) == self.key_rows.shape[1]:
+            near = difflib.get_close_matches(
+                query, [key for key in self._keys if isinstance(key, str)], 3
+            )
+        elif (
+            self.key_rows is not None and _is_vector(query) and len(query) == self.key_rows.shape[1]
+        ):
             distances = (self.key_rows.detach() - _rows(query, "queries")).norm(dim=1)
             near = [self.names[index] for index in distances.argsort()[:3]]
         else:
@@ -154,10 +200,11 @@ class SoftDictionary(Mapping[Any, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Result of a look-up: `value`, through which gradients flow, and the `scores` and `weights` of each key.
+    """Result of a look-up: `value`, through which gradients flow, and the `scores` and `weights` of
+    each key.
 
-    One query has scores and weights (S,) and a value of the values' own shape; T queries have a row for each. The
-    score of a hidden key is −∞.
+    One query has scores and weights (S,) and a value of the values' own shape; T queries have a row
+    for each. The score of a hidden key is −∞.
     """
 
     query: str
@@ -201,7 +248,10 @@ class Answer:
         if rest := _rest(weights, indices):
             rows.append((rest[0], "", f"{rest[1]:.3f}", ""))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in rows
+        ]
         return "\n".join([f"{query} reads  {_format(value, 3)}", *lines])
 
     def _bars(self) -> list[Bars]:
@@ -225,7 +275,10 @@ def _require(condition: bool, message: str) -> None:
 def _check_counts(keys: int, values: int, names: Sequence[str] | None) -> None:
     causes = []
     if keys != values:
-        causes.append(f"each key needs one value: there are {keys} keys and {values} values (their sizes may differ)")
+        causes.append(
+            f"each key needs one value: there are {keys} keys and {values} values (their sizes may "
+            "differ)"
+        )
     if names is not None and len(names) != keys:
         causes.append(f"each key needs one name: there are {keys} keys and {len(names)} names")
     if not keys:
@@ -242,7 +295,10 @@ def _rows(rows: Any, name: str) -> Float[Tensor, "S *shape"]:
     """Stack rows of numbers to one floating-point tensor; tensors keep their gradients."""
     try:
         if not isinstance(rows, Tensor):
-            rows = [row if isinstance(row, Tensor) else torch.tensor(row, dtype=torch.float32) for row in rows]
+            rows = [
+                row if isinstance(row, Tensor) else torch.tensor(row, dtype=torch.float32)
+                for row in rows
+            ]
             rows = torch.stack([row if row.is_floating_point() else row.float() for row in rows])
     except (TypeError, ValueError, RuntimeError) as problem:
         raise UsageError(f"{name} must be numbers, or vectors of one size; {problem}") from None
@@ -254,20 +310,39 @@ def _number(similarity: Any) -> Tensor:
     try:
         return torch.as_tensor(similarity, dtype=torch.float32).reshape(())
     except (TypeError, ValueError, RuntimeError):
-        raise UsageError(f"a similarity must be one number for a key and a query, got {similarity!r}") from None
+        raise UsageError(
+            f"a similarity must be one number for a key and a query, got {similarity!r}"
+        ) from None
 
 
 def _mask(keep: Sequence[bool] | Tensor | None, entries: int) -> Tensor:
-    mask = torch.ones(entries, dtype=torch.bool) if keep is None else torch.as_tensor(keep, dtype=torch.bool)
-    _require(mask.shape == (entries,), f"keep needs a truth value for each of {entries} entries, got {keep}")
+    mask = (
+        torch.ones(entries, dtype=torch.bool)
+        if keep is None
+        else torch.as_tensor(keep, dtype=torch.bool)
+    )
+    _require(
+        mask.shape == (entries,),
+        f"keep needs a truth value for each of {entries} entries, got {keep}",
+    )
     return mask
 
 
 def _shares(scores: Tensor, keep: Tensor, names: tuple[str, ...]) -> Tensor:
-    """Divide similarities by their sum; zeros if nothing is visible, or all similarities are zero."""
+    """Divide similarities by their sum; zeros if nothing is visible, or all similarities are
+    zero.
+    """
     visible = scores.masked_fill(~keep, 0)
-    wrong = [f"{name} {float(score):g}" for name, score in zip(names, visible, strict=True) if not score >= 0]
-    _require(not wrong, f"shares of a sum need similarities of 0 or more, got {', '.join(wrong[:6])}: use softmax=True")
+    wrong = [
+        f"{name} {float(score):g}"
+        for name, score in zip(names, visible, strict=True)
+        if not score >= 0
+    ]
+    _require(
+        not wrong,
+        f"shares of a sum need similarities of 0 or more, got {', '.join(wrong[:6])}: use "
+        "softmax=True",
+    )
     return visible / visible.sum() if visible.sum() > 0 else torch.zeros_like(visible)
 
 
@@ -275,10 +350,17 @@ def _attention(score: Score | str, size: int, query_size: int) -> Attention:
     """Create an attention without projections."""
     causes = []
     if isinstance(score, str) and score not in UNTRAINED:
-        problem = f"{score!r} has weights: give a trained Score" if score in SCORES else f"there is no score {score!r}"
+        problem = (
+            f"{score!r} has weights: give a trained Score"
+            if score in SCORES
+            else f"there is no score {score!r}"
+        )
         causes.append(f"{problem}; by name there are {', '.join(UNTRAINED)}")
     if query_size != size and (isinstance(score, str) or not score.linear):
-        causes.append(f"a query has {query_size} numbers and the keys have {size}: they must have the same size")
+        causes.append(
+            f"a query has {query_size} numbers and the keys have {size}: they must have the same "
+            "size"
+        )
     UsageError.raise_all(causes)
     attention = Attention("dictionary", size, size, size, project_keys=False, project_values=False)
     attention.score = SCORES[score](1, size) if isinstance(score, str) else score
@@ -289,15 +371,24 @@ def _is_vector(key: Any) -> bool:
     """Return whether a key is a vector: a 1-D tensor, a list or a tuple of numbers."""
     if isinstance(key, Tensor):
         return key.ndim == 1
-    return isinstance(key, Sequence) and not isinstance(key, str) and all(isinstance(x, int | float) for x in key)
+    return (
+        isinstance(key, Sequence)
+        and not isinstance(key, str)
+        and all(isinstance(x, int | float) for x in key)
+    )
 
 
 def _same(key: Any, query: Any) -> bool:
     if isinstance(key, Tensor) or isinstance(query, Tensor):
-        if all(isinstance(x, int | float) or (isinstance(x, Tensor) and x.ndim == 0) for x in (key, query)):
+        if all(
+            isinstance(x, int | float) or (isinstance(x, Tensor) and x.ndim == 0)
+            for x in (key, query)
+        ):
             return bool(key == query)
         comparable = _is_vector(key) and _is_vector(query) and len(key) == len(query)
-        return comparable and torch.equal(torch.as_tensor(key).float(), torch.as_tensor(query).float())
+        return comparable and torch.equal(
+            torch.as_tensor(key).float(), torch.as_tensor(query).float()
+        )
     return bool(key == query)
 
 
@@ -312,7 +403,13 @@ def _rest(weights: Tensor, indices: Tensor) -> tuple[str, float] | None:
 
 
 def _name(key: Any) -> str:
-    return _format(torch.as_tensor(key)) if _is_vector(key) else repr(key) if not isinstance(key, str) else key
+    return (
+        _format(torch.as_tensor(key))
+        if _is_vector(key)
+        else repr(key)
+        if not isinstance(key, str)
+        else key
+    )
 
 
 def _format(value: Tensor, digits: int = 2) -> str:

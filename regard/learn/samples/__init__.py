@@ -1,7 +1,9 @@
-"""Generators of sample data: a Korean–English corpus from a grammar, copy and reverse tasks, and captioned images.
+"""Generators of sample data: a Korean–English corpus from a grammar, copy and reverse tasks, and
+captioned images.
 
-A sentence is drawn as a `derivation` (`grammar`, `draft`, `tenses` over `lexicon` and `verbs`) and realised in both
-languages (`korean`, `english`, `realisation`), so that its word alignment is known. `images` does the same for images.
+A sentence is drawn as a `derivation` (`grammar`, `draft`, `tenses` over `lexicon` and `verbs`) and
+realised in both languages (`korean`, `english`, `realisation`), so that its word alignment is
+known. `images` does the same for images.
 """
 
 from __future__ import annotations

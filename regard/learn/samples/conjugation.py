@@ -1,8 +1,9 @@
-"""Korean conjugation: from a stem and an ending to the word, with every irregular class of the lexicon.
+"""Korean conjugation: from a stem and an ending to the word, with every irregular class of the
+lexicon.
 
-Endings come in three kinds. Those that begin with a consonant follow the stem as it is (먹고). Those that begin
-with 으 lose it after a vowel or ㄹ (먹으면, 가면, 만들면). Those that begin with 아/어 follow vowel harmony and
-contract (먹어요, 가요, 와요).
+Endings come in three kinds. Those that begin with a consonant follow the stem as it is (먹고).
+Those that begin with 으 lose it after a vowel or ㄹ (먹으면, 가면, 만들면). Those that begin with
+아/어 follow vowel harmony and contract (먹어요, 가요, 와요).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ CONTRACTED = {
 class Stem:
     """A verb without its ending.
 
-    `kind` is "regular", or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다, 지어요),
-    르 (부르다, 불러요), 하 (공부하다, 공부해요), 이 (학생이다, 학생이에요, 의사예요; 아니다, 아니에요).
-    Stems in ㄹ and in ㅡ need no class: all of them change alike.
-    A `static` stem denotes a state, and takes no -는- in the plain style: 있다, not 있는다.
+    `kind` is "regular", or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다,
+    지어요), 르 (부르다, 불러요), 하 (공부하다, 공부해요), 이 (학생이다, 학생이에요, 의사예요;
+    아니다, 아니에요). Stems in ㄹ and in ㅡ need no class: all of them change alike. A `static`
+    stem denotes a state, and takes no -는- in the plain style: 있다, not 있는다.
     """
 
     text: str
@@ -41,7 +42,9 @@ class Stem:
 
 
 def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
-    """Conjugate a stem with 다 (plain style: 간다, 먹는다), 요 (polite: 가요), 고, 지만, 지, 기, 는, 을, 은 or 으면."""
+    """Conjugate a stem with 다 (plain style: 간다, 먹는다), 요 (polite: 가요), 고, 지만, 지, 기,
+    는, 을, 은 or 으면.
+    """
     if stem.kind == "이" and (past or ending == "요"):
         whole = stem.text in ("이", "아니") or final(stem.text[:-1])
         if past:
@@ -61,7 +64,9 @@ def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
 
 
 def _past(text: str, ending: str) -> str:
-    """Conjugate a past stem such as 먹었 or 갔: no vowel harmony any more, so the polite ending is always -어요."""
+    """Conjugate a past stem such as 먹었 or 갔: no vowel harmony any more, so the polite ending is
+    always -어요.
+    """
     return text + {"요": "어요"}.get(ending, ending)
 
 
@@ -74,7 +79,9 @@ def _plain(stem: Stem) -> str:
 
 
 def _linked(stem: Stem, ending: str) -> str:
-    """Add 을, 은 or 으면: 으 is lost after a vowel and after ㄹ, but not in place of an irregular consonant."""
+    """Add 을, 은 or 으면: 으 is lost after a vowel and after ㄹ, but not in place of an irregular
+    consonant.
+    """
     if stem.kind == "ㄷ":
         return add_final(stem.text, "ㄹ") + ending
     if stem.kind == "ㅅ":

@@ -17,7 +17,9 @@ from regard.learn.samples.verbs import VERBS, Verb
 SIZES = {"train": 24_000, "valid": 500, "test": 500, "recombination": 500, "length": 500}
 SHORT = 12
 TAIL = 20  # mean number of words by which long sentences exceed SHORT, before the limit `longest`
-WELL_COVERED = 10_000  # with this many training pairs, recombinations consist of words that occur in training
+WELL_COVERED = (
+    10_000  # with this many training pairs, recombinations consist of words that occur in training
+)
 TRIES = 1000
 
 Draw = Callable[[], Sentence | None]
@@ -26,19 +28,22 @@ Draw = Callable[[], Sentence | None]
 def korean_english(
     seed: int = 1, sizes: Mapping[str, int] | None = None, short: float = 0.75, longest: int = 80
 ) -> Sample:
-    """Generate Korean sentences, their English translations and gold word alignments from a grammar.
+    """Generate Korean sentences, their English translations and gold word alignments from a
+    grammar.
 
-    Each side determines the other, so that a right translation is unique. No sentence, of either language, occurs
-    twice in the corpus. `sizes` replaces some of SIZES. The splits:
+    Each side determines the other, so that a right translation is unique. No sentence, of either
+    language, occurs twice in the corpus. `sizes` replaces some of SIZES. The splits:
 
-        train          begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread; greetings
+        train begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread;
+        greetings
         valid, test    drawn like train
-        recombination  sentences with a verb and an object that are never combined in other splits (see `held_out`),
+        recombination sentences with a verb and an object that are never combined in other splits
+        (see `held_out`),
                        though every word of them occurs in train (if train has 10,000 pairs or more)
         length         all lengths from 2 to `longest` equally often
 
-    Length is counted in English words; Korean has about seven tenths as many. A share `short` of the sentences has
-    2 to 12 of them, the others more, up to `longest`.
+    Length is counted in English words; Korean has about seven tenths as many. A share `short` of
+    the sentences has 2 to 12 of them, the others more, up to `longest`.
     """
     split_sizes = checked_sizes(SIZES, sizes)
     if not 0 <= short <= 1:
@@ -53,9 +58,11 @@ def korean_english(
 
 
 def held_out(seed: int = 1) -> tuple[Combination, ...]:
-    """Return the verbs and objects that are combined in "recombination" only: a tenth of all, chosen by the seed.
+    """Return the verbs and objects that are combined in "recombination" only: a tenth of all,
+    chosen by the seed.
 
-    Each verb keeps three quarters of its objects, the first among them, and each object some other verb.
+    Each verb keeps three quarters of its objects, the first among them, and each object some other
+    verb.
     """
     rng = Random(f"{seed} held out")
     pairs = [(verb, noun) for verb in VERBS for noun in verb.objects if not verb.copula]
@@ -64,7 +71,11 @@ def held_out(seed: int = 1) -> tuple[Combination, ...]:
     uses, lost = Counter(noun for _, noun in pairs), Counter[Verb]()
     held: list[Combination] = []
     for verb, noun in pairs:
-        spare = 4 * (lost[verb] + 1) <= len(verb.objects) and noun is not verb.objects[0] and uses[noun] > 1
+        spare = (
+            4 * (lost[verb] + 1) <= len(verb.objects)
+            and noun is not verb.objects[0]
+            and uses[noun] > 1
+        )
         if spare and len(held) < count:
             held.append((verb, noun))
             lost[verb] += 1
@@ -73,7 +84,9 @@ def held_out(seed: int = 1) -> tuple[Combination, ...]:
 
 
 class _Sampler:
-    """Draws the splits one after another, and remembers every sentence so that none occurs twice."""
+    """Draws the splits one after another, and remembers every sentence so that none occurs
+    twice.
+    """
 
     def __init__(self, seed: int, short: float, longest: int) -> None:
         self.seed, self.short, self.longest = seed, short, longest
@@ -91,7 +104,8 @@ class _Sampler:
             pair = self._draw_new(self._drawer(name, number, rng, grammar))
             if pair is None:
                 raise UsageError(
-                    f"sizes: {name} has {size} pairs, but after {number} no new one was found; ask for fewer"
+                    f"sizes: {name} has {size} pairs, but after {number} no new one was found; ask "
+                    "for fewer"
                 )
             pairs.append(pair)
         if name == "train" and size >= WELL_COVERED:
@@ -127,12 +141,18 @@ class _Sampler:
 
 
 def _first_sentences() -> list[Sentence]:
-    """Return the first sentences of the training split: I go home; I was eating bread; greetings by themselves."""
+    """Return the first sentences of the training split: I go home; I was eating bread; greetings by
+    themselves.
+    """
     verbs = {verb.english: verb for verb in VERBS}
     (home,), bread = by_name(PLACES, "home"), by_name(THINGS, "bread")
     go = Clause(Frame("present"), verbs["go"], (I,), place=home)
     eat = Clause(Frame("past", progressive=True), verbs["eat"], (I,), bread)
-    greetings = [Sentence(greeting=greeting, full_stop=stop) for greeting in GREETINGS for stop in (False, True)]
+    greetings = [
+        Sentence(greeting=greeting, full_stop=stop)
+        for greeting in GREETINGS
+        for stop in (False, True)
+    ]
     return [Sentence((go,)), Sentence((eat,)), *greetings]
 
 

@@ -1,4 +1,6 @@
-"""Draft of one clause: first what its verb requires, then optional parts until its words are used up."""
+"""Draft of one clause: first what its verb requires, then optional parts until its words are used
+up.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,11 @@ TRIES = 8
 
 
 class Setting(NamedTuple):
-    """Constraints on a clause: its English words, its frame, the vocative or greeting, whether it may have a time.
+    """Constraints on a clause: its English words, its frame, the vocative or greeting, whether it
+    may have a time.
 
-    It does not mention the subject of the `previous` clause again: nobody says "Minji slept, and Minji ran".
+    It does not mention the subject of the `previous` clause again: nobody says "Minji slept, and
+    Minji ran".
     """
 
     words: int
@@ -53,7 +57,10 @@ class Draft:
         self.rng, self.verb, self.objects, self.setting = rng, verb, things, setting
         self.words_left = setting.words
         mentioned = setting.previous.subject if setting.previous else ()
-        self.taken = [*_unmentioned(setting.vocative), *(noun for noun in mentioned if noun not in PRONOUNS)]
+        self.taken = [
+            *_unmentioned(setting.vocative),
+            *(noun for noun in mentioned if noun not in PRONOUNS),
+        ]
         self.parts: dict[str, Any] = {}
 
     def finish(self) -> Clause | None:
@@ -105,14 +112,20 @@ class Draft:
             self._take("subject", (first, noun), 1 + _word_count(noun))
 
     def _object(self) -> None:
-        if noun := self._person(self.objects) if self.verb.personal else self.rng.choice(self.objects):
+        if (
+            noun := self._person(self.objects)
+            if self.verb.personal
+            else self.rng.choice(self.objects)
+        ):
             self._take("objects", (noun,), _word_count(noun) + bool(self.verb.preposition))
 
     def _second_object(self) -> None:
         if "objects" not in self.parts or self.parts["objects"][0] in PRONOUNS or self.verb.copula:
             return
         (first,) = self.parts["objects"]
-        candidates = [noun for noun in self.objects if noun is not first and noun in _same_kind(first)]
+        candidates = [
+            noun for noun in self.objects if noun is not first and noun in _same_kind(first)
+        ]
         if not candidates:
             return
         if noun := self._person(candidates) if self.verb.personal else self.rng.choice(candidates):
@@ -139,7 +152,9 @@ class Draft:
             self._take("companion", noun, 1 + _word_count(noun))
 
     def _adverb(self) -> None:
-        """Add a manner, but not to a negated verb: 잘 자지 않는다 would mean that one hardly sleeps."""
+        """Add a manner, but not to a negated verb: 잘 자지 않는다 would mean that one hardly
+        sleeps.
+        """
         if self.verb.adverbs and not self.setting.frame.negative:
             self._take("adverb", self.rng.choice(self.verb.adverbs), 1)
 
@@ -149,7 +164,9 @@ class Draft:
             self._take("time", time, len(fixed(time, "time", "english")))
 
     def _person(self, candidates: Sequence[Noun]) -> Noun | None:
-        """Draw a person who is not in the clause yet and may be mentioned. None if it is hard to find one."""
+        """Draw a person who is not in the clause yet and may be mentioned. None if it is hard to
+        find one.
+        """
         for _ in range(TRIES):
             noun = self.rng.choice(candidates)
             if noun not in self.taken:
@@ -160,7 +177,9 @@ class Draft:
 
 @cache
 def _unmentioned(vocative: Expression | None) -> tuple[Noun, ...]:
-    """Return whom a polite sentence does not mention: the addressee, "you", and those who need honorific verbs."""
+    """Return whom a polite sentence does not mention: the addressee, "you", and those who need
+    honorific verbs.
+    """
     if vocative is None:
         return ()
     names = ("you", vocative.bars, *HONOURED)
@@ -180,6 +199,8 @@ def _word_count(noun: Noun) -> int:
 
 
 def _looks_past(clause: Clause) -> bool:
-    """Return whether a present looks like the past: "I read a book" is used for the past, unlike "he reads"."""
+    """Return whether a present looks like the past: "I read a book" is used for the past, unlike
+    "he reads".
+    """
     alike = clause.verb.english == clause.verb.past and clause.frame == Frame("present")
     return alike and english.agreement(clause.subject) != "singular"

@@ -23,7 +23,9 @@ DO = {
 
 
 def clause(content: Clause, connective: Connective | None) -> list[Word]:
-    """Realise a clause: subject, verb, object, recipient or goal, manner, means, companion, place, time."""
+    """Realise a clause: subject, verb, object, recipient or goal, manner, means, companion, place,
+    time.
+    """
     agrees = agreement(content.subject)
     words = [*phrase(content.subject, "subject"), *predicate(content.verb, content.frame, agrees)]
     if agrees == "first" and words[1].text == "not":  # "am not" has no other contraction
@@ -70,7 +72,9 @@ def phrase(nouns: tuple[Noun, ...], role: str, preposition: str = "") -> tuple[W
 
 
 def agreement(subject: tuple[Noun, ...]) -> str:
-    """Return the agreement of the verb with a subject: "first" (am), "singular" (is) or "plural" (are)."""
+    """Return the agreement of the verb with a subject: "first" (am), "singular" (is) or "plural"
+    (are).
+    """
     if len(subject) > 1 or subject[0].english in PLURAL:
         return "plural"
     return "first" if subject[0].english == "I" else "singular"
@@ -78,7 +82,9 @@ def agreement(subject: tuple[Noun, ...]) -> str:
 
 @cache
 def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
-    """Realise the verb group: eats, ate, is eating, will not eat, did not eat, didn't eat, cannot eat, is."""
+    """Realise the verb group: eats, ate, is eating, will not eat, did not eat, didn't eat, cannot
+    eat, is.
+    """
     tense, progressive, negative, short, able = frame
     words = []
     if tense == "future":
@@ -100,7 +106,13 @@ def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
         return tuple(words)
     if progressive or words:
         return (*words, Word(participle(verb.english) if progressive else verb.english, ("verb",)))
-    simple = verb.past if tense == "past" else third_person(verb.english) if agrees == "singular" else verb.english
+    simple = (
+        verb.past
+        if tense == "past"
+        else third_person(verb.english)
+        if agrees == "singular"
+        else verb.english
+    )
     return (Word(simple, ("verb", "tense")),)
 
 
@@ -112,7 +124,9 @@ def third_person(base: str) -> str:
 
 
 def participle(base: str) -> str:
-    """Form the present participle: eating, writing, running; one short syllable doubles its last consonant."""
+    """Form the present participle: eating, writing, running; one short syllable doubles its last
+    consonant.
+    """
     if re.fullmatch("[^aeiou]*[aeiou][^aeiouwxy]", base):
         return base + base[-1] + "ing"
     return re.sub("([^e])e$", r"\1", base) + "ing"

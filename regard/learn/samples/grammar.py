@@ -1,7 +1,7 @@
 """Grammar that draws sentences of an exact number of English words.
 
-Every connective and vocative costs one word. So the words of a sentence are first distributed among its clauses, and
-then each clause is drawn with its share.
+Every connective and vocative costs one word. So the words of a sentence are first distributed among
+its clauses, and then each clause is drawn with its share.
 """
 
 from __future__ import annotations
@@ -11,12 +11,22 @@ from random import Random
 
 from regard.learn.samples.derivation import Clause, Sentence
 from regard.learn.samples.draft import Draft, Setting
-from regard.learn.samples.lexicon import COORDINATING, GREETINGS, SUBORDINATING, VOCATIVES, Connective, Noun
+from regard.learn.samples.lexicon import (
+    COORDINATING,
+    GREETINGS,
+    SUBORDINATING,
+    VOCATIVES,
+    Connective,
+    Noun,
+)
 from regard.learn.samples.tenses import frames
 from regard.learn.samples.verbs import VERBS, Verb
 
 Combination = tuple[Verb, Noun]  # a verb and one of its objects
-CHOICES = (*VERBS, *[verb for verb in VERBS if verb.copula] * 4)  # few clauses are as short as "I am a student"
+CHOICES = (
+    *VERBS,
+    *[verb for verb in VERBS if verb.copula] * 4,
+)  # few clauses are as short as "I am a student"
 
 SHORTEST, LONGEST_CLAUSE = 2, 14
 ATTEMPTS, TRIES = 100, 40  # for a sentence, for a clause
@@ -29,10 +39,13 @@ class Grammar:
     def __init__(self, rng: Random, held_out: Collection[Combination] = ()) -> None:
         self.rng = rng
         excluded = set(held_out)
-        self.objects = {verb: [noun for noun in verb.objects if (verb, noun) not in excluded] for verb in VERBS}
+        self.objects = {
+            verb: [noun for noun in verb.objects if (verb, noun) not in excluded] for verb in VERBS
+        }
 
     def sentence(self, words: int, combination: Combination | None = None) -> Sentence | None:
-        """Draw a sentence of exactly this many English words, with `combination` in its longest clause.
+        """Draw a sentence of exactly this many English words, with `combination` in its longest
+        clause.
 
         None if none was found: not every combination fits into few words.
         """
@@ -44,7 +57,9 @@ class Grammar:
         return None
 
     def _attempt(self, words: int, combination: Combination | None) -> Sentence | None:
-        """Draw a sentence; None if a clause cannot be drawn with its share of words and its frame."""
+        """Draw a sentence; None if a clause cannot be drawn with its share of words and its
+        frame.
+        """
         rng = self.rng
         vocative = rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
         greeting = rng.choice(GREETINGS) if rng.random() < 0.06 else None
@@ -73,7 +88,9 @@ class Grammar:
     def _clause(
         self, setting: Setting, connective: Connective | None, combination: Combination | None
     ) -> Clause | None:
-        stative = not (setting.frame.progressive or setting.frame.able or (connective and connective.timeless))
+        stative = not (
+            setting.frame.progressive or setting.frame.able or (connective and connective.timeless)
+        )
         for _ in range(TRIES):
             verb = combination[0] if combination else self.rng.choice(CHOICES)
             repeated = setting.previous and verb is setting.previous.verb
@@ -107,7 +124,9 @@ def _connectives(rng: Random, count: int) -> list[Connective]:
 
 
 def _may_have_time(previous: Connective | None, connective: Connective | None) -> bool:
-    """Return whether a clause may have a time: not a subordinate one, nor one after a temporal clause."""
+    """Return whether a clause may have a time: not a subordinate one, nor one after a temporal
+    clause.
+    """
     if connective and connective.subordinate:
         return False
     return previous is None or previous.english not in TEMPORAL

@@ -1,6 +1,8 @@
-"""Hangul syllables: decomposition into letters (jamo), composition, and the particles that depend on them.
+"""Hangul syllables: decomposition into letters (jamo), composition, and the particles that depend
+on them.
 
-A syllable of Unicode is 0xAC00 + (initial · 21 + vowel) · 28 + final, with final 0 when the syllable is open.
+A syllable of Unicode is 0xAC00 + (initial · 21 + vowel) · 28 + final, with final 0 when the
+syllable is open.
 """
 
 from __future__ import annotations
@@ -24,14 +26,18 @@ PARTICLES = {
 
 
 def decompose(letter: str) -> tuple[str, str, str]:
-    """Return the initial, vowel and final of a syllable: 간 is ㄱ, ㅏ, ㄴ; 가 is ㄱ, ㅏ and nothing."""
+    """Return the initial, vowel and final of a syllable: 간 is ㄱ, ㅏ, ㄴ; 가 is ㄱ, ㅏ and
+    nothing.
+    """
     number = ord(letter) - FIRST
     return INITIALS[number // 588], VOWELS[number // 28 % 21], FINALS[number % 28]
 
 
 def syllable(initial: str, vowel: str, end: str = "") -> str:
     """Compose a syllable from its letters."""
-    return chr(FIRST + (INITIALS.index(initial) * 21 + VOWELS.index(vowel)) * 28 + FINALS.index(end))
+    return chr(
+        FIRST + (INITIALS.index(initial) * 21 + VOWELS.index(vowel)) * 28 + FINALS.index(end)
+    )
 
 
 def final(word: str) -> str:
@@ -50,7 +56,9 @@ def add_final(word: str, end: str) -> str:
 
 
 def particle(word: str, role: str) -> str:
-    """Append the particle of a role: 빵을 but 사과를; 지하철로, because ㄹ counts as open before (으)로."""
+    """Append the particle of a role: 빵을 but 사과를; 지하철로, because ㄹ counts as open before
+    (으)로.
+    """
     closed, opened = PARTICLES[role]
     end = final(word)
     is_open = not end or (role == "means" and end == "ㄹ")

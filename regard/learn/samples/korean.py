@@ -15,18 +15,29 @@ POLITE = {"나": "저", "우리": "저희"}
 BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
 
 PROGRESS = Stem("있", static=True)
-NEGATION = {False: Stem("않"), True: Stem("않", static=True)}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
+NEGATION = {
+    False: Stem("않"),
+    True: Stem("않", static=True),
+}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
 UNABLE = Stem("못하", "하")
 FUTURE = {"다": "것이다", "요": "거예요"}
 FUTURE_STEM = {False: "것이", True: "거"}
 
 
 def clause(content: Clause, connective: Connective | None, polite: bool) -> list[Word]:
-    """Realise a clause: subject, time, companion, means, place or goal, recipient, object, manner, verb."""
+    """Realise a clause: subject, time, companion, means, place or goal, recipient, object, manner,
+    verb.
+    """
     marked = "subject" if connective and connective.subordinate else "topic"
-    words = [*phrase(content.subject, "subject", marked, polite), *fixed(content.time, "time", "korean")]
+    words = [
+        *phrase(content.subject, "subject", marked, polite),
+        *fixed(content.time, "time", "korean"),
+    ]
     if content.companion:
-        words += [*phrase((content.companion,), "companion", "with", polite), Word("함께", ("companion",))]
+        words += [
+            *phrase((content.companion,), "companion", "with", polite),
+            Word("함께", ("companion",)),
+        ]
     if content.means:
         words += phrase((content.means,), "means", "means")
     if content.place:
@@ -48,7 +59,9 @@ def _copula(content: Clause, connective: Connective | None, polite: bool) -> lis
     """Realise what somebody is, or is not: 학생이다, 학생이 아니다."""
     (noun,), frame = content.objects, content.frame
     stem = Stem("아니" if frame.negative else noun.korean + "이", "이")
-    first, *rest = predicate(replace(content.verb, stem=stem), Frame(frame.tense), connective, polite)
+    first, *rest = predicate(
+        replace(content.verb, stem=stem), Frame(frame.tense), connective, polite
+    )
     if frame.negative:
         subject = Word(particle(noun.korean, "subject"), ("object 0",))
         return [subject, first._replace(realises=(*first.realises, "polarity")), *rest]
@@ -56,9 +69,13 @@ def _copula(content: Clause, connective: Connective | None, polite: bool) -> lis
 
 
 @cache
-def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False) -> tuple[Word, ...]:
+def phrase(
+    nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False
+) -> tuple[Word, ...]:
     """Realise one noun, or two joined by 와/과; the last bears the particle that marks the role."""
-    *first, last = [POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns]
+    *first, last = [
+        POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns
+    ]
     if marked == "subject":
         last = BEFORE_GA.get(last, last)
     words = [Word(particle(noun, "with"), (f"{role} 0", f"{role} and")) for noun in first]
@@ -66,8 +83,12 @@ def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False
 
 
 @cache
-def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: bool) -> tuple[Word, ...]:
-    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 안 먹었다, 먹었기 때문에."""
+def predicate(
+    verb: Verb, frame: Frame, connective: Connective | None, polite: bool
+) -> tuple[Word, ...]:
+    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 안 먹었다,
+    먹었기 때문에.
+    """
     ending = connective.ending if connective else "요" if polite else "다"
     if connective and connective.timeless:
         words = [Word(conjugate(verb.stem, ending), ("verb", "tense", "aspect"))]
@@ -81,7 +102,9 @@ def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: b
 
 
 def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
-    """Return the verb, then 있다, 않다 and 것이다 as the frame requires: each governs the ending before it."""
+    """Return the verb, then 있다, 않다 and 것이다 as the frame requires: each governs the ending
+    before it.
+    """
     words: list[Word] = []
     part = "verb"
     if frame.negative and frame.short:  # 안 먹는다, 안 좋아한다, but 공부 안 한다

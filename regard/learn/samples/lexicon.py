@@ -1,7 +1,7 @@
 """Lexicon of the Korean–English grammar, except verbs, read from lexicon.toml.
 
-Each English word of a role has one Korean word in that role, and vice versa; an article belongs to its noun. So each
-side determines the other.
+Each English word of a role has one Korean word in that role, and vice versa; an article belongs to
+its noun. So each side determines the other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A fixed expression: an adverb of manner, a time, a greeting, or someone addressed; the last two are polite.
+    """A fixed expression: an adverb of manner, a time, a greeting, or someone addressed; the last
+    two are polite.
 
-    `fits`: the tenses that a time goes with (`habit`: simple present, `ongoing`: progressive). `bars`: the noun that a
-    sentence does not mention if this person is addressed.
+    `fits`: the tenses that a time goes with (`habit`: simple present, `ongoing`: progressive).
+    `bars`: the noun that a sentence does not mention if this person is addressed.
     """
 
     english: str
@@ -54,7 +55,9 @@ class Connective:
 
 
 def by_name(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
-    """Return the nouns of these English names, separated by spaces; "post_office" is the post office."""
+    """Return the nouns of these English names, separated by spaces; "post_office" is the post
+    office.
+    """
     known = {noun.english.replace(" ", "_"): noun for noun in nouns}
     return tuple(known[name] for name in names.split())
 
@@ -65,12 +68,15 @@ _PHRASES = _TABLES["phrases"]
 PRONOUNS, NAMES, PERSONS = _NOUNS["pronouns"], _NOUNS["names"], _NOUNS["persons"]
 I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
 PEOPLE = PRONOUNS + NAMES + PERSONS
-HONOURED = ("teacher",)  # polite speech would need honorific verbs for them, so it does not speak of them
+HONOURED = (
+    "teacher",
+)  # polite speech would need honorific verbs for them, so it does not speak of them
 PLACES, VEHICLES = _NOUNS["places"], _NOUNS["vehicles"]
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])
 THINGS = tuple(noun for kind in KINDS for noun in kind)
 ADVERBS, TIMES, VOCATIVES, GREETINGS = (
-    tuple(Expression(**row) for row in _PHRASES[name]) for name in ("adverbs", "times", "vocatives", "greetings")
+    tuple(Expression(**row) for row in _PHRASES[name])
+    for name in ("adverbs", "times", "vocatives", "greetings")
 )
 COORDINATING, SUBORDINATING = (
     tuple(Connective(**row) for row in _PHRASES[name]) for name in ("coordinating", "subordinating")

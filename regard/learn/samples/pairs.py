@@ -1,4 +1,6 @@
-"""Sentence pairs with gold word alignments, and a corpus of them in train, valid and test splits."""
+"""Sentence pairs with gold word alignments, and a corpus of them in train, valid and test
+splits.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ class AlignedPair:
 
     def reversed(self) -> AlignedPair:
         """Return the pair for translating the other way."""
-        return AlignedPair(self.target, self.source, tuple(sorted((target, source) for source, target in self.links)))
+        return AlignedPair(
+            self.target,
+            self.source,
+            tuple(sorted((target, source) for source, target in self.links)),
+        )
 
 
 @dataclass(frozen=True)
@@ -36,10 +42,14 @@ class Sample:
 
     def reversed(self) -> Sample:
         """Return the corpus for translating the other way."""
-        return Sample({name: tuple(pair.reversed() for pair in pairs) for name, pairs in self.splits.items()})
+        return Sample(
+            {name: tuple(pair.reversed() for pair in pairs) for name, pairs in self.splits.items()}
+        )
 
     def write(self, folder: Path, source: str, target: str) -> None:
-        """Write each split as lines of text: train.ko, train.en and train.align ("0-0 1-2"), if ko and en are given."""
+        """Write each split as lines of text: train.ko, train.en and train.align ("0-0 1-2"), if ko
+        and en are given.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, pairs in self.splits.items():

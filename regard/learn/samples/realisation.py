@@ -18,11 +18,15 @@ def realise(sentence: Sentence) -> AlignedPair:
     target: Words = []
     links: list[tuple[int, int]] = []
     for korean_words, english_words in _segments(sentence):
-        links += [(i + len(source), j + len(target)) for i, j in _links(korean_words, english_words)]
+        links += [
+            (i + len(source), j + len(target)) for i, j in _links(korean_words, english_words)
+        ]
         source += korean_words
         target += english_words
     text = " ".join(word.text for word in target)
-    return AlignedPair(" ".join(word.text for word in source), text[0].upper() + text[1:], tuple(sorted(links)))
+    return AlignedPair(
+        " ".join(word.text for word in source), text[0].upper() + text[1:], tuple(sorted(links))
+    )
 
 
 def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
@@ -33,10 +37,14 @@ def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
     roles = [role for role, entry in opening.items() if entry]
     for role in roles:
         mark = "," if sentence.clauses or role != roles[-1] else ""
-        source, target = (with_mark(fixed(opening[role], role, side), mark) for side in ("korean", "english"))
+        source, target = (
+            with_mark(fixed(opening[role], role, side), mark) for side in ("korean", "english")
+        )
         segments.append((source, target))
     for clause, connective in zip_longest(sentence.clauses, sentence.connectives):
-        segments.append((korean.clause(clause, connective, polite), english.clause(clause, connective)))
+        segments.append(
+            (korean.clause(clause, connective, polite), english.clause(clause, connective))
+        )
     if sentence.full_stop:
         segments[-1] = (with_mark(segments[-1][0], "."), with_mark(segments[-1][1], "."))
     return segments
@@ -48,4 +56,9 @@ def _links(source: Words, target: Words) -> set[tuple[int, int]]:
     for j, word in enumerate(target):
         for part in word.realises:
             positions[part].append(j)
-    return {(i, j) for i, word in enumerate(source) for part in word.realises for j in positions.get(part, ())}
+    return {
+        (i, j)
+        for i, word in enumerate(source)
+        for part in word.realises
+        for j in positions.get(part, ())
+    }

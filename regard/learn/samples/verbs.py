@@ -1,4 +1,6 @@
-"""Verbs of the Korean–English grammar (verbs.toml), each with the objects, places and adverbs that it can take."""
+"""Verbs of the Korean–English grammar (verbs.toml), each with the objects, places and adverbs that
+it can take.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,26 @@ from typing import Any
 
 from regard.common.reading import package_toml
 from regard.learn.samples.conjugation import Stem
-from regard.learn.samples.lexicon import ADVERBS, PEOPLE, PERSONS, PLACES, THINGS, Expression, Noun, by_name
+from regard.learn.samples.lexicon import (
+    ADVERBS,
+    PEOPLE,
+    PERSONS,
+    PLACES,
+    THINGS,
+    Expression,
+    Noun,
+    by_name,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb with what it can take. With a `goal` its place is where one goes (에), else where it happens (에서).
+    """A verb with what it can take. With a `goal` its place is where one goes (에), else where it
+    happens (에서).
 
-    `goal` and `recipient` are "always", "perhaps" or "never" present. A `stative` verb has no progressive, and
-    one done `alone` no companion. The first object is its most typical one, which is never held out.
+    `goal` and `recipient` are "always", "perhaps" or "never" present. A `stative` verb has no
+    progressive, and one done `alone` no companion. The first object is its most typical one, which
+    is never held out.
     """
 
     english: str
@@ -44,8 +57,17 @@ class Verb:
 _TABLES = package_toml("regard.learn.samples", "verbs.toml")
 
 
-def _verb(english: str, korean: str, objects: str = "", places: str = "", adverbs: str = "", **further: Any) -> Verb:
-    """Make a verb of an entry: "wait/waited for" has its past and preposition, "돕/ㅂ" its irregular class."""
+def _verb(
+    english: str,
+    korean: str,
+    objects: str = "",
+    places: str = "",
+    adverbs: str = "",
+    **further: Any,
+) -> Verb:
+    """Make a verb of an entry: "wait/waited for" has its past and preposition, "돕/ㅂ" its
+    irregular class.
+    """
     forms, _, preposition = english.partition(" ")
     base, _, past = forms.partition("/")
     stem, _, kind = korean.partition("/")
@@ -53,7 +75,8 @@ def _verb(english: str, korean: str, objects: str = "", places: str = "", adverb
         base,
         past or base,
         Stem(stem, kind or "regular"),
-        {"@people": PEOPLE, "@persons": PERSONS}.get(objects) or by_name(THINGS + PLACES, _expand(objects)),
+        {"@people": PEOPLE, "@persons": PERSONS}.get(objects)
+        or by_name(THINGS + PLACES, _expand(objects)),
         by_name(PLACES, _expand(places)),
         tuple(adverb for adverb in ADVERBS if adverb.english in adverbs.split()),
         preposition,
@@ -63,7 +86,9 @@ def _verb(english: str, korean: str, objects: str = "", places: str = "", adverb
 
 def _expand(names: str) -> str:
     """Replace groups, such as "@food", by their words."""
-    return " ".join(_TABLES["groups"][name[1:]] if name.startswith("@") else name for name in names.split())
+    return " ".join(
+        _TABLES["groups"][name[1:]] if name.startswith("@") else name for name in names.split()
+    )
 
 
 VERBS = tuple(_verb(**row) for row in (*_TABLES["transitive"], *_TABLES["intransitive"]))

@@ -22,20 +22,27 @@ PAGES = package_toml("regard.learn.samples", "pages.toml")
 
 
 def write_sample(folder: Path, images: bool = False) -> list[str]:
-    """Write the Korean–English pairs, or the captioned images, and a page on them; return the lines of a summary.
+    """Write the Korean–English pairs, or the captioned images, and a page on them; return the lines
+    of a summary.
 
-    All files are written beside and then moved. Raises UsageError, before anything is written, if files of these names
-    with other content are there.
+    All files are written beside and then moved. Raises UsageError, before anything is written, if
+    files of these names with other content are there.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; give a folder, new or not")
     near = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    prefix = ".partial-" if near == folder.absolute() else f"{folder.absolute().relative_to(near).parts[0]}.partial-"
+    prefix = (
+        ".partial-"
+        if near == folder.absolute()
+        else f"{folder.absolute().relative_to(near).parts[0]}.partial-"
+    )
     with TemporaryDirectory(dir=near, prefix=prefix) as name:
         temporary = Path(name)
         page = _write_images(temporary) if images else _write_pairs(temporary)
         write_text(temporary / PAGE, "\n".join(page) + "\n")
-        files = sorted(path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file())
+        files = sorted(
+            path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file()
+        )
         _check_unused(folder, temporary, files)
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -47,13 +54,14 @@ def _check_unused(folder: Path, temporary: Path, files: Iterable[Path]) -> None:
     changed = [
         file
         for file in files
-        if (folder / file).exists() and (folder / file).read_bytes() != (temporary / file).read_bytes()
+        if (folder / file).exists()
+        and (folder / file).read_bytes() != (temporary / file).read_bytes()
     ]
     if changed:
         others = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UsageError(
-            f"{folder / changed[0]}: is there already with other content{others}, and nothing was written; choose "
-            "another folder, or move it away"
+            f"{folder / changed[0]}: is there already with other content{others}, and nothing was "
+            "written; choose another folder, or move it away"
         )
 
 
@@ -70,13 +78,20 @@ def _write_pairs(folder: Path) -> list[str]:
 def _write_images(folder: Path) -> list[str]:
     sample = image_sample()
     sample.write(folder)
-    return _page("images", sample.splits, lambda scenes: f"{scenes[0].file}: {scenes[0].captions['en'][0].text}")
+    return _page(
+        "images",
+        sample.splits,
+        lambda scenes: f"{scenes[0].file}: {scenes[0].captions['en'][0].text}",
+    )
 
 
-def _page(kind: str, splits: Mapping[str, Sequence[T]], example: Callable[[Sequence[T]], str]) -> list[str]:
+def _page(
+    kind: str, splits: Mapping[str, Sequence[T]], example: Callable[[Sequence[T]], str]
+) -> list[str]:
     """Return the lines of the page, with a row for each part of the sample."""
     page = PAGES[kind]
     rows = (
-        f"| `{name}` | {len(items):,} | {page['parts'][name]} | {example(items)} |" for name, items in splits.items()
+        f"| `{name}` | {len(items):,} | {page['parts'][name]} | {example(items)} |"
+        for name, items in splits.items()
     )
     return [f"# {page['title']}", "", page["about"], page["head"], "|---|---|---|---|", *rows]

@@ -22,7 +22,9 @@ UNLEARNT = "the model has not learnt such sentences, so what follows is probably
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """A chunk's formatted results and warnings, and how many of its lines are of known script, unknown, or doubtful."""
+    """A chunk's formatted results and warnings, and how many of its lines are of known script,
+    unknown, or doubtful.
+    """
 
     text: str
     notes: tuple[str, ...]
@@ -35,7 +37,8 @@ class ChunkResult:
 class ChunkTranslator:
     """Translates chunks of the file `name`, with the options of `Translator.translate`.
 
-    `typed`: a person has typed the lines, and is warned of each that is unlike what the model has learnt.
+    `typed`: a person has typed the lines, and is warned of each that is unlike what the model has
+    learnt.
     """
 
     name: str
@@ -57,7 +60,9 @@ class ChunkTranslator:
             for note in translation.notes
         ]
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
-        text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
+        text = "".join(
+            self.format(number, result) for number, result in enumerate(translations, chunk.start)
+        )
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
         if note or (self.typed and doubtful):
@@ -65,34 +70,50 @@ class ChunkTranslator:
         return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 
 
-def unknown_script(translator: Translator, name: str, lines: Sequence[str], start: int = 1) -> tuple[int, str | None]:
+def unknown_script(
+    translator: Translator, name: str, lines: Sequence[str], start: int = 1
+) -> tuple[int, str | None]:
     """Count the lines in a script that training has not seen, and return a warning that names them.
 
-    Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.
+    Translations of such lines are meaningless. `start` is the number of the first line in the file
+    `name`.
     """
     is_unknown = translator.doubts.is_of_unknown_script
-    written = ((number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line)))
+    written = (
+        (number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line))
+    )
     unknown = [f"{number}" for number, line in written if is_unknown(line)]
     if not unknown:
         return 0, None
     many = len(unknown) > 1
     numbers = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
     return len(unknown), (
-        f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in training, so the "
-        f"translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
+        f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in "
+        f"training, so the translation{'s mean' if many else ' means'} nothing; check that this is "
+        "the language of the model"
     )
 
 
 def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
-    """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
-    count = f"{name}: {doubtful:,} of {counted(lines, 'line')} {'is' if doubtful == 1 else 'are'} doubtful"
-    why = "the model is less sure of them than of 97 % of its validation lines, or has not learnt such sentences"
+    """Return the warning of doubtful translations, if there are any among those of `lines`
+    lines.
+    """
+    count = (
+        f"{name}: {doubtful:,} of {counted(lines, 'line')} {'is' if doubtful == 1 else 'are'} "
+        "doubtful"
+    )
+    why = (
+        "the model is less sure of them than of 97 % of its validation lines, or has not learnt "
+        "such sentences"
+    )
     return (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:
-    """Return the error of a file none of whose lines is in a script that the model has seen in training."""
+    """Return the error of a file none of whose lines is in a script that the model has seen in
+    training.
+    """
     return DataError(
-        f"{name}: no line is in a script that {model} has seen in training, so no translation can be right; check that "
-        "this is the model for these lines"
+        f"{name}: no line is in a script that {model} has seen in training, so no translation can "
+        "be right; check that this is the model for these lines"
     )

@@ -1,4 +1,6 @@
-"""Parse input lines into texts and constraints: plain text, or JSON lines with constraints of their own."""
+"""Parse input lines into texts and constraints: plain text, or JSON lines with constraints of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,22 @@ from regard.text.constraints import NO_CONSTRAINTS, Constraints
 if TYPE_CHECKING:
     from regard.search import ConstraintEncoder, SearchSettings
 
-_KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
+_KEYS = {
+    "text": "a text",
+    "prefix": "a text",
+    "terms": "a list of texts",
+    "forbid": "a list of texts",
+}
 _EXCERPT = 80  # characters
 
 
 @dataclass(frozen=True)
 class LineParser:
-    """Parses lines; `constraints` hold for all, and JSON lines may add to them: {"text": …, "terms": [ … ]}.
+    """Parses lines; `constraints` hold for all, and JSON lines may add to them: {"text": …,
+    "terms": [ … ]}.
 
-    With the `encoder` of a model, constraints that it cannot fulfil, or that exceed the `limits`, are errors too.
+    With the `encoder` of a model, constraints that it cannot fulfil, or that exceed the `limits`,
+    are errors too.
     """
 
     constraints: Constraints = NO_CONSTRAINTS
@@ -35,7 +44,10 @@ class LineParser:
         """Return the texts to translate and their constraints. Raises DataError with all causes."""
         if not self.jsonl:
             return list(chunk.lines), self.constraints
-        parsed = [self._parse(line, f"{self.name}, line {n}") for n, line in enumerate(chunk.lines, chunk.start)]
+        parsed = [
+            self._parse(line, f"{self.name}, line {n}")
+            for n, line in enumerate(chunk.lines, chunk.start)
+        ]
         DataError.raise_all([cause for line_causes, _, _ in parsed for cause in line_causes])
         return [text for _, text, _ in parsed], [constraints for _, _, constraints in parsed]
 
@@ -48,9 +60,15 @@ class LineParser:
         except ValueError as problem:
             return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.constraints
         if not isinstance(values, dict) or "text" not in values:
-            return [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'], "", self.constraints
+            return (
+                [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'],
+                "",
+                self.constraints,
+            )
         causes = [
-            f"{where}: unknown key {_shown(key)}; known are {', '.join(_KEYS)}" for key in values if key not in _KEYS
+            f"{where}: unknown key {_shown(key)}; known are {', '.join(_KEYS)}"
+            for key in values
+            if key not in _KEYS
         ]
         causes += [
             f"{where}: {key}: wanted {_KEYS[key]}, got {_shown(value)}"
@@ -64,7 +82,9 @@ class LineParser:
         limits = self.limits or SearchSettings()
         if len(values["text"]) > limits.max_line:
             return [f"{where}: text {too_long(limits.max_line)}"], "", self.constraints
-        terms, forbid = ((*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid"))
+        terms, forbid = (
+            (*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid")
+        )
         constraints = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
         if self.encoder is None:
             return contradictions(constraints, f"{where}: "), values["text"], constraints

@@ -1,4 +1,6 @@
-"""Lines in chunks at fixed line numbers: no batch crosses a chunk's border, so work can resume at any of them."""
+"""Lines in chunks at fixed line numbers: no batch crosses a chunk's border, so work can resume at
+any of them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Chunk:
     number: int  # counted from 0
     start: int  # the number of its first line, counted from 1
     lines: tuple[str, ...]
-    digest: str  # SHA-256 of the digest before and its lines, so that a changed file is noticed when work resumes
+    # SHA-256 of the digest before and its lines, so that a changed file is noticed when work
+    # resumes.
+    digest: str
 
     @property
     def end(self) -> int:
@@ -46,11 +50,14 @@ def _extend(digest: str, lines: Iterable[str]) -> str:
     return hashlib.sha256((digest + "".join("\n" + line for line in lines)).encode()).hexdigest()
 
 
-def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOutput, name: str) -> Iterator[Chunk]:
+def remaining(
+    all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOutput, name: str
+) -> Iterator[Chunk]:
     """Skip the chunks that are done. Raises DataError if they were made from other lines.
 
-    If the file has grown since, its last chunk may have been shorter than it is now: that one is taken back from the
-    output and yielded again, because no batch may depend on where a file ended once.
+    If the file has grown since, its last chunk may have been shorter than it is now: that one is
+    taken back from the output and yielded again, because no batch may depend on where a file ended
+    once.
     """
     mark, stream = output.mark, iter(all_chunks)
     if not mark.chunks:
@@ -60,8 +67,8 @@ def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOut
         before = last.digest if last.number < mark.chunks - 1 else before
     if last is None or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest:
         raise DataError(
-            f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; give the file as it "
-            "was, or translate into another file"
+            f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; "
+            "give the file as it was, or translate into another file"
         )
     if last.end == mark.lines:
         return stream
@@ -82,11 +89,15 @@ class Lines:
     def __init__(self, file: str, max_line: int = READ_LINE, keep_ends: bool = False) -> None:
         self.file, self.max_line, self.keep_ends = file, max_line, keep_ends
         self.name = "standard input" if file == "-" else file
-        self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
+        self.typed = (
+            file == "-" and sys.stdin.isatty()
+        )  # by a person, who waits for an answer to each line
         self._prompt = ""
 
     def greet(self, model: str, languages: Sequence[str]) -> None:
-        """Tell the person at a terminal what translates, and what to do; from then on, ask for each line."""
+        """Tell the person at a terminal what translates, and what to do; from then on, ask for each
+        line.
+        """
         if not sys.stderr.isatty():
             return
         from regard.data.languages import english_name
@@ -102,9 +113,11 @@ class Lines:
             print(text, end="", file=sys.stderr, flush=True)
 
     def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
-        """Read all lines once and count them, so that an error in line 900,000 is reported before hours of work.
+        """Read all lines once and count them, so that an error in line 900,000 is reported before
+        hours of work.
 
-        Returns None for what can be read only once. Raises DataError, and what `check` raises of some chunk.
+        Returns None for what can be read only once. Raises DataError, and what `check` raises of
+        some chunk.
         """
         if self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device():
             return None

@@ -1,7 +1,9 @@
-"""Resumable output: results go to a part file beside the output, and a journal says how much of it counts.
+"""Resumable output: results go to a part file beside the output, and a journal says how much of it
+counts.
 
-After each chunk the part file is synced to disk, then the journal is replaced. Whatever happens in between, the journal
-describes a prefix of the part file; what comes after it is truncated when the work resumes.
+After each chunk the part file is synced to disk, then the journal is replaced. Whatever happens in
+between, the journal describes a prefix of the part file; what comes after it is truncated when the
+work resumes.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _BLOCK = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class OutputMark:
-    """Mark of progress: the chunks and lines that are done, and hashes that show whether they are still the same."""
+    """Mark of progress: the chunks and lines that are done, and hashes that show whether they are
+    still the same.
+    """
 
     chunks: int = 0
     lines: int = 0
@@ -40,11 +44,16 @@ class OutputMark:
     unknown: int = 0  # lines in any other
     doubtful: int = 0  # lines whose translation is doubtful
 
-    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0) -> OutputMark:
+    def after(
+        self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0
+    ) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
         marked = replace(self, chunks=self.chunks + 1, lines=lines, digest=digest)
         return replace(
-            marked, known=self.known + known, unknown=self.unknown + unknown, doubtful=self.doubtful + doubtful
+            marked,
+            known=self.known + known,
+            unknown=self.unknown + unknown,
+            doubtful=self.doubtful + doubtful,
         )
 
 
@@ -73,8 +82,9 @@ class StreamedOutput:
 class ResumableOutput:
     """Writes results to `OUTPUT.part`; `OUTPUT` itself appears when all is done.
 
-    `conditions` are tables of what the result depends on besides the lines; work begun under others is not resumed. Use
-    it in a `with` block: leaving it before `finish` keeps the part file, if it holds a chunk or more.
+    `conditions` are tables of what the result depends on besides the lines; work begun under others
+    is not resumed. Use it in a `with` block: leaving it before `finish` keeps the part file, if it
+    holds a chunk or more.
     """
 
     def __init__(self, output: Path, conditions: Mapping[str, Mapping[str, Any]]) -> None:
@@ -86,14 +96,16 @@ class ResumableOutput:
         self._file: FileIO | None = None
 
     def check(self, resume: bool) -> None:
-        """Raise UsageError or DataError if work cannot begin or resume, before anything is loaded."""
+        """Raise UsageError or DataError if work cannot begin or resume, before anything is
+        loaded.
+        """
         if not resume and self.journal.exists() and self.path.exists():
             with open(self.path, "r+b", opener=_open) as file:
                 self._lock(file)  # work that still runs is not interrupted
             lines = _read_journal(self.journal)["mark"]["lines"]
             raise UsageError(
-                f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted work; add "
-                f"`resume=True` to continue it, or delete {self.path} to begin again"
+                f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted "
+                f"work; add `resume=True` to continue it, or delete {self.path} to begin again"
             )
         if resume and self.journal.exists():
             self._compare(_read_journal(self.journal)["conditions"])
@@ -135,7 +147,11 @@ class ResumableOutput:
     def add(self, text: str, mark: OutputMark) -> None:
         """Write the results of one more chunk durably: not even a power cut loses them."""
         assert self._file is not None, "open the part file before adding to it"
-        data = gzip.compress(text.encode(), mtime=0) if self.output.name.endswith(".gz") else text.encode()
+        data = (
+            gzip.compress(text.encode(), mtime=0)
+            if self.output.name.endswith(".gz")
+            else text.encode()
+        )
         try:
             rest = memoryview(data)
             while rest:
@@ -143,19 +159,23 @@ class ResumableOutput:
             os.fsync(self._file.fileno())
             digest = self._digest.copy()
             digest.update(data)
-            mark = replace(mark, written=self.mark.written + len(data), written_digest=digest.hexdigest())
+            mark = replace(
+                mark, written=self.mark.written + len(data), written_digest=digest.hexdigest()
+            )
             self._write_journal(mark, self.mark)
         except OSError as problem:
             with contextlib.suppress(OSError):
                 self._file.truncate(self.mark.written)
             raise DataError(
-                f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or see that the folder "
-                "can be written"
+                f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or "
+                "see that the folder can be written"
             ) from None
         self._previous, self.mark, self._digest = self.mark, mark, digest
 
     def take_back(self) -> None:
-        """Remove the last chunk: the journal goes back first, and what it no longer describes is truncated."""
+        """Remove the last chunk: the journal goes back first, and what it no longer describes is
+        truncated.
+        """
         assert self._file is not None, "open the part file before taking a chunk back"
         self._write_journal(self._previous, self._previous)
         self._read(self._previous)
@@ -176,10 +196,14 @@ class ResumableOutput:
         self.path.unlink(missing_ok=True)
 
     def _reopen(self) -> None:
-        """Open the part file and truncate it to what the journal describes. Raises DataError if it is damaged."""
+        """Open the part file and truncate it to what the journal describes. Raises DataError if it
+        is damaged.
+        """
         journal = _read_journal(self.journal)
         mark, self._previous = (OutputMark(**journal[name]) for name in ("mark", "previous"))
-        if not self.path.exists() and self.output.is_file():  # stopped between the last two steps of `finish`
+        if (
+            not self.path.exists() and self.output.is_file()
+        ):  # stopped between the last two steps of `finish`
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
         self._file = FileIO(self.path, "a+", opener=_open)
@@ -187,7 +211,9 @@ class ResumableOutput:
         self._read(mark)
 
     def _read(self, mark: OutputMark) -> None:
-        """Go to `mark` in the part file and truncate what follows. Raises DataError if what is before it is damaged."""
+        """Go to `mark` in the part file and truncate what follows. Raises DataError if what is
+        before it is damaged.
+        """
         assert self._file is not None, "open the part file before reading it"
         self._file.seek(0)
         self._digest, left = hashlib.sha256(), mark.written
@@ -196,8 +222,8 @@ class ResumableOutput:
             left -= len(data)
         if left or (mark.chunks and self._digest.hexdigest() != mark.written_digest):
             raise DataError(
-                f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and begin again without "
-                "`resume=True`"
+                f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and "
+                "begin again without `resume=True`"
             )
         self._file.truncate(mark.written)
         self.mark = mark
@@ -205,16 +231,22 @@ class ResumableOutput:
     def _compare(self, before: Mapping[str, Any]) -> None:
         """Raise UsageError, with all differences, if the work began under other conditions."""
         changed = [
-            f"`resume=True`: {kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is {_shown(table.get(key))}"
+            f"`resume=True`: {kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is "
+            f"{_shown(table.get(key))}"
             for kind, table in self.conditions.items()
             for key in {**before.get(kind, {}), **table}
             if before.get(kind, {}).get(key) != table.get(key)
         ]
-        remedy = "was written with other options, models or files: give the same again, or another `output=`"
+        remedy = (
+            "was written with other options, models or files: give the same again, or another "
+            "`output=`"
+        )
         UsageError.raise_all(changed, f"{self.path} {remedy}")
 
     def _lock(self, part: IO[bytes]) -> None:
-        """Lock the part file until this process closes it or ends. Raises UsageError if another one holds it."""
+        """Lock the part file until this process closes it or ends. Raises UsageError if another one
+        holds it.
+        """
         try:
             import fcntl
         except ImportError:  # Windows
@@ -224,13 +256,21 @@ class ResumableOutput:
         except BlockingIOError:
             self._close()
             raise UsageError(
-                f"`output={self.output}`: another process is writing it; wait for it, or choose another file"
+                f"`output={self.output}`: another process is writing it; wait for it, or choose "
+                "another file"
             ) from None
 
     def _write_journal(self, mark: OutputMark, previous: OutputMark) -> None:
-        values = {"format": 1, "conditions": self.conditions, "mark": asdict(mark), "previous": asdict(previous)}
+        values = {
+            "format": 1,
+            "conditions": self.conditions,
+            "mark": asdict(mark),
+            "previous": asdict(previous),
+        }
         with atomic_file(self.journal, durable=True) as temporary:
-            temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")  # ASCII: names may be any bytes
+            temporary.write_text(
+                json.dumps(values, indent=2) + "\n", encoding="utf-8"
+            )  # ASCII: names may be any bytes
 
     def _close(self) -> None:
         file, self._file = self._file, None
@@ -239,7 +279,9 @@ class ResumableOutput:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open a part file, which is never a link: whoever put one there would choose what is overwritten."""
+    """Open a part file, which is never a link: whoever put one there would choose what is
+    overwritten.
+    """
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
@@ -254,7 +296,9 @@ def _read_journal(path: Path) -> dict[str, Any]:
             return {**values, "mark": asdict(mark)}
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise DataError(f"{path}: damaged, not a journal; delete it and begin again without `resume=True`")
+    raise DataError(
+        f"{path}: damaged, not a journal; delete it and begin again without `resume=True`"
+    )
 
 
 def _shown(value: Any) -> str:

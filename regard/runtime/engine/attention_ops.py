@@ -1,4 +1,6 @@
-"""Attention as kernel operations: projections to keys, values and queries, transforms of the score, and attention."""
+"""Attention as kernel operations: projections to keys, values and queries, transforms of the score,
+and attention.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import torch
 from torch import nn
 
 from regard.attention import Attention
-from regard.attention.scores import Additive, Cosine, CosineFixed, CosinePlain, Dot, General, ScaledDot
+from regard.attention.scores import (
+    Additive,
+    Cosine,
+    CosineFixed,
+    CosinePlain,
+    Dot,
+    General,
+    ScaledDot,
+)
 from regard.layers.embedding import Embedding
 from regard.runtime.engine.program import Builder
 
@@ -37,10 +47,13 @@ def emit_embedding(b: Builder, embedding: Embedding, positions: nn.Module | None
     return b.embed(embedding.weight, embedding.scale, first)
 
 
-def emit_memories(b: Builder, attentions: Iterable[Attention], outputs: int, values: int | None = None) -> int:
+def emit_memories(
+    b: Builder, attentions: Iterable[Attention], outputs: int, values: int | None = None
+) -> int:
     """Project encoder outputs to the keys and values of each attention, into its part of a memory.
 
-    `values`: the register of what the values are made of, if not of the outputs. Returns the numbers of one entry.
+    `values`: the register of what the values are made of, if not of the outputs. Returns the
+    numbers of one entry.
     """
     offset = 0
     for attention in attentions:
@@ -54,7 +67,9 @@ def emit_memories(b: Builder, attentions: Iterable[Attention], outputs: int, val
         value = outputs if values is None else values
         value = value if weight is None else b.linear(value, weight, bias)
         key_size, size = b.widths[keys], b.widths[value]
-        b.add("store_memory", keys, extra=value, column=0, size=size, extent=key_size, offset=offset)
+        b.add(
+            "store_memory", keys, extra=value, column=0, size=size, extent=key_size, offset=offset
+        )
         offset += key_size + size
     return offset
 
@@ -83,9 +98,15 @@ def emit_cross_attention(
 ) -> None:
     """Attend to the source's memory, whose part for this attention begins at `offset`.
 
-    The context of `size` goes into columns from `column` on; `times_root_length`: times the root of the source length.
+    The context of `size` goes into columns from `column` on; `times_root_length`: times the root of
+    the source length.
     """
-    fields: dict[str, Any] = {"column": column, "size": size, "extent": b.widths[query], "offset": offset}
+    fields: dict[str, Any] = {
+        "column": column,
+        "size": size,
+        "extent": b.widths[query],
+        "offset": offset,
+    }
     fields |= {"activation": int(times_root_length), "heads": attention.heads}
     if isinstance(attention.score, Additive):
         b.add("additive_attention", query, target, table=attention.score.vector, **fields)
@@ -99,7 +120,10 @@ def emit_self_projections(b: Builder, attention: Attention, source: int, target:
     layers = [_parameters(attention.query), (key, key_bias), _parameters(attention.value)]
     weights = [weight for weight, _ in layers if weight is not None]
     assert len(weights) == 3, "self-attention has projections"
-    biases = [w.new_zeros(len(w)) if bias is None else bias for w, (_, bias) in zip(weights, layers, strict=True)]
+    biases = [
+        w.new_zeros(len(w)) if bias is None else bias
+        for w, (_, bias) in zip(weights, layers, strict=True)
+    ]
     b.linear(source, torch.cat(weights), torch.cat(biases), target=target)
     _emit_unit_norm(b, attention, target, 0, attention.size, is_query=True)
     _emit_unit_norm(b, attention, target, attention.size, attention.size)
@@ -112,9 +136,16 @@ def scale(attention: Attention) -> float:
 
 
 def _emit_unit_norm(
-    b: Builder, attention: Attention, register: int, column: int = 0, size: int | None = None, is_query: bool = False
+    b: Builder,
+    attention: Attention,
+    register: int,
+    column: int = 0,
+    size: int | None = None,
+    is_query: bool = False,
 ) -> None:
-    """Scale keys and queries of cosine scores to length one, queries also by the inverse temperature of their head."""
+    """Scale keys and queries of cosine scores to length one, queries also by the inverse
+    temperature of their head.
+    """
     if not _is_cosine(attention):
         return
     scales = torch.ones(attention.heads)

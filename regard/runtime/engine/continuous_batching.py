@@ -1,4 +1,6 @@
-"""Continuous batching over PyTorch: as sentences finish, others take their rows, be they of the same call or not."""
+"""Continuous batching over PyTorch: as sentences finish, others take their rows, be they of the
+same call or not.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,29 @@ import torch
 from regard.common.errors import RegardError
 from regard.common.stopping import PATIENCE, check_stop, stop_event
 from regard.models import Batch, SourceInput, source_length
-from regard.search import Decoding, DecodingModel, Finished, Hypothesis, Rule, SearchSettings, SuppressTokens, Task
+from regard.search import (
+    Decoding,
+    DecodingModel,
+    Finished,
+    Hypothesis,
+    Rule,
+    SearchSettings,
+    SuppressTokens,
+    Task,
+)
 from regard.search.loop import OnStep
 
-INTERRUPTED = "the decoding ended before its last step, with an interrupt or a fork of the process; begin it anew"
+INTERRUPTED = (
+    "the decoding ended before its last step, with an interrupt or a fork of the process; begin it "
+    "anew"
+)
 
 
 @dataclass(frozen=True)
 class DecodeRequest:
-    """A source to decode, token ids of a sentence or pixels of an image, and the task of its target."""
+    """A source to decode, token ids of a sentence or pixels of an image, and the task of its
+    target.
+    """
 
     source: SourceInput
     task: Task
@@ -42,7 +58,9 @@ class DecodeRequest:
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Most that is decoded together: hypotheses (`rows`), and source tokens with their padding (`tokens`)."""
+    """Most that is decoded together: hypotheses (`rows`), and source tokens with their padding
+    (`tokens`).
+    """
 
     rows: int = 160
     tokens: int = 4096
@@ -51,8 +69,9 @@ class BatchLimits:
 class DecodeCall:
     """Requests that one caller waits for, and what has become of them.
 
-    `is_streamed`: the prefixes of the only target are `events`, one for each step; the last event of any call is None.
-    `on_step` observes the steps of the only target. A call that `is_withdrawn` loses its rows at the next step.
+    `is_streamed`: the prefixes of the only target are `events`, one for each step; the last event
+    of any call is None. `on_step` observes the steps of the only target. A call that `is_withdrawn`
+    loses its rows at the next step.
     """
 
     def __init__(
@@ -63,11 +82,15 @@ class DecodeCall:
         is_streamed: bool = False,
         on_step: OnStep | None = None,
     ) -> None:
-        assert not is_streamed or settings.beam == 1, "with several beams none is final before all are done"
+        assert not is_streamed or settings.beam == 1, (
+            "with several beams none is final before all are done"
+        )
         self.settings = settings
         self.rules = tuple(rules)
         self.on_step = on_step
-        self.threads = torch.get_num_threads()  # of the calling thread: PyTorch keeps the number of each thread
+        self.threads = (
+            torch.get_num_threads()
+        )  # of the calling thread: PyTorch keeps the number of each thread
         self._stop = stop_event()
         sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
         self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))
@@ -84,10 +107,11 @@ class DecodeCall:
             self.events.put(None)
 
     def follow(self, advance: Callable[[], None]) -> Iterator[tuple[int, ...]]:
-        """Yield what is streamed until the call is done; `advance` decodes, or waits, until there is an event.
+        """Yield what is streamed until the call is done; `advance` decodes, or waits, until there
+        is an event.
 
-        Raises the error of the call, or Stopped. A caller that goes withdraws it; nothing is locked for that, since a
-        generator may be freed in any thread at any time.
+        Raises the error of the call, or Stopped. A caller that goes withdraws it; nothing is locked
+        for that, since a generator may be freed in any thread at any time.
         """
         try:
             advance()
@@ -110,7 +134,9 @@ class DecodeCall:
                 return self.events.get(timeout=None if self._stop is None else PATIENCE)
 
     def stream(self, prefix: tuple[int, ...]) -> None:
-        """Hand over the prefix of a streamed target, and those before it that were not handed over."""
+        """Hand over the prefix of a streamed target, and those before it that were not handed
+        over.
+        """
         for length in range(self._streamed + 1, len(prefix) + 1):
             self.events.put(prefix[:length])
         self._streamed = len(prefix)
@@ -135,7 +161,9 @@ class DecodeCall:
 
 @dataclass(frozen=True, eq=False)
 class _Sentence:
-    """A request of a call, with a task of its own, by which it is found among those of other calls."""
+    """A request of a call, with a task of its own, by which it is found among those of other
+    calls.
+    """
 
     call: DecodeCall
     index: int
@@ -146,7 +174,14 @@ class _Sentence:
 
     @classmethod
     def of(cls, call: DecodeCall, index: int, request: DecodeRequest) -> _Sentence:
-        return cls(call, index, request.source, replace(request.task), call.settings.beam, request.source_length)
+        return cls(
+            call,
+            index,
+            request.source,
+            replace(request.task),
+            call.settings.beam,
+            request.source_length,
+        )
 
 
 @dataclass(eq=False)
@@ -159,7 +194,9 @@ class _JointDecoding:
     sentences: dict[Task, _Sentence] = field(default_factory=dict)
 
     def accepts(self, call: DecodeCall) -> bool:
-        """Return whether a call can be decoded with these: search and number of threads are the same."""
+        """Return whether a call can be decoded with these: search and number of threads are the
+        same.
+        """
         first = self.calls[0]
         if (
             self.is_closed
@@ -180,7 +217,9 @@ class _JointDecoding:
             self.decoding = self.decoding.select(rows, model) if rows else None
         self.sentences = kept
 
-    def advance(self, decoding: Decoding | None, joined: Sequence[_Sentence], finished: Sequence[Finished]) -> None:
+    def advance(
+        self, decoding: Decoding | None, joined: Sequence[_Sentence], finished: Sequence[Finished]
+    ) -> None:
         """Take the result of a step."""
         self.decoding = decoding or None
         self.sentences |= {sentence.task: sentence for sentence in joined}
@@ -195,11 +234,13 @@ class _JointDecoding:
 
 
 class Scheduler:
-    """Decodes any number of calls, those with the same search together, the others in turns, step by step.
+    """Decodes any number of calls, those with the same search together, the others in turns, step
+    by step.
 
-    The sentence that begins next is of the call with the fewest rows; where there is no room and that call has none,
-    the newest sentence of the call with the most waits again, so that no call waits for the end of a long one. `limits`
-    hold for all; a sentence that is larger by itself is decoded beside others, one at a time.
+    The sentence that begins next is of the call with the fewest rows; where there is no room and
+    that call has none, the newest sentence of the call with the most waits again, so that no call
+    waits for the end of a long one. `limits` hold for all; a sentence that is larger by itself is
+    decoded beside others, one at a time.
 
     `add` may be called by any thread, `step` by one at a time.
     """
@@ -249,7 +290,10 @@ class Scheduler:
         for joint in tuple(self._decodings):
             if any(call.is_withdrawn for call in joint.calls):
                 joint.calls = [call for call in joint.calls if not call.is_withdrawn]
-                joint.select(self._model, [item for item in joint.sentences.values() if item.call in joint.calls])
+                joint.select(
+                    self._model,
+                    [item for item in joint.sentences.values() if item.call in joint.calls],
+                )
             if not joint.calls:
                 self._decodings.remove(joint)
         while self._added:
@@ -280,14 +324,26 @@ class Scheduler:
         else:
             joint.advance(decoding, beginning, finished)
 
-    def _begin(self, call: DecodeCall, sentences: Sequence[_Sentence]) -> tuple[Decoding, list[Finished]]:
-        """Encode sentences and make their first step, after which each has as many rows as those already open."""
-        source = self._model.encode(Batch.of([sentence.source for sentence in sentences], self._model.device))
+    def _begin(
+        self, call: DecodeCall, sentences: Sequence[_Sentence]
+    ) -> tuple[Decoding, list[Finished]]:
+        """Encode sentences and make their first step, after which each has as many rows as those
+        already open.
+        """
+        source = self._model.encode(
+            Batch.of([sentence.source for sentence in sentences], self._model.device)
+        )
         tasks = [sentence.task for sentence in sentences]
-        return Decoding.begin(self._model, source, tasks, call.settings, call.rules).step(self._model, call.on_step)
+        return Decoding.begin(self._model, source, tasks, call.settings, call.rules).step(
+            self._model, call.on_step
+        )
 
-    def _attribute(self, error: Exception, joint: _JointDecoding, beginning: Sequence[_Sentence]) -> None:
-        """Let the call fail whose step failed. Of several each is decoded apart from now on, and only its own can."""
+    def _attribute(
+        self, error: Exception, joint: _JointDecoding, beginning: Sequence[_Sentence]
+    ) -> None:
+        """Let the call fail whose step failed. Of several each is decoded apart from now on, and
+        only its own can.
+        """
         self._decodings.remove(joint)
         if len(joint.calls) == 1:
             joint.calls[0].fail(error)
@@ -296,7 +352,9 @@ class Scheduler:
             self._postpone(sentence)
         for call in joint.calls:
             alone = _JointDecoding([call], True, joint.decoding, joint.sentences)
-            alone.select(self._model, [item for item in joint.sentences.values() if item.call is call])
+            alone.select(
+                self._model, [item for item in joint.sentences.values() if item.call is call]
+            )
             self._decodings.append(alone)
 
     # --- whose sentences begin next
@@ -304,7 +362,8 @@ class Scheduler:
     def _admit(self, joint: _JointDecoding) -> list[_Sentence]:
         """Take the next sentences that have room; none if it is the turn of others.
 
-        Room for less than a quarter of the rows is not worth a separate first step, but for a call that has none.
+        Room for less than a quarter of the rows is not worth a separate first step, but for a call
+        that has none.
         """
         admitted = list[_Sentence]()
         calls = [call for other in self._decodings for call in other.calls]
@@ -312,9 +371,14 @@ class Scheduler:
         is_worth_it = self._limits.rows - taken >= self._limits.rows // 4
         if not any(call.waiting and (is_worth_it or not call.open_rows) for call in joint.calls):
             return admitted
-        room = _Room(self._limits, [sentence for other in self._decodings for sentence in other.sentences.values()])
+        room = _Room(
+            self._limits,
+            [sentence for other in self._decodings for sentence in other.sentences.values()],
+        )
         while (
-            (call := self._neediest(room)) is not None and call in joint.calls and (is_worth_it or not call.open_rows)
+            (call := self._neediest(room)) is not None
+            and call in joint.calls
+            and (is_worth_it or not call.open_rows)
         ):
             sentence = call.waiting[0]
             if not room.holds(sentence) and (call.open_rows or not self._make_room(room, sentence)):
@@ -326,7 +390,8 @@ class Scheduler:
         return admitted
 
     def _neediest(self, room: _Room) -> DecodeCall | None:
-        """Return the call that waits with the fewest rows; of several, the one that was not served for longest.
+        """Return the call that waits with the fewest rows; of several, the one that was not served
+        for longest.
 
         One that waits for the end of another's large sentence keeps nobody else waiting.
         """
@@ -335,14 +400,21 @@ class Scheduler:
         return min(ready, key=lambda call: (call.open_rows, call.turn), default=None)
 
     def _make_room(self, room: _Room, sentence: _Sentence) -> bool:
-        """Let the newest sentences of the calls with the most rows wait again, until there is room for this one."""
+        """Let the newest sentences of the calls with the most rows wait again, until there is room
+        for this one.
+        """
         while not room.holds(sentence):
-            longest = max((call for joint in self._decodings for call in joint.calls), key=lambda call: call.open_rows)
+            longest = max(
+                (call for joint in self._decodings for call in joint.calls),
+                key=lambda call: call.open_rows,
+            )
             if longest.open_rows <= longest.settings.beam:
                 return False
             joint = next(joint for joint in self._decodings if longest in joint.calls)
             newest = [other for other in joint.sentences.values() if other.call is longest][-1]
-            joint.select(self._model, [other for other in joint.sentences.values() if other is not newest])
+            joint.select(
+                self._model, [other for other in joint.sentences.values() if other is not newest]
+            )
             self._postpone(newest)
             room.free(newest)
         return True
@@ -354,7 +426,9 @@ class Scheduler:
 
 
 class _Room:
-    """Room that the limits leave beside open sentences. One that is larger than the limits does not count."""
+    """Room that the limits leave beside open sentences. One that is larger than the limits does not
+    count.
+    """
 
     def __init__(self, limits: BatchLimits, sentences: Sequence[_Sentence]) -> None:
         self._limits = limits
@@ -394,7 +468,8 @@ def decode_requests(
     rules: Sequence[Rule] = (SuppressTokens(),),
     limits: BatchLimits | None = None,
 ) -> list[list[Hypothesis]]:
-    """Decode requests by continuous batching; return the hypotheses of each, best first, in their order.
+    """Decode requests by continuous batching; return the hypotheses of each, best first, in their
+    order.
 
     The longest sources go first; no sentence depends on those it is batched with.
     """

@@ -43,7 +43,8 @@ def encoder_program(encoder: ConvolutionalEncoder, precision: Precision) -> Enco
 def memory_program(
     decoder: ConvolutionalDecoder, size: int, embedded: int, precision: Precision
 ) -> tuple[Program, int]:
-    """Build the program from encoder outputs to the memories of all layers; values add the source embeddings.
+    """Build the program from encoder outputs to the memories of all layers; values add the source
+    embeddings.
 
     Returns also the numbers of one entry.
     """
@@ -56,7 +57,8 @@ def memory_program(
 
 
 def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
+    """Build the program of one decoding step; return it, the register of the features, and the
+    numbers of a block.
 
     A block holds the input of each layer, which later steps read through their windows.
     """
@@ -73,9 +75,16 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
         asking = b.mix(b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF)
         size = b.widths[asking]
         query, context = emit_query(b, layer.cross_attention, asking, 0, size), b.register(size)
-        emit_cross_attention(b, layer.cross_attention, query, context, 0, size, offset, times_root_length=True)
+        emit_cross_attention(
+            b, layer.cross_attention, query, context, 0, size, offset, times_root_length=True
+        )
         offset += b.widths[query] + size
-        b.mix(b.linear(context, layer.context_out.weight, layer.context_out.bias), y, SQRT_HALF, target=y)
+        b.mix(
+            b.linear(context, layer.context_out.weight, layer.context_out.bias),
+            y,
+            SQRT_HALF,
+            target=y,
+        )
         b.mix(y, x, SQRT_HALF, target=x)
     features = b.linear(x, decoder.narrow.weight, decoder.narrow.bias)
     return b.build(), features, D * len(decoder.layers)

@@ -19,9 +19,10 @@ from regard.search import DecodingModel
 class DecodingThread:
     """Decodes calls of any number of threads, between whose steps new ones enter.
 
-    As long as the same thread makes all calls, it steps them itself: nothing is started, and what belongs to a thread,
-    such as a profiler, sees its decoding. From the first call of a second thread on, one thread steps all of them,
-    since each that runs PyTorch would start a team of OpenMP of its own.
+    As long as the same thread makes all calls, it steps them itself: nothing is started, and what
+    belongs to a thread, such as a profiler, sees its decoding. From the first call of a second
+    thread on, one thread steps all of them, since each that runs PyTorch would start a team of
+    OpenMP of its own.
     """
 
     def __init__(self, model: DecodingModel) -> None:
@@ -64,7 +65,8 @@ class DecodingThread:
     def _start_worker(self) -> _Worker | None:
         """Return the thread that steps; None while this is the only thread that has made calls.
 
-        When a second thread makes its first call, the other lets go after its step, and both wait for the worker.
+        When a second thread makes its first call, the other lets go after its step, and both wait
+        for the worker.
         """
         with self._starting:
             if self._worker is not None and self._worker.is_stopped:  # the program ends
@@ -110,7 +112,9 @@ _WORKERS: weakref.WeakSet[_Worker] = weakref.WeakSet()
 
 @atexit.register
 def _stop_workers() -> None:
-    """Wait for the last step of each worker: PyTorch aborts the process if it ends while a daemon computes."""
+    """Wait for the last step of each worker: PyTorch aborts the process if it ends while a daemon
+    computes.
+    """
     for worker in [*_WORKERS]:
         worker.is_stopped = True
         worker.work.put(None)

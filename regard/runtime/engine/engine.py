@@ -36,16 +36,19 @@ EngineName = Literal["auto", "library", "pytorch"]
 
 
 class Engine:
-    """Decodes with the C library on a CPU; what that cannot do (GPUs, ensembles, some variants) with PyTorch.
+    """Decodes with the C library on a CPU; what that cannot do (GPUs, ensembles, some variants)
+    with PyTorch.
 
-    Both find the same hypotheses, and what decodes is the model as it is at each call. The library computes only what
-    it knows to be the same: the classes and attributes that `build` gives a model, without hooks or patches, while
-    nothing records it (`known_model`). Weights that only the engine has cannot change. Once `model` was asked for, or
-    if the model came from elsewhere, all weights are compared by their checksum at each call.
+    Both find the same hypotheses, and what decodes is the model as it is at each call. The library
+    computes only what it knows to be the same: the classes and attributes that `build` gives a
+    model, without hooks or patches, while nothing records it (`known_model`). Weights that only the
+    engine has cannot change. Once `model` was asked for, or if the model came from elsewhere, all
+    weights are compared by their checksum at each call.
 
-    `precision` is that of weights and products; PyTorch's is float32. `folder`: the model with its tokenizer and
-    settings, which the library needs. `choice`: the engine to use. `is_private`: nobody else has the model. Threads are
-    torch.get_num_threads(). Raises UsageError for what machine or model lacks.
+    `precision` is that of weights and products; PyTorch's is float32. `folder`: the model with its
+    tokenizer and settings, which the library needs. `choice`: the engine to use. `is_private`:
+    nobody else has the model. Threads are torch.get_num_threads(). Raises UsageError for what
+    machine or model lacks.
     """
 
     def __init__(
@@ -81,7 +84,9 @@ class Engine:
 
     @property
     def model(self) -> Model | Ensemble:
-        """The model that is decoded. Whoever has it may change it, so that it is compared with itself at each call."""
+        """The model that is decoded. Whoever has it may change it, so that it is compared with
+        itself at each call.
+        """
         self._is_private = False
         return self._model
 
@@ -93,11 +98,15 @@ class Engine:
         return Engine(model, self.precision, folder, self.choice)
 
     def decode(
-        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: SearchSettings,
+        rules: Sequence[Rule] = (SuppressTokens(),),
     ) -> list[list[Hypothesis]]:
         """Decode requests; return the hypotheses of each, best first, in their order.
 
-        Any number of threads may call, and stream and trace, at once; what they ask for is decoded together.
+        Any number of threads may call, and stream and trace, at once; what they ask for is decoded
+        together.
         """
         if library := self._library_for(requests, settings, rules):
             return library.decode(requests, settings, torch.get_num_threads())
@@ -106,7 +115,10 @@ class Engine:
         return call.results
 
     def stream(
-        self, request: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        self,
+        request: DecodeRequest,
+        settings: SearchSettings,
+        rules: Sequence[Rule] = (SuppressTokens(),),
     ) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of one target after each step: the last are those of `decode`."""
         if library := self._library_for([request], settings, rules):
@@ -114,8 +126,12 @@ class Engine:
         else:
             yield from self._run(DecodeCall([request], settings, rules, is_streamed=True))
 
-    def trace(self, request: DecodeRequest, settings: SearchSettings) -> tuple[list[Hypothesis], list[SearchStep]]:
-        """Decode one request and record its search step by step; the hypotheses are those that `decode` returns."""
+    def trace(
+        self, request: DecodeRequest, settings: SearchSettings
+    ) -> tuple[list[Hypothesis], list[SearchStep]]:
+        """Decode one request and record its search step by step; the hypotheses are those that
+        `decode` returns.
+        """
         if library := self._library_for([request], settings, (SuppressTokens(),)):
             return library.trace(request, settings, torch.get_num_threads())
         recorder = SearchRecorder(self._model)
@@ -126,15 +142,19 @@ class Engine:
     def _run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
         """Decode a call with PyTorch; yield what it streams.
 
-        A recorder, a mode and autocast belong to the thread that entered them, and would neither see nor change what
-        another thread computes: such a call is decoded by its own thread, beside those of others. That is safe, since
-        modules keep no state.
+        A recorder, a mode and autocast belong to the thread that entered them, and would neither
+        see nor change what another thread computes: such a call is decoded by its own thread,
+        beside those of others. That is safe, since modules keep no state.
         """
-        is_bound = why_intercepted(self._model) is not None or torch.is_autocast_enabled(self._model.device.type)
+        is_bound = why_intercepted(self._model) is not None or torch.is_autocast_enabled(
+            self._model.device.type
+        )
         return (Scheduler(self._model) if is_bound else self._decoding_thread).run(call)
 
     def evaluate(self) -> None:
-        """Put the model into evaluation mode, if a part of it is not; nobody can have changed that of a private one."""
+        """Put the model into evaluation mode, if a part of it is not; nobody can have changed that
+        of a private one.
+        """
         if not self._is_private and any(part.training for part in self._model.modules()):
             self._model.eval()
 
@@ -150,13 +170,18 @@ class Engine:
         """
         if self._why_pytorch is not None:
             return f"PyTorch, {self.precision} ({self._why_pytorch})"
-        checked = "" if self._is_private else " (all weights are compared at each call, since `model` was handed out)"
+        checked = (
+            ""
+            if self._is_private
+            else " (all weights are compared at each call, since `model` was handed out)"
+        )
         return f"C library, {self.precision}{checked}"
 
     def forget_threads(self) -> None:
         """Pack the model anew in a process that was forked.
 
-        That from before the fork is kept, unused: it has threads that do not exist here, and freeing it would hang.
+        That from before the fork is kept, unused: it has threads that do not exist here, and
+        freeing it would hang.
         """
         self._abandoned += [self._library] if self._library else []
         self._library = None
@@ -177,11 +202,16 @@ class Engine:
             return None if self._why_pytorch else self._library
 
     def _check_choice(self, reason: str | None) -> None:
-        """Raise UsageError if only PyTorch could decode, and the library or a precision of its own was asked for."""
+        """Raise UsageError if only PyTorch could decode, and the library or a precision of its own
+        was asked for.
+        """
         if reason is None:
             return
         if self.precision != "float32":
-            raise UsageError(f"precision {self.precision} needs the C library, and {reason}; take `precision=float32`")
+            raise UsageError(
+                f"precision {self.precision} needs the C library, and {reason}; take "
+                "`precision=float32`"
+            )
         if self.choice == "library":
             raise UsageError(f"`engine=library`: {reason}; take `engine=auto`, and PyTorch decodes")
 
@@ -194,7 +224,9 @@ class Engine:
         return "the engine was given no tokenizer" if self._folder is None else None
 
     def _why_not_now(self) -> str | None:
-        """Return why the library cannot decode the model as it is at this moment; None if it can."""
+        """Return why the library cannot decode the model as it is at this moment; None if it
+        can.
+        """
         if self._is_private and self._built_reason is not None:
             return self._built_reason
         if (reason := why_intercepted(self._model)) is not None:

@@ -1,4 +1,6 @@
-"""Packed model: weights and programs of a model for the native kernels, as the C library runs them."""
+"""Packed model: weights and programs of a model for the native kernels, as the C library runs
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
     if (reason := why_unavailable()) is not None:
         return f"the native kernels are not available: {reason}"
     if type(model) is not Model:
-        return f"the model is a {type(model).__qualname__}, and the native kernels know those that `build` makes, whole"
+        return (
+            f"the model is a {type(model).__qualname__}, and the native kernels know those that "
+            "`build` makes, whole"
+        )
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the CPU"
     family = _family(model)
@@ -34,7 +39,8 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
 
 
 def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
-    """Pack a model for the native kernels. Its weights are copied: later training does not change the copy.
+    """Pack a model for the native kernels. Its weights are copied: later training does not change
+    the copy.
 
     Raises ValueError with the reason if `why_not_packed` has one.
     """
@@ -55,7 +61,9 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
         if family is recurrent:
             initial = recurrent.initial_program(decoder, sizes.summary_rows, sizes.size, precision)
         layout = Layout(block, features, V, family is recurrent, family is convolutional)
-    return PackedModel(model, precision, Programs(encoder, memory, initial, step, top.build()), layout)
+    return PackedModel(
+        model, precision, Programs(encoder, memory, initial, step, top.build()), layout
+    )
 
 
 def _family(model: Model) -> Any:
@@ -79,7 +87,9 @@ def _encoder_family(encoder: Encoder) -> Any:
 
 
 def runs_encoder(model: Model) -> bool:
-    """Return whether the library computes the encoder, too; else PyTorch does, in the module that the model has."""
+    """Return whether the library computes the encoder, too; else PyTorch does, in the module that
+    the model has.
+    """
     return _encoder_family(model.encoder) is not None
 
 
@@ -107,7 +117,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class PackedModel:
-    """A model whose weights are packed for the native kernels, in one precision, and its programs."""
+    """A model whose weights are packed for the native kernels, in one precision, and its
+    programs.
+    """
 
     model: Model
     precision: Precision

@@ -20,8 +20,9 @@ GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
-    "embed", "norm", "linear", "copy", "store_block", "store_memory", "encoder_attention", "cross_attention",
-    "cached_attention", "additive_attention", "load_state", "gru", "lstm", "tanh", "rnn", "unit_norm", "glu", "mix",
+    "embed", "norm", "linear", "copy", "store_block", "store_memory",
+    "encoder_attention", "cross_attention", "cached_attention", "additive_attention",
+    "load_state", "gru", "lstm", "tanh", "rnn", "unit_norm", "glu", "mix",
     "window", "past_window", "gate", "top_tokens",
 )  # fmt: skip
 PANEL, LANES = 64, 16
@@ -39,7 +40,17 @@ class Weight(ctypes.Structure):
 
 class _Operation(ctypes.Structure):
     _fields_ = (
-        *typed(ctypes.c_int32, "kind", "source", "target", "extra", "column", "size", "heads", "activation"),
+        *typed(
+            ctypes.c_int32,
+            "kind",
+            "source",
+            "target",
+            "extra",
+            "column",
+            "size",
+            "heads",
+            "activation",
+        ),
         *(("offset", ctypes.c_int64), ("scale", ctypes.c_float), ("extent", ctypes.c_int32)),
         *typed(ctypes.c_void_p, "table", "second", "weight"),
     )
@@ -52,13 +63,17 @@ def address(array: Array) -> int:
 
 @dataclass
 class Builder:
-    """Builds a program. Registers are numbered; each is a matrix with a row for each row of the input."""
+    """Builds a program. Registers are numbered; each is a matrix with a row for each row of the
+    input.
+    """
 
     precision: Precision
     widths: list[int] = field(default_factory=list)
     operations: list[_Operation] = field(default_factory=list)
     buffers: list[Any] = field(default_factory=list)  # own the memory that operations point into
-    positions: tuple[int, Positions] | None = None  # the operation that adds them, and their embeddings
+    positions: tuple[int, Positions] | None = (
+        None  # the operation that adds them, and their embeddings
+    )
 
     def register(self, width: int) -> int:
         """Add a register; return its number."""
@@ -66,18 +81,30 @@ class Builder:
         return len(self.widths) - 1
 
     def embed(self, table: torch.Tensor, scale: float, positions: Positions | None = None) -> int:
-        """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their positions."""
+        """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their
+        positions.
+        """
         target = self.register(table.shape[1])
         if positions is not None:
             self.positions = (len(self.operations), positions)
-        self._add("embed", target=target, size=table.shape[1], scale=scale, table=self._floats(table))
+        self._add(
+            "embed", target=target, size=table.shape[1], scale=scale, table=self._floats(table)
+        )
         return target
 
     def norm(self, source: int, layer: torch.nn.LayerNorm, target: int | None = None) -> int:
         """Apply layer normalisation to a register."""
         target = self.register(self.widths[source]) if target is None else target
         weight, bias = self._floats(layer.weight), self._floats(layer.bias)
-        self._add("norm", source, target, size=self.widths[source], scale=layer.eps, table=weight, second=bias)
+        self._add(
+            "norm",
+            source,
+            target,
+            size=self.widths[source],
+            scale=layer.eps,
+            table=weight,
+            second=bias,
+        )
         return target
 
     def linear(
@@ -92,7 +119,8 @@ class Builder:
         column: int = 0,
         offset: int = 0,
     ) -> int:
-        """Apply a linear layer (V, K) and an activation to columns of `source` from `offset` on; add register `plus`.
+        """Apply a linear layer (V, K) and an activation to columns of `source` from `offset` on;
+        add register `plus`.
 
         The result goes to columns of `target` from `column` on; None: a new register.
         """
@@ -103,7 +131,9 @@ class Builder:
 
     def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
         """Add an operation of any other kind; tensors among its fields are copied."""
-        values = {k: self._floats(v) if isinstance(v, torch.Tensor) else v for k, v in fields.items()}
+        values = {
+            k: self._floats(v) if isinstance(v, torch.Tensor) else v for k, v in fields.items()
+        }
         if isinstance(activation := values.get("activation"), str):
             values["activation"] = ACTIVATIONS[activation]
         self._add(kind, source, target, **values)
@@ -115,15 +145,35 @@ class Builder:
         return target
 
     def rnn(
-        self, cell: str, source: int, hidden: WeightAndBias, *, target: int, cells: int, column: int, backwards: bool
+        self,
+        cell: str,
+        source: int,
+        hidden: WeightAndBias,
+        *,
+        target: int,
+        cells: int,
+        column: int,
+        backwards: bool,
     ) -> None:
-        """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`, from `column` on.
+        """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`,
+        from `column` on.
 
-        `source` holds the input projections of the gates, `hidden` the weight and bias of the hidden projection.
+        `source` holds the input projections of the gates, `hidden` the weight and bias of the
+        hidden projection.
         """
         weight, size = self._weight(*hidden), hidden[0].shape[1]
         kind, heads = KINDS.index(cell), int(backwards)
-        self._add("rnn", source, target, extra=cells, column=column, size=size, extent=kind, heads=heads, weight=weight)
+        self._add(
+            "rnn",
+            source,
+            target,
+            extra=cells,
+            column=column,
+            size=size,
+            extent=kind,
+            heads=heads,
+            weight=weight,
+        )
 
     def top_tokens(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         """Find the likeliest tokens by an output projection, without keeping its logits."""
@@ -134,8 +184,12 @@ class Builder:
         operations = (_Operation * len(self.operations))(*self.operations)
         return Program(operations, np.array(self.widths, np.int64), self.buffers, self.positions)
 
-    def _add(self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any) -> None:
-        operation = _Operation(kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields)
+    def _add(
+        self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any
+    ) -> None:
+        operation = _Operation(
+            kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields
+        )
         self.operations.append(operation)
 
     def _floats(self, values: torch.Tensor | Array) -> int:
@@ -147,18 +201,31 @@ class Builder:
         return address(array)
 
     def _weight(self, weight: torch.Tensor, bias: torch.Tensor | None) -> int:
-        """Pack a weight (V, K) into panels of this precision; return the address of its structure."""
+        """Pack a weight (V, K) into panels of this precision; return the address of its
+        structure.
+        """
         array = np.ascontiguousarray(weight.detach().float().cpu().numpy())
         V, K = array.shape
         columns, group = (V + PANEL - 1) // PANEL * PANEL, GROUP[self.precision]
         inputs = (K + group - 1) // group * group
         panels = np.zeros(columns * inputs * BYTES[self.precision], np.uint8)
-        scales, sums, biases = np.zeros(columns, np.float32), np.zeros(columns, np.int32), np.zeros(columns, np.float32)
+        scales, sums, biases = (
+            np.zeros(columns, np.float32),
+            np.zeros(columns, np.int32),
+            np.zeros(columns, np.float32),
+        )
         if bias is not None:
             biases[:V] = bias.detach().float().cpu().numpy()
         kind = PRECISIONS[self.precision]
-        kernels().regard_pack(address(array), V, K, kind, address(panels), address(scales), address(sums))
-        parts = (address(panels), address(scales), address(sums), None if bias is None else address(biases))
+        kernels().regard_pack(
+            address(array), V, K, kind, address(panels), address(scales), address(sums)
+        )
+        parts = (
+            address(panels),
+            address(scales),
+            address(sums),
+            None if bias is None else address(biases),
+        )
         packed = Weight(kind, K, V, inputs, *parts)
         self.buffers += [panels, scales, sums, biases, packed]
         return ctypes.addressof(packed)
@@ -166,7 +233,9 @@ class Builder:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operations, the widths of their registers, the buffers that they point into, and `Builder.positions`."""
+    """Operations, the widths of their registers, the buffers that they point into, and
+    `Builder.positions`.
+    """
 
     operations: Any
     widths: Array
@@ -176,10 +245,12 @@ class Program:
 
 @dataclass(frozen=True)
 class EncoderProgram:
-    """Program of an encoder, and the registers of its outputs, its embeddings and the states that make the summary.
+    """Program of an encoder, and the registers of its outputs, its embeddings and the states that
+    make the summary.
 
-    Each register of `states` gives a row of the summary: its first `direction_size` columns from a sentence's last
-    token (forward direction), the others from its first (backward). Without states it is the mean of the outputs.
+    Each register of `states` gives a row of the summary: its first `direction_size` columns from a
+    sentence's last token (forward direction), the others from its first (backward). Without states
+    it is the mean of the outputs.
     """
 
     program: Program
@@ -193,5 +264,10 @@ def check_layout() -> None:
     """Assert that the structures declared here are those of kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    declared, actual = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES], [*sizes[:2], *sizes[3:]]
-    assert actual == declared, f"kernels.h has structures of {actual} bytes, program.py of {declared}"
+    declared, actual = (
+        [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES],
+        [*sizes[:2], *sizes[3:]],
+    )
+    assert actual == declared, (
+        f"kernels.h has structures of {actual} bytes, program.py of {declared}"
+    )

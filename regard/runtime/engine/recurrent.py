@@ -1,4 +1,6 @@
-"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or none."""
+"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or
+none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,12 @@ from typing import Any
 
 from regard.layers.cells import GRU, LSTM, Elman
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
-from regard.runtime.engine.attention_ops import emit_cross_attention, emit_memories, emit_query, why_not_emitted
+from regard.runtime.engine.attention_ops import (
+    emit_cross_attention,
+    emit_memories,
+    emit_query,
+    why_not_emitted,
+)
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
 
 AnyDecoder = RecurrentDecoder | NoAttentionDecoder
@@ -16,7 +23,10 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 def why_not(decoder: AnyDecoder) -> str | None:
     """Return what of this decoder the programs do not support; None if they support all."""
-    if isinstance(decoder, RecurrentDecoder) and (reason := why_not_emitted(decoder.cross_attention)) is not None:
+    if (
+        isinstance(decoder, RecurrentDecoder)
+        and (reason := why_not_emitted(decoder.cross_attention)) is not None
+    ):
         return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
     return None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
@@ -36,15 +46,30 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
             weight, bias, *hidden_layer = (getattr(network, name + direction) for name in _WEIGHTS)
             gates = b.linear(x, weight, bias)
             layer = (hidden_layer[0], hidden_layer[1])
-            b.rnn(CELLS[encoder.cell], gates, layer, target=hidden, cells=cells, column=i * H, backwards=i > 0)
+            b.rnn(
+                CELLS[encoder.cell],
+                gates,
+                layer,
+                target=hidden,
+                cells=cells,
+                column=i * H,
+                backwards=i > 0,
+            )
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
     order = tuple(layer_states[s] for s in range(encoder.cell.states) for layer_states in states)
     return EncoderProgram(b.build(), x, embedded, order, H)
 
 
-def memory_program(decoder: AnyDecoder, size: int, embedded: int, precision: Precision) -> tuple[Program, int] | None:  # noqa: ARG001
-    """Build the program from encoder outputs to the memory, and the numbers of one entry; None without attention."""
+def memory_program(
+    decoder: AnyDecoder,
+    size: int,
+    embedded: int,  # noqa: ARG001
+    precision: Precision,
+) -> tuple[Program, int] | None:
+    """Build the program from encoder outputs to the memory, and the numbers of one entry; None
+    without attention.
+    """
     if not isinstance(decoder, RecurrentDecoder):
         return None
     b = Builder(precision)
@@ -53,14 +78,24 @@ def memory_program(decoder: AnyDecoder, size: int, embedded: int, precision: Pre
 
 
 def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precision) -> Program:
-    """Build the program from a summary of `rows` vectors, side by side, to the block before the first token."""
+    """Build the program from a summary of `rows` vectors, side by side, to the block before the
+    first token.
+    """
     b, count = Builder(precision), len(decoder.bridges)
     E, top, width = _sizes(decoder)
     summary, states = b.register(rows * size), b.register(width)
     bridges: Any = decoder.bridges
     for i, bridge in enumerate(bridges):
         offset = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
-        b.linear(summary, bridge.weight, bridge.bias, activation="tanh", offset=offset, target=states, column=i * E)
+        b.linear(
+            summary,
+            bridge.weight,
+            bridge.bias,
+            activation="tanh",
+            offset=offset,
+            target=states,
+            column=i * E,
+        )
     b.add("store_block", states, column=0, size=width, offset=0)
     if isinstance(decoder, NoAttentionDecoder) and decoder.every:
         b.add("store_block", states, column=top, size=E, offset=width)
@@ -68,10 +103,11 @@ def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precis
 
 
 def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
+    """Build the program of one decoding step; return it, the register of the features, and the
+    numbers of a block.
 
-    A block holds the states, and after them what else goes from step to step: the features of input feeding, or the
-    context of a decoder without attention.
+    A block holds the states, and after them what else goes from step to step: the features of input
+    feeding, or the context of a decoder without attention.
     """
     b = Builder(precision)
     width = _sizes(decoder)[2]
@@ -94,11 +130,17 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
 def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
     """Return the size of one state, the column of the top layer's, and the size of all."""
     first: Any = decoder.cells[0]
-    return first.size, (len(decoder.cells) - 1) * first.size, len(decoder.cells) * first.states * first.size
+    return (
+        first.size,
+        (len(decoder.cells) - 1) * first.size,
+        len(decoder.cells) * first.states * first.size,
+    )
 
 
 def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
-    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding side by side."""
+    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding
+    side by side.
+    """
     E, top, _ = _sizes(decoder)
     attention, De = decoder.cross_attention, b.widths[embedded]
     readout = b.register(E + attention.value_size + De)
@@ -111,8 +153,12 @@ def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedd
     return readout
 
 
-def _step_then_attend(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> tuple[int, int]:
-    """Step, then attend with the new state (Luong): returns top state and context, and the size of input feeding."""
+def _step_then_attend(
+    b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
+) -> tuple[int, int]:
+    """Step, then attend with the new state (Luong): returns top state and context, and the size of
+    input feeding.
+    """
     E, top, width = _sizes(decoder)
     carried = 0
     gates = _input_gates(b, decoder, embedded)
@@ -129,7 +175,9 @@ def _step_then_attend(b: Builder, decoder: RecurrentDecoder, states: int, embedd
 
 
 def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) -> None:
-    """Attend with the top state; the context, times its gate if there is one, goes beside the state's columns."""
+    """Attend with the top state; the context, times its gate if there is one, goes beside the
+    state's columns.
+    """
     E, top, _ = _sizes(decoder)
     attention = decoder.cross_attention
     query = emit_query(b, attention, states, top, E)
@@ -139,8 +187,12 @@ def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) ->
         b.add("gate", logit, readout, column=E, size=attention.value_size)
 
 
-def _step_without_attention(b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int) -> tuple[int, int]:
-    """Step; returns top state, with embedding and context if that enters every step, and the size of the context."""
+def _step_without_attention(
+    b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int
+) -> tuple[int, int]:
+    """Step; returns top state, with embedding and context if that enters every step, and the size
+    of the context.
+    """
     E, top, width = _sizes(decoder)
     De, carried = b.widths[embedded], E if decoder.every else 0
     readout = b.register(E + (De + carried) * decoder.every)

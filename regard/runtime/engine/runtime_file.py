@@ -1,8 +1,9 @@
-"""Runtime file: a packed model and its tokenizer in one file, as the C library maps it into memory (model.c).
+"""Runtime file: a packed model and its tokenizer in one file, as the C library maps it into memory
+(model.c).
 
-A header, a table of sections, and the sections, each at a multiple of 64 bytes; all numbers are little-endian.
-Operations and weights refer to numbers by their offset, equal numbers lie in the file once, embeddings that are the
-columns of the packed output projection among them.
+A header, a table of sections, and the sections, each at a multiple of 64 bytes; all numbers are
+little-endian. Operations and weights refer to numbers by their offset, equal numbers lie in the
+file once, embeddings that are the columns of the packed output projection among them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = 
 MAX_STATES = 32
 EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
-"""The numbers of these programs, after which come memory (1), initial state (2), and top tokens (4)."""
+"""The numbers of these programs, after which come memory (1), initial state (2), and top tokens
+(4).
+"""
 NO_ENCODER = SimpleNamespace(program=None, outputs=-1, embedded=-1, states=(), direction_size=0)
 ROLES = {"encoder": 0, "cross": 1, "decoder": 2}
 _ATTENTION = {
@@ -56,10 +59,12 @@ def runtime_file(
     languages: str = "",
     reads_text: bool = True,
 ) -> bytes:
-    """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON; empty: nothing.
+    """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON;
+    empty: nothing.
 
-    Without `reads_text` the model takes token ids alone, or, if PyTorch encodes, the outputs of its encoder.
-    Raises ValueError with the reason if PyTorch has to compute a part of a model that reads text.
+    Without `reads_text` the model takes token ids alone, or, if PyTorch encodes, the outputs of its
+    encoder. Raises ValueError with the reason if PyTorch has to compute a part of a model that
+    reads text.
     """
     if packed.programs.encoder is None and reads_text:
         raise ValueError("its encoder has no program for the native kernels")
@@ -86,16 +91,19 @@ def runtime_file(
 
 
 def share_embeddings(packed: PackedModel) -> bool:
-    """Let embeddings that are tied to the output projection be its columns, rounded as in the packed weight.
+    """Let embeddings that are tied to the output projection be its columns, rounded as in the
+    packed weight.
 
-    The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if
-    no embeddings are tied.
+    The file then holds these numbers once, and `packed` computes what it does. Returns False, and
+    changes nothing, if no embeddings are tied.
     """
     rows, is_shared = _output_columns(packed), False
     encoder = packed.programs.encoder
     for program in (packed.programs.step, *([encoder.program] if encoder else [])):
         for operation in program.operations:
-            if operation.kind == EMBED and _is_rounded(_embeddings(program, operation), rows, packed.precision):
+            if operation.kind == EMBED and _is_rounded(
+                _embeddings(program, operation), rows, packed.precision
+            ):
                 table = np.ascontiguousarray(rows[: len(_embeddings(program, operation))])
                 program.buffers.append(table)
                 operation.table, is_shared = address(table), True
@@ -103,11 +111,17 @@ def share_embeddings(packed: PackedModel) -> bool:
 
 
 def _output_columns(packed: PackedModel) -> Array:
-    """Return the columns of the packed output projection as numbers (V, D), as `column_of` of kernels.c reads them."""
+    """Return the columns of the packed output projection as numbers (V, D), as `column_of` of
+    kernels.c reads them.
+    """
     weight, arrays = _output_weight(packed)
     precision = packed.precision
-    panels = arrays[weight.panels].view({"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}[precision])
-    blocks = panels.reshape(-1, weight.padded // GROUP[precision], LANES, GROUP[precision]).transpose(0, 2, 1, 3)
+    panels = arrays[weight.panels].view(
+        {"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}[precision]
+    )
+    blocks = panels.reshape(
+        -1, weight.padded // GROUP[precision], LANES, GROUP[precision]
+    ).transpose(0, 2, 1, 3)
     rows = blocks.reshape(-1, weight.padded)[: weight.outputs, : weight.inputs]
     if precision == "int8":
         return rows.astype(np.float32) * arrays[weight.scales][: weight.outputs, None]
@@ -134,12 +148,18 @@ def _is_rounded(table: Array, rows: Array, precision: str) -> bool:
     if table.shape[1] != rows.shape[1] or len(table) > len(rows):
         return False
     rows = rows[: len(table)]
-    steps = {"float32": 0.0, "bfloat16": np.abs(rows) / 128, "int8": np.abs(rows).max(1, keepdims=True) / 200}
+    steps = {
+        "float32": 0.0,
+        "bfloat16": np.abs(rows) / 128,
+        "int8": np.abs(rows).max(1, keepdims=True) / 200,
+    }
     return bool((np.abs(table - rows) <= steps[precision]).all())
 
 
 def position_counts(search: SearchSettings, max_target: int | None) -> tuple[int, int]:
-    """Return how many positions sources and targets may have, by the limits of a model's search settings."""
+    """Return how many positions sources and targets may have, by the limits of a model's search
+    settings.
+    """
     source = search.max_whole if search.longest_source is None else 2 * search.longest_source
     target = search.max_steps(source, max_target)
     return max(source, MIN_POSITIONS), max(target, MIN_POSITIONS)
@@ -175,14 +195,18 @@ class _Writer:
             -1 if place is None or not buffers[place].size else self.numbers(buffers[place])
             for place in (weight.panels, weight.scales, weight.sums, weight.bias)
         ]
-        record = struct.pack("<4i4q", weight.precision, weight.inputs, weight.outputs, weight.padded, *offsets)
+        record = struct.pack(
+            "<4i4q", weight.precision, weight.inputs, weight.outputs, weight.padded, *offsets
+        )
         if record not in self._indices:
             self._indices[record] = len(self.weights)
             self.weights.append(record)
         return self._indices[record]
 
     def table(self, operation: Any, arrays: Mapping[int, Array]) -> int:
-        """Return the offset of an operation's table; −1: embeddings that are the columns of the output projection."""
+        """Return the offset of an operation's table; −1: embeddings that are the columns of the
+        output projection.
+        """
         table = arrays[operation.table]
         if operation.kind == EMBED and np.array_equal(table, self.output_columns[: len(table)]):
             return -1
@@ -193,13 +217,19 @@ class _Writer:
         if program is None:
             return struct.pack("<2q", 0, 0)
         arrays = _arrays(program)
-        weights = {ctypes.addressof(item): item for item in program.buffers if isinstance(item, Weight)}
+        weights = {
+            ctypes.addressof(item): item for item in program.buffers if isinstance(item, Weight)
+        }
         operations = []
         for index, operation in enumerate(program.operations):
             second = -1 if operation.second is None else self.numbers(arrays[operation.second])
             if program.positions is not None and program.positions[0] == index:
-                second = self.numbers(np.ascontiguousarray(program.positions[1](self.positions), np.float32))
-            weight = -1 if operation.weight is None else self.weight(weights[operation.weight], arrays)
+                second = self.numbers(
+                    np.ascontiguousarray(program.positions[1](self.positions), np.float32)
+                )
+            weight = (
+                -1 if operation.weight is None else self.weight(weights[operation.weight], arrays)
+            )
             table = -1 if operation.table is None else self.table(operation, arrays)
             if operation.kind == EMBED and table < 0:
                 weight = self.weight(self.output_weight, self.output_arrays)
@@ -209,8 +239,22 @@ class _Writer:
 
 
 def _operation(operation: Any, table: int, second: int, weight: int) -> bytes:
-    names = ("kind", "source", "target", "extra", "column", "size", "heads", "activation", "offset", "scale", "extent")
-    return struct.pack("<8iqfi3q", *(getattr(operation, name) for name in names), table, second, weight)
+    names = (
+        "kind",
+        "source",
+        "target",
+        "extra",
+        "column",
+        "size",
+        "heads",
+        "activation",
+        "offset",
+        "scale",
+        "extent",
+    )
+    return struct.pack(
+        "<8iqfi3q", *(getattr(operation, name) for name in names), table, second, weight
+    )
 
 
 def _programs(packed: PackedModel) -> tuple[Program | None, ...]:
@@ -232,23 +276,35 @@ class _AttentionLayer:
 
 
 def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_AttentionLayer]:
-    """Return the attention layers in the order of the model's modules, which is that of the operations of each role."""
+    """Return the attention layers in the order of the model's modules, which is that of the
+    operations of each role.
+    """
     numbers = {"encoder": ENCODER, "cross": STEP, "decoder": STEP}
-    operations = {role: iter(_attention(programs[number], role)) for role, number in numbers.items()}
+    operations = {
+        role: iter(_attention(programs[number], role)) for role, number in numbers.items()
+    }
     modules = [(name, m) for name, m in packed.model.named_modules() if isinstance(m, Attention)]
     layers = []
     for name, module in modules:
         if programs[numbers[module.role]] is None:
             continue
         operation = next(operations[module.role])
-        layers.append(_AttentionLayer(name, module.role, numbers[module.role], operation, module.heads))
-    assert all(next(rest, None) is None for rest in operations.values()), "each operation is of one layer"
+        layers.append(
+            _AttentionLayer(name, module.role, numbers[module.role], operation, module.heads)
+        )
+    assert all(next(rest, None) is None for rest in operations.values()), (
+        "each operation is of one layer"
+    )
     return layers
 
 
 def _attention(program: Program | None, role: str) -> Iterator[int]:
     kinds = {KINDS.index(kind) for kind in _ATTENTION[role]}
-    return (index for index, item in enumerate(program.operations if program else ()) if item.kind in kinds)
+    return (
+        index
+        for index, item in enumerate(program.operations if program else ())
+        if item.kind in kinds
+    )
 
 
 def _layer_section(layers: Sequence[_AttentionLayer]) -> bytes:
@@ -256,7 +312,14 @@ def _layer_section(layers: Sequence[_AttentionLayer]) -> bytes:
     start = 8 + 32 * len(layers)
     records = []
     for layer, name in zip(layers, names, strict=True):
-        fields = (layer.program, layer.operation, ROLES[layer.role], layer.heads, start, len(name) - 1)
+        fields = (
+            layer.program,
+            layer.operation,
+            ROLES[layer.role],
+            layer.heads,
+            start,
+            len(name) - 1,
+        )
         records.append(struct.pack("<4i2q", *fields))
         start += len(name)
     return struct.pack("<q", len(layers)) + b"".join(records) + b"".join(names)
@@ -273,27 +336,36 @@ def _settings(
     programs, layout, search = packed.programs, packed.layout, folder.settings.search
     encoder = programs.encoder or NO_ENCODER
     has_positions = [
-        program is not None and program.positions is not None for program in (encoder.program, programs.step)
+        program is not None and program.positions is not None
+        for program in (encoder.program, programs.step)
     ]
     states = [*encoder.states, *[0] * (MAX_STATES - len(encoder.states))]
     names = [layer.name for layer in layers]
     integers = (
         PRECISIONS[packed.precision], len(folder.tokenizer.source), layout.vocabulary,
         positions[0] * has_positions[0], positions[1] * has_positions[1], packed.max_target or -1,
-        max(1, layout.block), 0 if programs.memory is None else programs.memory[1], layout.features, encoder.outputs,
-        encoder.embedded, layout.is_recurrent, layout.needs_embeddings, len(encoder.states), encoder.direction_size,
+        max(1, layout.block), 0 if programs.memory is None else programs.memory[1],
+        layout.features, encoder.outputs, encoder.embedded,
+        layout.is_recurrent, layout.needs_embeddings, len(encoder.states), encoder.direction_size,
         *states, 1 if programs.initial is None else int(programs.initial.widths[0]),
-        search.beam, search.max_extra, search.min_length, search.max_length or -1, search.no_repeat_ngram,
-        search.longest_source or -1, search.max_line, search.max_whole,
+        search.beam, search.max_extra, search.min_length, search.max_length or -1,
+        search.no_repeat_ngram, search.longest_source or -1, search.max_line, search.max_whole,
     )  # fmt: skip
     parameters = sum(parameter.numel() for parameter in packed.model.parameters())
     alignment = (-1, -1, 0, 0)
     if choice is not None:
         head = -1 if choice.head is None else choice.head
-        alignment = (names.index(choice.layer), head, int(choice.shifted), SYMMETRIES.index(choice.symmetry))
+        alignment = (
+            names.index(choice.layer),
+            head,
+            int(choice.shifted),
+            SYMMETRIES.index(choice.symmetry),
+        )
     penalties = (search.length_penalty, search.max_ratio)
     lines = 2 * (search.line_clauses or 0) + (not search.splits_sentences)
-    return struct.pack(f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, lines)
+    return struct.pack(
+        f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, lines
+    )
 
 
 def _joined(sections: Mapping[int, bytes]) -> bytes:

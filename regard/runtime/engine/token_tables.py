@@ -1,7 +1,9 @@
-"""Tables of a vocabulary for the C tokenizer (regard/runtime/c/tokenizer.c): one blob, used where it lies.
+"""Tables of a vocabulary for the C tokenizer (regard/runtime/c/tokenizer.c): one blob, used where
+it lies.
 
-Strings are found in double-array tries, in the format of the charsmaps inside SentencePiece models (darts-clone): unit
-i leads with byte b to unit i ^ offset ^ b, whose label is b; a unit whose top bit is set is a leaf with a value.
+Strings are found in double-array tries, in the format of the charsmaps inside SentencePiece models
+(darts-clone): unit i leads with byte b to unit i ^ offset ^ b, whose label is b; a unit whose top
+bit is set is a leaf with a value.
 """
 
 from __future__ import annotations
@@ -17,15 +19,30 @@ from numpy.typing import NDArray
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL
 from regard.data.text import COMPATIBILITY
-from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, TableVocabulary, Vocabulary, WhitespaceVocabulary
+from regard.data.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    SPACE,
+    UNK,
+    TableVocabulary,
+    Vocabulary,
+    WhitespaceVocabulary,
+)
 
 _MAGIC, _VERSION = 0x4B4F5452, 1
 _BPE, _UNIGRAM, _CHARACTERS, _WHITESPACE = 1, 2, 3, 4
 _KINDS = {1: _UNIGRAM, 2: _BPE, 4: _CHARACTERS}
 """SentencePiece's types of models; its "word" models are whitespace vocabularies."""
-_BYTE_FALLBACK, _DUMMY_PREFIX, _SPACE_AS_SUFFIX, _REMOVE_SPACES, _ESCAPE_SPACES, _NUMBERED, _WORDWISE = (
-    1 << bit for bit in range(7)
-)
+(
+    _BYTE_FALLBACK,
+    _DUMMY_PREFIX,
+    _SPACE_AS_SUFFIX,
+    _REMOVE_SPACES,
+    _ESCAPE_SPACES,
+    _NUMBERED,
+    _WORDWISE,
+) = (1 << bit for bit in range(7))
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 _AS_TEXT, _AS_NOTHING, _AS_UNKNOWN, _AS_BYTE = range(4)
 _WORD_UNREAD, _WORD_GAP, _WORD_START = 4, 8, 16
@@ -49,17 +66,33 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
     if tokens[: len(SPECIAL)] != [*SPECIAL]:
         raise ValueError(f"the first tokens of the vocabulary are not {' '.join(SPECIAL)}")
     if model.denormalises:
-        raise ValueError("its SentencePiece model changes decoded text (denormalizer_spec), which the runtime does not")
+        raise ValueError(
+            "its SentencePiece model changes decoded text (denormalizer_spec), which the runtime "
+            "does not"
+        )
     kind = _WHITESPACE if isinstance(vocabulary, WhitespaceVocabulary) else _KINDS.get(model.kind)
     if kind is None:
-        raise ValueError(f"its SentencePiece model is of type {model.kind}, which the runtime does not know")
+        raise ValueError(
+            f"its SentencePiece model is of type {model.kind}, which the runtime does not know"
+        )
     texts = [token.encode() for token in tokens]
-    ids = {text: index for index, text in enumerate(texts) if index > EOS or vocabulary.table is None}
+    ids = {
+        text: index for index, text in enumerate(texts) if index > EOS or vocabulary.table is None
+    }
     numbered = isinstance(vocabulary, TableVocabulary)
-    piece_tokens = [ids.get(piece, UNK) if numbered else index for index, piece in enumerate(model.pieces)]
+    piece_tokens = [
+        ids.get(piece, UNK) if numbered else index for index, piece in enumerate(model.pieces)
+    ]
     unknown = [index for index, kind in enumerate(model.kinds) if kind == _UNKNOWN]
-    fallback = [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)] if model.flags & _BYTE_FALLBACK else []
-    trie, names = model.searchable(every=kind == _WHITESPACE), {text: index for text, index in ids.items() if text}
+    fallback = (
+        [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)]
+        if model.flags & _BYTE_FALLBACK
+        else []
+    )
+    trie, names = (
+        model.searchable(every=kind == _WHITESPACE),
+        {text: index for text, index in ids.items() if text},
+    )
     if not reads_text:  # one entry each, since the format has no tries without any
         trie, names = dict([next(iter(trie.items()))]), dict([next(iter(names.items()))])
     parts = [
@@ -78,12 +111,25 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
             }
         ),
         build_trie(names) if numbered else b"",
-        *(model.charsmap if model.charsmap[0] or numbered or not reads_text else _known_forms(vocabulary)),
+        *(
+            model.charsmap
+            if model.charsmap[0] or numbered or not reads_text
+            else _known_forms(vocabulary)
+        ),
         np.array(fallback, "<i4").tobytes(),
         "⁇".encode(),
     ]
-    flags = model.flags | _NUMBERED * numbered | _WORDWISE * (not any(SPACE.encode() in piece[1:] for piece in trie))
-    numbers = (len(texts), len(model.pieces), piece_tokens[unknown[0]] if unknown else UNK, model.unknown_score)
+    flags = (
+        model.flags
+        | _NUMBERED * numbered
+        | _WORDWISE * (not any(SPACE.encode() in piece[1:] for piece in trie))
+    )
+    numbers = (
+        len(texts),
+        len(model.pieces),
+        piece_tokens[unknown[0]] if unknown else UNK,
+        model.unknown_score,
+    )
     return _assemble(struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers), parts)
 
 
@@ -91,7 +137,9 @@ def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     """Write what `Vocabulary.known_form` changes as the charsmap that the model lacks."""
     half, values, text = [chr(code) for code in range(0xFF66, 0xFFDD)], dict[bytes, int](), b""
     single = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
-    for letters in filter(COMPATIBILITY.fullmatch, (*single, *(first + second for first in half for second in half))):
+    for letters in filter(
+        COMPATIBILITY.fullmatch, (*single, *(first + second for first in half for second in half))
+    ):
         if (form := vocabulary.known_form(letters)) != letters:
             values[letters.encode()] = len(text)
             text += form.encode() + b"\0"
@@ -109,7 +157,9 @@ def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
     return b"".join((header, *places, *body))
 
 
-def _token_kinds(vocabulary: Vocabulary, tokens: Sequence[str], model: _SentencePieceModel, numbered: bool) -> bytes:
+def _token_kinds(
+    vocabulary: Vocabulary, tokens: Sequence[str], model: _SentencePieceModel, numbered: bool
+) -> bytes:
     """Return for each token how it is decoded, and where it stands in a word."""
     decoding = {_CONTROL: _AS_NOTHING, _BYTE: _AS_BYTE}
     by_piece = {
@@ -119,7 +169,9 @@ def _token_kinds(vocabulary: Vocabulary, tokens: Sequence[str], model: _Sentence
     kinds = [by_piece.get(token.encode(), _AS_TEXT) for token in tokens]
     kinds[UNK] = _AS_UNKNOWN
     kinds[PAD] = kinds[BOS] = kinds[EOS] = _AS_NOTHING
-    return bytes(kind | _word_flags(vocabulary, token) for kind, token in zip(kinds, tokens, strict=True))
+    return bytes(
+        kind | _word_flags(vocabulary, token) for kind, token in zip(kinds, tokens, strict=True)
+    )
 
 
 def _word_flags(vocabulary: Vocabulary, token: str) -> int:
@@ -155,7 +207,9 @@ class _SentencePieceModel:
             elif number == 2:
                 trainer = dict(_fields(_bytes(value)))
                 model.kind = int(trainer.get(3, model.kind))
-                model.flags |= _BYTE_FALLBACK * bool(trainer.get(35)) | _SPACE_AS_SUFFIX * bool(trainer.get(24))
+                model.flags |= _BYTE_FALLBACK * bool(trainer.get(35)) | _SPACE_AS_SUFFIX * bool(
+                    trainer.get(24)
+                )
             elif number == 3:
                 model._read_normalizer(dict(_fields(_bytes(value))))
             elif number == 5:
@@ -173,14 +227,22 @@ class _SentencePieceModel:
     @property
     def unknown_score(self) -> np.float32:
         """The score of a character without a piece, in the arithmetic of SentencePiece."""
-        normal = [score for score, kind in zip(self.scores, self.kinds, strict=True) if kind == _NORMAL]
+        normal = [
+            score for score, kind in zip(self.scores, self.kinds, strict=True) if kind == _NORMAL
+        ]
         return np.float32(min(normal, default=np.finfo(np.float32).max)) - _UNKNOWN_PENALTY
 
     def searchable(self, every: bool) -> dict[bytes, int]:
-        """Return the pieces that text is segmented into, or every piece that can be looked up, with their numbers."""
+        """Return the pieces that text is segmented into, or every piece that can be looked up, with
+        their numbers.
+        """
         wanted = range(1, 7) if every else (_NORMAL, _USER_DEFINED, _UNUSED)
         numbered = zip(self.pieces, self.kinds, strict=True)
-        return {piece: index for index, (piece, kind) in enumerate(numbered) if kind in wanted and b"\0" not in piece}
+        return {
+            piece: index
+            for index, (piece, kind) in enumerate(numbered)
+            if kind in wanted and b"\0" not in piece
+        }
 
 
 def _bytes(value: float | bytes) -> bytes:
@@ -246,8 +308,12 @@ def build_trie(values: Mapping[bytes, int]) -> bytes:
     return builder.finish()
 
 
-def _children(keys: Sequence[bytes], first: int, last: int, depth: int) -> list[tuple[int, int, int]]:
-    """Divide sorted keys by their byte at a depth: (byte, first, end); a key that ends there has the byte 0."""
+def _children(
+    keys: Sequence[bytes], first: int, last: int, depth: int
+) -> list[tuple[int, int, int]]:
+    """Divide sorted keys by their byte at a depth: (byte, first, end); a key that ends there has
+    the byte 0.
+    """
     children = []
     begin = first
     while begin < last:
@@ -261,7 +327,9 @@ def _children(keys: Sequence[bytes], first: int, last: int, depth: int) -> list[
 
 
 class _TrieBuilder:
-    """Units of a trie that is being built; places for children are searched from the first free unit on."""
+    """Units of a trie that is being built; places for children are searched from the first free
+    unit on.
+    """
 
     def __init__(self, nodes: int) -> None:
         self.units: NDArray[np.uint32] = np.zeros(0, np.uint32)
@@ -300,7 +368,9 @@ class _TrieBuilder:
         return base
 
     def finish(self) -> bytes:
-        """Return the units up to the last one in use; unused ones are leaves, so that nothing leads through them."""
+        """Return the units up to the last one in use; unused ones are leaves, so that nothing leads
+        through them.
+        """
         used = np.frombuffer(bytes(self.used), np.uint8)
         size = -(-(int(used.nonzero()[0][-1]) + 1) // _BLOCK) * _BLOCK
         units = self.units[:size]

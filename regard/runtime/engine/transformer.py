@@ -1,4 +1,6 @@
-"""Kernel programs of the Transformer: its encoder, the memories of its decoder, and one decoding step."""
+"""Kernel programs of the Transformer: its encoder, the memories of its decoder, and one decoding
+step.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", s
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
-    """Return what of this encoder or decoder the programs do not support; None if they support all."""
+    """Return what of this encoder or decoder the programs do not support; None if they support
+    all.
+    """
     for name, part in module.named_modules():
         if isinstance(part, Attention) and (reason := why_not_emitted(part)) is not None:
             return f"{name} {reason}, which has no program"
-        if isinstance(part, Residual) and not (part.connected and isinstance(part.norm, nn.LayerNorm)):
+        if isinstance(part, Residual) and not (
+            part.connected and isinstance(part.norm, nn.LayerNorm)
+        ):
             return f"{name} lacks its residual connection or layer norm, which has no program"
         if isinstance(part, FeedForward) and part.activation not in ACTIVATIONS:
             return f"{name} has an activation that has no program"
@@ -56,8 +62,15 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
     return EncoderProgram(b.build(), x, embedded)
 
 
-def memory_program(decoder: TransformerDecoder, size: int, embedded: int, precision: Precision) -> tuple[Program, int]:  # noqa: ARG001
-    """Build the program from encoder outputs to the memories of all layers; return also the numbers of one entry."""
+def memory_program(
+    decoder: TransformerDecoder,
+    size: int,
+    embedded: int,  # noqa: ARG001
+    precision: Precision,
+) -> tuple[Program, int]:
+    """Build the program from encoder outputs to the memories of all layers; return also the numbers
+    of one entry.
+    """
     b = Builder(precision)
     layers: Any = decoder.layers
     entry = emit_memories(b, (layer.cross_attention for layer in layers), b.register(size))
@@ -65,7 +78,8 @@ def memory_program(decoder: TransformerDecoder, size: int, embedded: int, precis
 
 
 def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
+    """Build the program of one decoding step; return it, the register of the features, and the
+    numbers of a block.
 
     A block holds the self-attention keys and values of each layer: one position of the KV cache.
     """
@@ -81,7 +95,15 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
         b.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
         fields = _score_fields(layer.self_attention)
         window = layer.window or 0
-        b.add("cached_attention", projected, context, extent=window, size=D, offset=2 * D * i, **fields)
+        b.add(
+            "cached_attention",
+            projected,
+            context,
+            extent=window,
+            size=D,
+            offset=2 * D * i,
+            **fields,
+        )
         _after(b, layer.self_attention_residual, x, context, layer.self_attention.output)
         z = _before(b, layer.cross_attention_residual, x, y)
         query = emit_query(b, layer.cross_attention, z, 0, D)
@@ -99,7 +121,9 @@ def _last_norm(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int
 
 
 def _before(b: Builder, residual: Any, x: int, y: int) -> int:
-    """Normalise x into y before a pre-norm sublayer; return the register that the sublayer reads."""
+    """Normalise x into y before a pre-norm sublayer; return the register that the sublayer
+    reads.
+    """
     return b.norm(x, residual.norm, y) if residual.pre else x
 
 
@@ -113,7 +137,9 @@ def _after(b: Builder, residual: Any, x: int, change: int, layer: nn.Linear) -> 
 def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
     z = _before(b, layer.feedforward_residual, x, y)
-    inner = b.linear(z, network.widen.weight, network.widen.bias, activation=ACTIVATIONS[network.activation])
+    inner = b.linear(
+        z, network.widen.weight, network.widen.bias, activation=ACTIVATIONS[network.activation]
+    )
     if network.activation is swiglu:
         both, inner = inner, b.register(b.widths[inner] // 2)
         b.add("glu", both, inner, size=b.widths[inner], activation="silu")

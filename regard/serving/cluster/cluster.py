@@ -1,4 +1,6 @@
-"""Connection to a Ray cluster: one of this machine, or one that runs already, with errors in sentences."""
+"""Connection to a Ray cluster: one of this machine, or one that runs already, with errors in
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ _WORKER_SECONDS = 90  # until a process on it has started
 
 @contextlib.contextmanager
 def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
-    """Connect to the cluster at `address`, HOST:PORT, or start one of `cores` on this machine if it is "local".
+    """Connect to the cluster at `address`, HOST:PORT, or start one of `cores` on this machine if it
+    is "local".
 
-    Yields the module `ray`. Leaving the block ends the local cluster, or leaves the other one as it was. Raises
-    MissingExtra without Ray, UsageError if nothing answers at the address or runs other versions.
+    Yields the module `ray`. Leaving the block ends the local cluster, or leaves the other one as it
+    was. Raises MissingExtra without Ray, UsageError if nothing answers at the address or runs other
+    versions.
     """
     ray = _import_ray()
     options: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False}
@@ -39,8 +43,12 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
         warnings.catch_warnings(),
         contextlib.redirect_stdout(sys.stderr),  # Ray tells of lost workers there, amid results
     ):
-        warnings.filterwarnings("ignore", module=r"ray\.")  # advice for whoever writes programs for Ray
-        options["runtime_env"] = {"working_dir": empty}  # else workers would import modules of the current folder
+        warnings.filterwarnings(
+            "ignore", module=r"ray\."
+        )  # advice for whoever writes programs for Ray
+        options["runtime_env"] = {
+            "working_dir": empty
+        }  # else workers would import modules of the current folder
         try:
             _connect(ray, address, options)
             if address != LOCAL:
@@ -69,18 +77,22 @@ def _import_ray() -> Any:
 
 
 def _check_address(address: str) -> None:
-    """Raise UsageError for what is not HOST:PORT, or where nothing listens; Ray itself would try for minutes."""
+    """Raise UsageError for what is not HOST:PORT, or where nothing listens; Ray itself would try
+    for minutes.
+    """
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal() and int(port) < 1 << 16):
         raise UsageError(
-            f"`cluster={address}`: wanted local, or HOST:PORT of a running Ray cluster, such as 10.0.0.1:6379"
+            f"`cluster={address}`: wanted local, or HOST:PORT of a running Ray cluster, such as "
+            "10.0.0.1:6379"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError:
         raise UsageError(
-            f"`cluster={address}`: no cluster answers there; start the cluster (`ray start --head --port 6379` on one "
-            "machine, `ray start --address HOST:6379` on the others), or give `cluster=local`"
+            f"`cluster={address}`: no cluster answers there; start the cluster (`ray start --head "
+            "--port 6379` on one machine, `ray start --address HOST:6379` on the others), or give "
+            "`cluster=local`"
         ) from None
 
 
@@ -97,7 +109,9 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
 
 
 def _check_versions(ray: Any, address: str) -> None:
-    """Raise UsageError, with all causes, if a machine of the cluster has another version of Regard or none."""
+    """Raise UsageError, with all causes, if a machine of the cluster has another version of Regard
+    or none.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     def version() -> str:  # sent as it is: Regard may not be there
@@ -114,10 +128,14 @@ def _check_versions(ray: Any, address: str) -> None:
         answers = [ask.options(scheduling_strategy=strategy).remote() for strategy in there]
         versions = ray.get(answers, timeout=_WORKER_SECONDS)
     except ray.exceptions.RayError as problem:
-        raise WorkerError(f"`cluster={address}`: a machine does not start a worker: {one_line(problem)}") from None
+        raise WorkerError(
+            f"`cluster={address}`: a machine does not start a worker: {one_line(problem)}"
+        ) from None
     causes = [
         f"machine {node['NodeManagerAddress']}: has {answer}, wanted {version()} as here"
         for node, answer in zip(nodes, versions, strict=True)
         if answer != version()
     ]
-    UsageError.raise_all(dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine")
+    UsageError.raise_all(
+        dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine"
+    )

@@ -15,19 +15,27 @@ from regard.serving.cluster.cluster import cluster, cores_of, one_line
 from regard.serving.cluster.sent_model import SentFiles, SentModel
 
 _AHEAD = 4
-"""Chunks that are in hand for each one in translation: results that are done wait for those before them."""
+"""Chunks that are in hand for each one in translation: results that are done wait for those before
+them.
+"""
 
 
 @contextlib.contextmanager
 def translate_on_cluster(
-    address: str, translate: ChunkTranslator, paths: Sequence[Path], count: int | None = None, **options: Any
+    address: str,
+    translate: ChunkTranslator,
+    paths: Sequence[Path],
+    count: int | None = None,
+    **options: Any,
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
-    """Send the model at `paths` to a cluster; yield a function that returns chunks with their results, in order.
+    """Send the model at `paths` to a cluster; yield a function that returns chunks with their
+    results, in order.
 
-    They are translated on all machines, each by a process that has opened the model; Ray repeats what was in hand on a
-    machine that is lost, on another one. Chunks are read a few ahead. The function raises what reading or translating
-    raised, when all chunks before are done, and WorkerError if the cluster gives up. `count`: chunks in translation at
-    a time; None: as many as the cores of the cluster allow. `options`: those of `SentModel`.
+    They are translated on all machines, each by a process that has opened the model; Ray repeats
+    what was in hand on a machine that is lost, on another one. Chunks are read a few ahead. The
+    function raises what reading or translating raised, when all chunks before are done, and
+    WorkerError if the cluster gives up. `count`: chunks in translation at a time; None: as many as
+    the cores of the cluster allow. `options`: those of `SentModel`.
     """
     with cluster(address, count) as ray:
         model = SentModel(tuple(SentFiles.put(ray, path) for path in paths), **options)
@@ -35,7 +43,9 @@ def translate_on_cluster(
         yield lambda chunks: _results(ray, _references(ray, chunks, translate, model, most))
 
 
-def _results(ray: Any, references: Iterable[tuple[Chunk, Any]]) -> Iterator[tuple[Chunk, ChunkResult]]:
+def _results(
+    ray: Any, references: Iterable[tuple[Chunk, Any]]
+) -> Iterator[tuple[Chunk, ChunkResult]]:
     try:
         for chunk, reference in references:
             yield chunk, ray.get(reference)
@@ -43,16 +53,21 @@ def _results(ray: Any, references: Iterable[tuple[Chunk, Any]]) -> Iterator[tupl
         if isinstance(cause := getattr(problem, "cause", None), RegardError):
             raise cause from None
         raise WorkerError(
-            f"the cluster gave up: {one_line(problem)}; the same command with `resume=True` continues"
+            f"the cluster gave up: {one_line(problem)}; the same command with `resume=True` "
+            "continues"
         ) from None
 
 
 def _references(
     ray: Any, chunks: Iterable[Chunk], translate: ChunkTranslator, model: SentModel, most: int
 ) -> Iterator[tuple[Chunk, Any]]:
-    """Yield each chunk with Ray's reference to its result, in order; an error in reading is raised after them."""
+    """Yield each chunk with Ray's reference to its result, in order; an error in reading is raised
+    after them.
+    """
     # Tasks, not actors: a chunk then waits for no particular process, which may never come back.
-    task = ray.remote(num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD")(translate_chunk)
+    task = ray.remote(num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD")(
+        translate_chunk
+    )
     context, running, waiting = ray.put((translate, model)), list[Any](), deque[tuple[Chunk, Any]]()
     try:
         for chunk in chunks:
@@ -68,7 +83,9 @@ def _references(
     yield from waiting
 
 
-_opened = functools.lru_cache(maxsize=1)(SentModel.open)  # Ray gives a worker process many chunks, one after another
+_opened = functools.lru_cache(maxsize=1)(
+    SentModel.open
+)  # Ray gives a worker process many chunks, one after another
 
 
 def translate_chunk(chunk: Chunk, context: tuple[ChunkTranslator, SentModel]) -> ChunkResult:

@@ -1,4 +1,6 @@
-"""The server on a cluster: replicas of the same application by Ray Serve, which spreads requests over them."""
+"""The server on a cluster: replicas of the same application by Ray Serve, which spreads requests
+over them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ NAME = "regard"
 ONGOING = 256
 """Requests that a replica works at together at most; the engine batches them."""
 TARGET = 32
-"""Requests that a replica should have in hand; with more, another replica is started, up to the most."""
+"""Requests that a replica should have in hand; with more, another replica is started, up to the
+most.
+"""
 _DRAIN_SECONDS = 2.0
 
 
@@ -51,10 +55,11 @@ def serve_on_cluster(
     replicas: Replicas = Replicas(),
     say: Say = print,
 ) -> None:
-    """Serve models on a cluster until an exception, such as KeyboardInterrupt, or SystemExit that SIGTERM raises.
+    """Serve models on a cluster until an exception, such as KeyboardInterrupt, or SystemExit that
+    SIGTERM raises.
 
-    Finishes what was begun, then removes the application. Raises RegardError for models, UsageError for the address of
-    the cluster or of the server.
+    Finishes what was begun, then removes the application. Raises RegardError for models, UsageError
+    for the address of the cluster or of the server.
     """
     _check(paths)
     cores = replicas.most * replicas.cores if address == LOCAL else None
@@ -66,7 +71,10 @@ def serve_on_cluster(
         port = _start_serve(serve, host, port)
         if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
             units = "core" if missing == 1 else "cores"
-            say(f"the replicas wait for {missing} more {units}: add machines, or ask for fewer replicas")
+            say(
+                f"the replicas wait for {missing} more {units}: add machines, or ask for fewer "
+                "replicas"
+            )
         deployment = _deployment(
             serve,
             lambda: build_application(models, service_settings, server_settings, languages),
@@ -74,16 +82,21 @@ def serve_on_cluster(
             replicas,
         )
         with _running(serve, deployment):
-            count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else replicas.least
+            count = (
+                f"{replicas.least} to {replicas.most}"
+                if replicas.most > replicas.least
+                else replicas.least
+            )
             say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
             threading.Event().wait()
 
 
 def _start_serve(serve: Any, host: str, port: int) -> int:
-    """Start Ray Serve, or go on with the one that runs on the cluster. Returns its port, any free one for 0.
+    """Start Ray Serve, or go on with the one that runs on the cluster. Returns its port, any free
+    one for 0.
 
-    Raises UsageError if another process listens there, or if Ray Serve listens elsewhere: it has one address for all of
-    its applications, which it does not tell.
+    Raises UsageError if another process listens there, or if Ray Serve listens elsewhere: it has
+    one address for all of its applications, which it does not tell.
     """
     is_running = bool(serve.status().proxies)
     try:
@@ -95,8 +108,9 @@ def _start_serve(serve: Any, host: str, port: int) -> int:
         return port
     if is_running:
         raise UsageError(
-            f"{host}:{port}: Ray Serve of this cluster runs already, and listens elsewhere for all of its "
-            "applications; give its address as --host and --port, or end it (`serve shutdown`)"
+            f"{host}:{port}: Ray Serve of this cluster runs already, and listens elsewhere for all "
+            "of its applications; give its address as --host and --port, or end it (`serve "
+            "shutdown`)"
         )
     serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
     return port
@@ -104,15 +118,19 @@ def _start_serve(serve: Any, host: str, port: int) -> int:
 
 @contextlib.contextmanager
 def _running(serve: Any, deployment: Any) -> Iterator[None]:
-    """Start the application, or replace that of an earlier command, and wait until every replica runs.
+    """Start the application, or replace that of an earlier command, and wait until every replica
+    runs.
 
-    Removes it at the end of the block, unless a later command has replaced it, and Ray Serve if it has no other.
+    Removes it at the end of the block, unless a later command has replaced it, and Ray Serve if it
+    has no other.
     """
     from ray.exceptions import RayError
 
     try:
         try:
-            serve.run(deployment.bind(), name=NAME)  # waits as long as no machine has cores for a replica
+            serve.run(
+                deployment.bind(), name=NAME
+            )  # waits as long as no machine has cores for a replica
         except (RayError, RuntimeError, TimeoutError) as problem:
             raise WorkerError(f"the replicas do not start: {one_line(problem)}") from None
         yield
@@ -141,8 +159,12 @@ def _check(paths: Sequence[Path]) -> None:
     ModelFolderError.raise_all(causes)
 
 
-def _deployment(serve: Any, application: Callable[[], Any], drain_seconds: float, replicas: Replicas) -> Any:
-    """Return the deployment: what every replica runs, how many there are, and how long one may take to end."""
+def _deployment(
+    serve: Any, application: Callable[[], Any], drain_seconds: float, replicas: Replicas
+) -> Any:
+    """Return the deployment: what every replica runs, how many there are, and how long one may take
+    to end.
+    """
 
     @serve.ingress(application)
     class Regard:
@@ -154,7 +176,8 @@ def _deployment(serve: Any, application: Callable[[], Any], drain_seconds: float
         options = {"autoscaling_config": {**sizes, "target_ongoing_requests": TARGET}}
     return serve.deployment(
         Regard,
-        name=f"Regard-{uuid.uuid4().hex}",  # tells the replicas of one command from those of another
+        # Tells the replicas of one command from those of another.
+        name=f"Regard-{uuid.uuid4().hex}",
         max_ongoing_requests=ONGOING,
         ray_actor_options={"num_cpus": replicas.cores},
         graceful_shutdown_timeout_s=drain_seconds,
@@ -170,13 +193,17 @@ def build_application(
     server_settings: ServerSettings,
     languages: Sequence[Pair],
 ) -> Any:
-    """Return the application of one replica, which opens the models when it starts and closes them when it ends."""
+    """Return the application of one replica, which opens the models when it starts and closes them
+    when it ends.
+    """
     service = Models(replace(service_settings, reload_seconds=0.0))  # what was sent does not change
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         with contextlib.ExitStack() as stack:
-            await service.start([stack.enter_context(model.path_here()) for model in models], languages)
+            await service.start(
+                [stack.enter_context(model.path_here()) for model in models], languages
+            )
             try:
                 yield
             finally:

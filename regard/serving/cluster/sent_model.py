@@ -1,4 +1,6 @@
-"""Models that machines without their files get through Ray: the files are sent once to each machine that lacks them."""
+"""Models that machines without their files get through Ray: the files are sent once to each machine
+that lacks them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentFiles:
-    """A runtime file or a model folder: its path, and of each file the name, the SHA-256, and the bytes in Ray.
+    """A runtime file or a model folder: its path, and of each file the name, the SHA-256, and the
+    bytes in Ray.
 
     Names are relative to the folder in which the model lies.
     """
@@ -38,12 +41,16 @@ class SentFiles:
 
             others = [path / name for name in (LANGUAGES, "README.md")]
             files = [*(path / name for name in fingerprints(path)), *filter(Path.is_file, others)]
-        sent = ((file.relative_to(path.parent), file_sha256(file), ray.put(file.read_bytes())) for file in files)
+        sent = (
+            (file.relative_to(path.parent), file_sha256(file), ray.put(file.read_bytes()))
+            for file in files
+        )
         return cls(path, tuple(sent))
 
     @contextlib.contextmanager
     def path_here(self) -> Iterator[Path]:
-        """Yield where the model lies on this machine: at its own path, if the same files are there, else in a folder.
+        """Yield where the model lies on this machine: at its own path, if the same files are there,
+        else in a folder.
 
         The folder is removed at the end of the block.
         """
@@ -60,14 +67,18 @@ class SentFiles:
 
     def _is_here(self) -> bool:
         try:
-            return all(file_sha256(self.path.parent / name) == digest for name, digest, _ in self.files)
+            return all(
+                file_sha256(self.path.parent / name) == digest for name, digest, _ in self.files
+            )
         except OSError:
             return False
 
 
 @dataclass(frozen=True)
 class SentModel:
-    """A model, or several as an ensemble, with the options it is opened with; made here, opened on other machines."""
+    """A model, or several as an ensemble, with the options it is opened with; made here, opened on
+    other machines.
+    """
 
     members: tuple[SentFiles, ...]
     precision: Precision = "float32"
@@ -89,6 +100,8 @@ class SentModel:
             from regard.pipeline import load_translator
 
             torch.set_num_threads(self.threads)
-            translator = load_translator(paths if len(paths) > 1 else paths[0], "cpu", self.precision)
+            translator = load_translator(
+                paths if len(paths) > 1 else paths[0], "cpu", self.precision
+            )
             translator.engine.prepare()
             return translator

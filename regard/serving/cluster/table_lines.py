@@ -1,4 +1,6 @@
-"""A column of tables as lines: Parquet, Arrow, CSV and JSON lines, one file or a folder of them, here or in a store."""
+"""A column of tables as lines: Parquet, Arrow, CSV and JSON lines, one file or a folder of them,
+here or in a store.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _ROWS = 8192
 class TableLines(Lines):
     """The texts of one column, in the order of rows; files in a folder in the order of their names.
 
-    An empty cell is an empty line, and line breaks in a cell are spaces. `file` may be an address such as
-    s3://bucket/folder, for what pyarrow can open.
+    An empty cell is an empty line, and line breaks in a cell are spaces. `file` may be an address
+    such as s3://bucket/folder, for what pyarrow can open.
     """
 
     def __init__(self, file: str, column: str, max_line: int) -> None:
@@ -39,39 +41,60 @@ class TableLines(Lines):
         number, fragments = 0, self._fragments()
         import pyarrow as pa
 
-        texts = pa.schema([(self.column, pa.string())])  # else CSV and JSON have the types of their first rows
+        texts = pa.schema(
+            [(self.column, pa.string())]
+        )  # else CSV and JSON have the types of their first rows
         for fragment in fragments:
             try:
-                for batch in fragment.to_batches(schema=texts, columns=[self.column], batch_size=_ROWS):
+                for batch in fragment.to_batches(
+                    schema=texts, columns=[self.column], batch_size=_ROWS
+                ):
                     for text in batch.column(0).to_pylist():
                         number += 1
                         yield self._line(text or "", number)
             except _arrow_errors() as problem:
-                raise DataError(f"{fragment.path}: damaged, or no such table ({_first_line(problem)})") from None
+                raise DataError(
+                    f"{fragment.path}: damaged, or no such table ({_first_line(problem)})"
+                ) from None
 
     def _line(self, text: str, number: int) -> str:
         if "\0" in text:
-            raise DataError(f"{self.name}, column {self.column}: row {number} holds a NUL character; remove it")
+            raise DataError(
+                f"{self.name}, column {self.column}: row {number} holds a NUL character; remove it"
+            )
         line = " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
         if is_too_long(line.encode(), self.max_line):
-            raise DataError(f"{self.name}, column {self.column}: row {number} {too_long(self.max_line)}")
+            raise DataError(
+                f"{self.name}, column {self.column}: row {number} {too_long(self.max_line)}"
+            )
         return line
 
     def _fragments(self) -> list[Any]:
-        """Return the files, sorted by name. Raises DataError, with all causes, if one has no such column of texts."""
+        """Return the files, sorted by name. Raises DataError, with all causes, if one has no such
+        column of texts.
+        """
         with needs_extra("scale", "`column=`", ["pyarrow"]):
             import pyarrow as pa
             from pyarrow import dataset
         try:
-            fragments = sorted(self._dataset(dataset).get_fragments(), key=lambda fragment: str(fragment.path))
+            fragments = sorted(
+                self._dataset(dataset).get_fragments(), key=lambda fragment: str(fragment.path)
+            )
             schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
-            raise DataError(f"{self.name}: cannot be read as a table ({_first_line(problem)})") from None
+            raise DataError(
+                f"{self.name}: cannot be read as a table ({_first_line(problem)})"
+            ) from None
         causes = []
         for fragment, schema in zip(fragments, schemas, strict=True):
             if self.column not in schema.names:
-                causes.append(f"{fragment.path}: has no column {self.column!r}; there are {', '.join(schema.names)}")
-            elif not _is_text(pa, kind := schema.field(self.column).type, fragment.format.default_extname):
+                causes.append(
+                    f"{fragment.path}: has no column {self.column!r}; there are "
+                    f"{', '.join(schema.names)}"
+                )
+            elif not _is_text(
+                pa, kind := schema.field(self.column).type, fragment.format.default_extname
+            ):
                 causes.append(f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts")
         if causes or not fragments:
             raise DataError(*causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"])
@@ -85,7 +108,8 @@ class TableLines(Lines):
         kinds = {FORMATS[ending] for ending in endings if ending in FORMATS}
         if len(kinds) > 1:
             raise DataError(
-                f"{self.name}: has tables of several formats, {', '.join(sorted(kinds))}; give one at a time"
+                f"{self.name}: has tables of several formats, {', '.join(sorted(kinds))}; give one "
+                "at a time"
             )
         kind: Any = kinds.pop() if kinds else "parquet"
         if kind == "csv":
@@ -96,7 +120,9 @@ class TableLines(Lines):
 
 
 def _is_text(pa: Any, kind: Any, file_format: str) -> bool:
-    """Return whether a column may hold texts. CSV has no types, and JSON no times: pyarrow guesses them."""
+    """Return whether a column may hold texts. CSV has no types, and JSON no times: pyarrow guesses
+    them.
+    """
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)

@@ -1,8 +1,10 @@
-"""Translation of HTML and XML: the sentences of a marked-up text, and the text with their translations in their place.
+"""Translation of HTML and XML: the sentences of a marked-up text, and the text with their
+translations in their place.
 
-Only the text of sentences is replaced: tags with their attributes, comments, declarations, scripts, white space and
-whatever is malformed are kept to the byte, and nothing in attributes is translated. Tags within a sentence go with the
-words that they stand at, by word alignments (`projection`), each tag once.
+Only the text of sentences is replaced: tags with their attributes, comments, declarations, scripts,
+white space and whatever is malformed are kept to the byte, and nothing in attributes is translated.
+Tags within a sentence go with the words that they stand at, by word alignments (`projection`), each
+tag once.
 """
 
 from __future__ import annotations
@@ -23,31 +25,46 @@ from regard.data.spans import KEPT, find_spans
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
 from regard.text.markup.projection import project
-from regard.text.markup.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
+from regard.text.markup.tagged_sentence import (
+    Mark,
+    Piece,
+    TaggedSentence,
+    build_sentence,
+    split_word,
+)
 from regard.text.markup.tags import Kind, Token, tag_name, tokenize
 from regard.text.markup.writing import Source, write_sentence
 
-_ATOM = lazy_pattern(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
+_ATOM = lazy_pattern(
+    r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)"
+)
 """White space, words, entities; a number of twenty digits is none of a character."""
 _LESS, _GREATER = "&(?:lt|#60|#[xX]3[cC]);", "&(?:gt|#62|#[xX]3[eE]);"
 _ESCAPED_BREAK = lazy_pattern(
     rf"{_LESS}/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])(?:[^<>&]|(?!{_LESS}|{_GREATER})&){{0,300}}(?:{_GREATER}|>)",
     re.IGNORECASE,
 )
-"""An escaped tag that parts text; XML holds the markup of others in this way, but HTML shows it to its readers."""
+"""An escaped tag that parts text; XML holds the markup of others in this way, but HTML shows it to
+its readers.
+"""
 _MARKS = KEPT - {"message"}
-"""Kinds of spans in text that are kept as tags are: tags and entities among them are those that were escaped."""
+"""Kinds of spans in text that are kept as tags are: tags and entities among them are those that
+were escaped.
+"""
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
-"""Words and characters of an element kept whole up to which they stand in the line that is translated."""
+"""Words and characters of an element kept whole up to which they stand in the line that is
+translated.
+"""
 
 
 @dataclass(frozen=True)
 class MarkupDocument:
     """A marked-up text, and its sentences that are to be translated.
 
-    `lines` are plain: entities decoded, each run of white space one space, as for every model; no line is empty.
+    `lines` are plain: entities decoded, each run of white space one space, as for every model; no
+    line is empty.
     """
 
     source: Source
@@ -55,10 +72,14 @@ class MarkupDocument:
     lines: tuple[str, ...]
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
-        """Return the text with translations in the place of its lines. Raises UsageError unless each line has one."""
+        """Return the text with translations in the place of its lines. Raises UsageError unless
+        each line has one.
+        """
         check_count(translations, self.lines)
         parts, end, text = list[str](), 0, self.source.text
-        for index, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
+        for index, (sentence, translation) in enumerate(
+            zip(self.sentences, translations, strict=True)
+        ):
             parts.append(text[end : sentence.start])
             texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
             if sentence.follows and needs_space(texts, self.lines[index - 1 : index + 1]):
@@ -67,26 +88,37 @@ class MarkupDocument:
             end = sentence.end
         return "".join([*parts, text[end:]])
 
-    def _render_sentence(self, sentence: TaggedSentence, line: str, translation: AlignedLine) -> str:
+    def _render_sentence(
+        self, sentence: TaggedSentence, line: str, translation: AlignedLine
+    ) -> str:
         if translation.text == line:
             return self.source.text[sentence.start : sentence.end]
         units, entries = project(sentence, translation.text.split(" "), translation.alignments)
         return write_sentence(self.source, sentence, units, entries)
 
 
-def parse_markup(text: str, kind: Kind = "html", options: MarkupOptions | None = None) -> MarkupDocument:
-    """Find the sentences of HTML or XML, fragments too. Takes linear time for any text; malformed markup is kept.
+def parse_markup(
+    text: str, kind: Kind = "html", options: MarkupOptions | None = None
+) -> MarkupDocument:
+    """Find the sentences of HTML or XML, fragments too. Takes linear time for any text; malformed
+    markup is kept.
 
     Raises UsageError for another kind.
     """
     if kind not in ("html", "xml"):
-        raise UsageError(f"markup is of kind html or xml, not {kind!r}; for plain text use split_text")
+        raise UsageError(
+            f"markup is of kind html or xml, not {kind!r}; for plain text use split_text"
+        )
     options = options or MarkupOptions()
     elements = find_elements(text, list(tokenize(text, kind)), kind, options)
     sentences = tuple(
-        sentence for paragraph in _paragraphs(text, kind, elements) for sentence in paragraph.sentences(options)
+        sentence
+        for paragraph in _paragraphs(text, kind, elements)
+        for sentence in paragraph.sentences(options)
     )
-    return MarkupDocument(Source(text, kind), sentences, tuple(sentence.line for sentence in sentences))
+    return MarkupDocument(
+        Source(text, kind), sentences, tuple(sentence.line for sentence in sentences)
+    )
 
 
 @dataclass
@@ -101,10 +133,14 @@ class _Paragraph:
     word: int = 0
     after_space: bool = False
     opened: list[tuple[int, str]] = field(default_factory=list)
-    """The start tags that wait for their end tags: the escaped ones, by their entry and name, and elements around."""
+    """The start tags that wait for their end tags: the escaped ones, by their entry and name, and
+    elements around.
+    """
 
     def add_text(self, start: int, end: int) -> None:
-        """Add text; placeholders, addresses, escaped tags and the like in it are marks, as tags are."""
+        """Add text; placeholders, addresses, escaped tags and the like in it are marks, as tags
+        are.
+        """
         at = start
         decoded, places = _decoded(self.text, start, end, self.kind)
         for span in find_spans(decoded):
@@ -117,14 +153,18 @@ class _Paragraph:
         self._add_plain(at, end)
 
     def _add_escaped(self, start: int, end: int, name: str, text: str) -> None:
-        """Add a span of text as a mark; an escaped end tag and its start tag become an element, if they are nested."""
+        """Add a span of text as a mark; an escaped end tag and its start tag become an element, if
+        they are nested.
+        """
         number = len(self.entries)
         mark = Mark(start, end, Role.POINT, -1, -1)
         if name and text.startswith("</"):
             if self.opened and self.opened[-1][1] == name:
                 first, _ = self.opened.pop()
                 opening = self.entries[first]
-                self.entries[first] = Mark(opening.start, opening.end, Role.OPEN, -2 - first, -2 - number)
+                self.entries[first] = Mark(
+                    opening.start, opening.end, Role.OPEN, -2 - first, -2 - number
+                )
                 mark = Mark(start, end, Role.CLOSE, -2 - number, -2 - first)
         elif name and not text.endswith("/>"):
             self.opened.append((number, name))
@@ -143,8 +183,12 @@ class _Paragraph:
                 self.entries.append(Mark(match.start(), match.end(), Role.POINT, -1, -1))
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
-        """Add a word or a part of one; a mark of punctuation right after a tag belongs to the word before that."""
-        follows_mark = self.entries and isinstance(self.entries[-1], Mark) and self.entries[-1].end == start
+        """Add a word or a part of one; a mark of punctuation right after a tag belongs to the word
+        before that.
+        """
+        follows_mark = (
+            self.entries and isinstance(self.entries[-1], Mark) and self.entries[-1].end == start
+        )
         is_closing = follows_mark and text[0] in _CLOSING and not split_word(text)[1]
         if self.after_space and self.length and not is_closing:
             self.parts.append(" ")
@@ -170,10 +214,13 @@ class _Paragraph:
         if not has_letters(plain := "".join(self.parts)):
             return
         entries, numbers = _cut(
-            self.entries, _outside_whole(sentence_ends(plain) if options.sentences else (), self.entries)
+            self.entries,
+            _outside_whole(sentence_ends(plain) if options.sentences else (), self.entries),
         )
         bounds = _bounds(numbers)
-        tags = {entry.token: index for index, entry in enumerate(entries) if isinstance(entry, Mark)}
+        tags = {
+            entry.token: index for index, entry in enumerate(entries) if isinstance(entry, Mark)
+        }
         end = -1  # of the sentence before, in the plain paragraph
         for number, (first, last) in enumerate(bounds):
             pieces = [entry for entry in entries[first : last + 1] if isinstance(entry, Piece)]
@@ -184,7 +231,9 @@ class _Paragraph:
                 high = bounds[number + 1][0] - 1 if number + 1 < len(bounds) else len(entries) - 1
                 start, stop = _with_tags(entries, tags, (low, first, last, high))
                 end = pieces[-1].offset + len(pieces[-1].text)
-                yield build_sentence(entries[start : stop + 1], plain[pieces[0].offset : end], follows)
+                yield build_sentence(
+                    entries[start : stop + 1], plain[pieces[0].offset : end], follows
+                )
 
 
 def _decode(entity: str, kind: Kind) -> str:
@@ -199,7 +248,8 @@ def _decode(entity: str, kind: Kind) -> str:
 
 
 def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Decode the entities of text, as its readers see it; also return where each character stands in the markup.
+    """Decode the entities of text, as its readers see it; also return where each character stands
+    in the markup.
 
     Nothing, if there are no entities: each then stands where it is.
     """
@@ -219,11 +269,15 @@ def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence
 
 
 def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text that are translated by themselves: between line breaks, or breaks of escaped XML."""
+    """Yield the parts of a text that are translated by themselves: between line breaks, or breaks
+    of escaped XML.
+    """
     patterns = [NEWLINE] if role is Role.LINES else []
     patterns += [_ESCAPED_BREAK] if kind == "xml" else []
     start = token.start
-    for first, last in sorted(match.span() for each in patterns for match in each.finditer(text, start, token.end)):
+    for first, last in sorted(
+        match.span() for each in patterns for match in each.finditer(text, start, token.end)
+    ):
         yield start, first
         start = last
     yield start, token.end
@@ -244,7 +298,9 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
                     yield paragraph
                     paragraph = _Paragraph(text, kind)
                 paragraph.add_text(start, end)
-        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(paragraph, elements, index):
+        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(
+            paragraph, elements, index
+        ):
             index = partner
         else:
             paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
@@ -253,8 +309,14 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
 
 
 def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
-    """Add an element that is kept whole or has no letters, as words or as a mark; return whether it is one of these."""
-    partner, role, name = elements.partners[index], elements.roles[index], elements.tokens[index].name
+    """Add an element that is kept whole or has no letters, as words or as a mark; return whether it
+    is one of these.
+    """
+    partner, role, name = (
+        elements.partners[index],
+        elements.roles[index],
+        elements.tokens[index].name,
+    )
     start, end = elements.tokens[index].start, elements.tokens[partner].end
     inside = _Paragraph(paragraph.text, paragraph.kind)
     is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
@@ -262,13 +324,17 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
         if token.kind == "text":
             inside.add_text(token.start, token.end)
     plain = "".join(inside.parts)
-    if role is Role.OPEN and (not is_short or has_letters(plain) or Role.BREAK in elements.roles[index:partner]):
+    if role is Role.OPEN and (
+        not is_short or has_letters(plain) or Role.BREAK in elements.roles[index:partner]
+    ):
         return False
     words, is_followed = plain.split(), paragraph.text[end : end + 1].isalnum()
     before = paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
     is_glued = name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
     is_note = name == "sup" or plain[:1] == "[" or is_glued or not any(map(str.isdecimal, plain))
-    is_punctuation = bool(plain) and not split_word(plain)[1]  # it may end a sentence, so a model has to see it
+    is_punctuation = (
+        bool(plain) and not split_word(plain)[1]
+    )  # it may end a sentence, so a model has to see it
     is_sign = is_note and not is_punctuation and not has_letters(plain)
     if is_sign or len(words) > _MOST_WORDS or inside.length > _LONGEST:
         is_visible = role is Role.FIGURE or inside.after_space or (plain and is_followed)
@@ -280,8 +346,12 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
     return True
 
 
-def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Piece | Mark], list[int]]:
-    """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for marks."""
+def _cut(
+    entries: Sequence[Piece | Mark], ends: Sequence[int]
+) -> tuple[list[Piece | Mark], list[int]]:
+    """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for
+    marks.
+    """
     cut, numbers, number = list[Piece | Mark](), list[int](), 0
     for entry in entries:
         if isinstance(entry, Mark):
@@ -295,7 +365,9 @@ def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Pie
             size = ends[number] - rest.offset
             cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
             numbers.append(number)
-            rest = rest._replace(start=rest.start + size, text=rest.text[size:], offset=rest.offset + size)
+            rest = rest._replace(
+                start=rest.start + size, text=rest.text[size:], offset=rest.offset + size
+            )
             number += 1
         cut.append(rest)
         numbers.append(number)
@@ -324,7 +396,9 @@ def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
 def _with_tags(
     entries: Sequence[Piece | Mark], tags: dict[int, int], window: tuple[int, int, int, int]
 ) -> tuple[int, int]:
-    """Widen a sentence by tags beside it whose other tag is in it; those of its neighbours are out of the window."""
+    """Widen a sentence by tags beside it whose other tag is in it; those of its neighbours are out
+    of the window.
+    """
     low, first, last, high = window
     start, stop = first, last
     for entry in entries[first : last + 1]:

@@ -1,4 +1,6 @@
-"""Elements of HTML and XML: which tags end a sentence, which stand in it, and which are not translated."""
+"""Elements of HTML and XML: which tags end a sentence, which stand in it, and which are not
+translated.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,19 @@ from enum import Enum
 from regard.text.markup.tags import Kind, Token, attributes, names
 
 _BLOCKS = names(
-    "address article aside audio base blockquote body br button caption center col colgroup dd details dialog dir div "
-    "dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend "
-    "li link main menu meta nav noframes noscript ol optgroup option p pre search section select summary table tbody "
-    "td textarea tfoot th thead title tr ul video"
+    "address article aside audio base blockquote body br button caption center col colgroup dd "
+    "details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 "
+    "h4 h5 h6 head header hgroup hr html legend li link main menu meta nav noframes noscript ol "
+    "optgroup option p pre search section select summary table tbody td textarea tfoot th thead "
+    "title tr ul video"
 )
 """HTML elements that end a sentence; all others stand in one."""
-LINE_TAGS = names("blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul")
-"""HTML elements that part text wherever they are written, in plain text too; others have names of placeholders."""
+LINE_TAGS = names(
+    "blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul"
+)
+"""HTML elements that part text wherever they are written, in plain text too; others have names of
+placeholders.
+"""
 _KEPT = names("code kbd samp var")
 """HTML elements whose text is not translated, but stands in the sentence."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")
@@ -35,9 +42,10 @@ _IMPLIED_ENDS = {
 class MarkupOptions:
     """Options of markup.
 
-    `splitting_tags` end a sentence, `non_splitting_tags` do not, `ignore_tags` are kept with their content. `outline`,
-    for XML: elements among text stand in its sentence, all others end one; False: only `splitting_tags` end one.
-    `sentences=False`: the text of a block is one line. `newlines`: line breaks in text end a sentence, too.
+    `splitting_tags` end a sentence, `non_splitting_tags` do not, `ignore_tags` are kept with their
+    content. `outline`, for XML: elements among text stand in its sentence, all others end one;
+    False: only `splitting_tags` end one. `sentences=False`: the text of a block is one line.
+    `newlines`: line breaks in text end a sentence, too.
     """
 
     splitting_tags: frozenset[str] = frozenset()
@@ -66,7 +74,9 @@ class Role(Enum):
 
 @dataclass
 class Elements:
-    """The tokens of a text, the role of each, and the token that closes or opens the same element (-1: none)."""
+    """The tokens of a text, the role of each, and the token that closes or opens the same element
+    (-1: none).
+    """
 
     tokens: list[Token]
     partners: list[int]
@@ -75,7 +85,9 @@ class Elements:
 
 @dataclass
 class _Outline:
-    """Facts of each token: the start tag around it (-1: none), and, of start tags, their kind of content."""
+    """Facts of each token: the start tag around it (-1: none), and, of start tags, their kind of
+    content.
+    """
 
     parents: list[int]
     partners: list[int]
@@ -99,11 +111,18 @@ def find_elements(text: str, tokens: list[Token], kind: Kind, options: MarkupOpt
 
 
 def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
-    """Pair start and end tags. An end tag closes the nearest start tag of its name, and the elements open in it."""
+    """Pair start and end tags. An end tag closes the nearest start tag of its name, and the
+    elements open in it.
+    """
     outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
     stack, by_name = list[int](), dict[str, list[int]]()
     for index, token in enumerate(tokens):
-        if kind == "html" and token.kind == "open" and stack and _is_implied_end(tokens[stack[-1]].name, token.name):
+        if (
+            kind == "html"
+            and token.kind == "open"
+            and stack
+            and _is_implied_end(tokens[stack[-1]].name, token.name)
+        ):
             by_name[tokens[stack.pop()].name].pop()
         if token.kind == "close" and by_name.get(token.name):
             start = by_name[token.name][-1]
@@ -122,23 +141,38 @@ def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
 
 
 def _is_implied_end(name: str, following: str) -> bool:
-    return following in _IMPLIED_ENDS.get(name, ()) or (name == "p" and following in _BLOCKS and following != "br")
+    return following in _IMPLIED_ENDS.get(name, ()) or (
+        name == "p" and following in _BLOCKS and following != "br"
+    )
 
 
 def _classify(
-    text: str, tokens: Sequence[Token], index: int, kind: Kind, options: MarkupOptions, outline: _Outline
+    text: str,
+    tokens: Sequence[Token],
+    index: int,
+    kind: Kind,
+    options: MarkupOptions,
+    outline: _Outline,
 ) -> None:
-    """Find out whether an element ends sentences, and whether it is translated; that of its parent is known."""
+    """Find out whether an element ends sentences, and whether it is translated; that of its parent
+    is known.
+    """
     token, parent = tokens[index], outline.parents[index]
     if _is_block(token.name, index, kind, options, outline):
         outline.blocks.add(index)
     named = attributes(text, token) if "=" in text[token.start : token.end] else {}
-    if parent in outline.lines or (kind == "html" and token.name in ("pre", "textarea")) or _is_preserved(named, kind):
+    if (
+        parent in outline.lines
+        or (kind == "html" and token.name in ("pre", "textarea"))
+        or _is_preserved(named, kind)
+    ):
         outline.lines.add(index)
     if parent in outline.sealed or (kind == "html" and token.name in _SEALED):
         outline.sealed.add(index)
     is_silent = (
-        parent in outline.silent or token.name in options.ignore_tags or (kind == "html" and token.name in _KEPT)
+        parent in outline.silent
+        or token.name in options.ignore_tags
+        or (kind == "html" and token.name in _KEPT)
     )
     wish = named.get("translate")
     if wish is not None and wish.lower() in ("yes", "no", ""):
@@ -166,14 +200,20 @@ def _is_block(name: str, index: int, kind: Kind, options: MarkupOptions, outline
 
 
 def _break_around(index: int, outline: _Outline) -> None:
-    """Note that the silent elements around a token cannot stand in a sentence: it is translated, or ends sentences."""
+    """Note that the silent elements around a token cannot stand in a sentence: it is translated, or
+    ends sentences.
+    """
     parent = outline.parents[index]
-    while parent in outline.silent and parent not in outline.broken and parent not in outline.sealed:
+    while (
+        parent in outline.silent and parent not in outline.broken and parent not in outline.sealed
+    ):
         outline.broken.add(parent)
         parent = outline.parents[parent]
 
 
-def _roles(tokens: Sequence[Token], kind: Kind, options: MarkupOptions, outline: _Outline) -> list[Role]:
+def _roles(
+    tokens: Sequence[Token], kind: Kind, options: MarkupOptions, outline: _Outline
+) -> list[Role]:
     roles = list[Role]()
     for index, token in enumerate(tokens):
         parent = outline.parents[index]
@@ -184,7 +224,9 @@ def _roles(tokens: Sequence[Token], kind: Kind, options: MarkupOptions, outline:
             opened = roles[outline.partners[index]]
             roles.append(Role.CLOSE if opened is Role.OPEN else Role.BREAK)
         elif token.kind == "close":
-            is_block = token.name in options.splitting_tags or (kind == "html" and token.name in _BLOCKS)
+            is_block = token.name in options.splitting_tags or (
+                kind == "html" and token.name in _BLOCKS
+            )
             roles.append(Role.BREAK if is_block else Role.POINT)
         elif token.kind == "other":
             roles.append(Role.VISIBLE if kind == "html" and token.name in _VISIBLE else Role.POINT)

@@ -1,9 +1,10 @@
-"""Projection of elements: where the tags of a sentence stand in its translation, by word alignments.
+"""Projection of elements: where the tags of a sentence stand in its translation, by word
+alignments.
 
-A word of the translation belongs to the innermost element of the words that it is linked to. An element gets the one
-range of words in which its own most outnumber the others (in a tie the longer one), never a word of an element beside
-it; so tags stay nested, and each is written once. An element without a word, such as an image, goes next to the
-translation of the word that it stood at.
+A word of the translation belongs to the innermost element of the words that it is linked to. An
+element gets the one range of words in which its own most outnumber the others (in a tie the longer
+one), never a word of an element beside it; so tags stay nested, and each is written once. An
+element without a word, such as an image, goes next to the translation of the word that it stood at.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _LATIN = lazy_pattern(r"[!-~]+")
 _NUMBER = lazy_pattern(r"\d(?:[^\w\s]*\d)*")
 _ENDS = frozenset(MARKS)
 _DEEPEST = 64
-"""Mean depth of the words' elements from which on tags are spread proportionally: time stays linear."""
+"""Mean depth of the words' elements from which on tags are spread proportionally: time stays
+linear.
+"""
 _SHALLOW = 10_000
 """Sum of depths that is always projected."""
 
@@ -31,8 +34,8 @@ _SHALLOW = 10_000
 class TargetUnit(NamedTuple):
     """A word of the translation, or a part of one.
 
-    `first` and `last`: the source units that it stands for, -1 if unknown. `node`: its element, -1 if it may be in any.
-    `is_copy`: it is written as the source wrote it.
+    `first` and `last`: the source units that it stands for, -1 if unknown. `node`: its element, -1
+    if it may be in any. `is_copy`: it is written as the source wrote it.
     """
 
     text: str
@@ -45,9 +48,11 @@ class TargetUnit(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A part of the translation: the number of a target unit, of a mark, or of a node that is kept whole.
+    """A part of the translation: the number of a target unit, of a mark, or of a node that is kept
+    whole.
 
-    `words`: the first and last target word that the node takes the place of; by default it is a word by itself.
+    `words`: the first and last target word that the node takes the place of; by default it is a
+    word by itself.
     """
 
     kind: Literal["unit", "mark", "whole"]
@@ -58,7 +63,9 @@ class Entry(NamedTuple):
 def project(
     sentence: TaggedSentence, words: Sequence[str], alignments: Sequence[tuple[int, int]] | None
 ) -> tuple[list[TargetUnit], list[Entry]]:
-    """Return the units of a translation, and the order in which they and the marks of the sentence are written."""
+    """Return the units of a translation, and the order in which they and the marks of the sentence
+    are written.
+    """
     links = WordLinks.complete(sentence.words, words, alignments)
     units = _target_units(sentence, words, links)
     if not sentence.marks and len(sentence.nodes) == 1:
@@ -70,14 +77,19 @@ def project(
     ranges.place_elements()
     positions = _Positions(sentence, units, links, len(words))
     ranges.place_points(
-        [positions.of(node) if ranges.is_empty(index) else 0 for index, node in enumerate(sentence.nodes)]
+        [
+            positions.of(node) if ranges.is_empty(index) else 0
+            for index, node in enumerate(sentence.nodes)
+        ]
     )
     return units, _order(sentence.nodes, units, ranges)
 
 
 @dataclass
 class _SourceWord:
-    """The units of a source word: all, the one whose element decides, and those at its ends (-1: none)."""
+    """The units of a source word: all, the one whose element decides, and those at its ends (-1:
+    none).
+    """
 
     text: str
     units: list[int] = field(default_factory=list)
@@ -96,7 +108,9 @@ class _SourceWord:
         """Add a unit; they come in order."""
         self.units.append(number)
         is_core = unit.position is Position.CORE
-        self.rank = max(self.rank, (is_core, not node.is_symbol, node.depth, len(unit.text), -number))
+        self.rank = max(
+            self.rank, (is_core, not node.is_symbol, node.depth, len(unit.text), -number)
+        )
         if unit.position is Position.LEAD:
             self.lead = number
         elif unit.position is Position.TRAIL:
@@ -106,7 +120,9 @@ class _SourceWord:
             self.last = number
 
 
-def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLinks) -> list[TargetUnit]:
+def _target_units(
+    sentence: TaggedSentence, words: Sequence[str], links: WordLinks
+) -> list[TargetUnit]:
     """Split the words of a translation as those that they are linked to."""
     source_words = [_SourceWord(text) for text in sentence.words]
     for number, unit in enumerate(sentence.units):
@@ -126,16 +142,24 @@ def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLin
             lead, core, trail = split_word(word)
             parts = ((lead, not core), (core, True), (trail, False))
             units += [TargetUnit(part, index, is_word) for part, is_word in parts if part]
-    return _claim_copies(sentence, units) if any(node.is_whole for node in sentence.nodes) else units
+    return (
+        _claim_copies(sentence, units) if any(node.is_whole for node in sentence.nodes) else units
+    )
 
 
 def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[TargetUnit]:
-    """Let elements that are kept whole stand for their copies, rather than for words that are linked to them.
+    """Let elements that are kept whole stand for their copies, rather than for words that are
+    linked to them.
 
-    One without letters may stand for another number, or the last mark of the sentence, but never for a word.
+    One without letters may stand for another number, or the last mark of the sentence, but never
+    for a word.
     """
     wholes = [unit for unit in sentence.units if sentence.nodes[unit.node].is_whole]
-    numbers = {unit.node for unit in wholes if sentence.nodes[unit.node].is_symbol and _NUMBER.search(unit.text)}
+    numbers = {
+        unit.node
+        for unit in wholes
+        if sentence.nodes[unit.node].is_symbol and _NUMBER.search(unit.text)
+    }
     wanted, claims = {(unit.node, unit.text) for unit in wholes}, dict[int, Unit]()
     free, owned = dict[str, list[int]](), set[tuple[int, str]]()
     for index, unit in enumerate(units):
@@ -147,36 +171,61 @@ def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list
     for whole in reversed(wholes):
         is_end = whole is sentence.units[-1] and units and {whole.text, units[-1].text} <= _ENDS
         copies = free.get(whole.text) or ([len(units) - 1] if is_end else [])
-        is_word = len(whole.text) == 1 and whole.text.isalpha() and copies and units[copies[-1]].node != whole.node
-        if copies and copies[-1] not in claims and (whole.node, whole.text) not in owned and not is_word:
+        is_word = (
+            len(whole.text) == 1
+            and whole.text.isalpha()
+            and copies
+            and units[copies[-1]].node != whole.node
+        )
+        if (
+            copies
+            and copies[-1] not in claims
+            and (whole.node, whole.text) not in owned
+            and not is_word
+        ):
             claims[copies.pop()] = whole
     claimed = {node for node, _ in owned} | {whole.node for whole in claims.values()}
     result = list[TargetUnit]()
     for index, unit in enumerate(units):
         is_number = unit.node in numbers - claimed and _NUMBER.fullmatch(unit.text)
-        is_wrong = unit.node in claimed or (unit.node >= 0 and sentence.nodes[unit.node].is_symbol and not is_number)
+        is_wrong = unit.node in claimed or (
+            unit.node >= 0 and sentence.nodes[unit.node].is_symbol and not is_number
+        )
         rest = -1 if is_wrong and (unit.node, unit.text) not in owned else unit.node
         if index not in claims:
             result.append(unit._replace(node=rest))
             continue
         copy = claims[index].text if claims[index].text in unit.text else unit.text
         before, _, after = unit.text.rpartition(copy)
-        parts = ((before, False, rest), (copy, unit.is_word, claims[index].node), (after, False, rest))
-        result += [unit._replace(text=text, is_word=is_word, node=node) for text, is_word, node in parts if text]
+        parts = (
+            (before, False, rest),
+            (copy, unit.is_word, claims[index].node),
+            (after, False, rest),
+        )
+        result += [
+            unit._replace(text=text, is_word=is_word, node=node)
+            for text, is_word, node in parts
+            if text
+        ]
     return result
 
 
 def _split_as(
     sentence: TaggedSentence, whole: TargetUnit, linked: Sequence[_SourceWord], is_given: bool
 ) -> list[TargetUnit]:
-    """Split a target word into punctuation and core, or around the text of an element that is kept whole.
+    """Split a target word into punctuation and core, or around the text of an element that is kept
+    whole.
 
-    Its units stand for those of the first and the last word that it is linked to, if the links are given.
+    Its units stand for those of the first and the last word that it is linked to, if the links are
+    given.
     """
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
     lead, core, trail = split_word(whole.text)
     if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
-        lead, trail = lead[: len(lead) // 2], lead[len(lead) // 2 :]  # quotes around an element without words
+        lead, trail = (
+            lead[: len(lead) // 2],
+            lead[len(lead) // 2 :],
+        )  # quotes around an element without words
     elif not core:
         lead, core = "", whole.text
     first, last = (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
@@ -185,9 +234,18 @@ def _split_as(
         return next((sentence.units[number].node for number in numbers if number >= 0), -1)
 
     parts = (
-        TargetUnit(lead, whole.word, False, first.lead, last.lead, node_of(word.lead for word in linked)),
+        TargetUnit(
+            lead, whole.word, False, first.lead, last.lead, node_of(word.lead for word in linked)
+        ),
         TargetUnit(core, whole.word, True, first.first, last.last, deciding.node),
-        TargetUnit(trail, whole.word, False, first.trail, last.trail, node_of(word.trail for word in reversed(linked))),
+        TargetUnit(
+            trail,
+            whole.word,
+            False,
+            first.trail,
+            last.trail,
+            node_of(word.trail for word in reversed(linked)),
+        ),
     )
     return [part for part in parts if part.text]
 
@@ -206,7 +264,9 @@ class _Ranges:
         self._values = [int(unit.is_word) for unit in units]
         self._counts = [0, *accumulate(int(unit.is_word and unit.node >= 0) for unit in units)]
         self._fixed = [0, *accumulate(int(unit.is_word or unit.node >= 0) for unit in units)]
-        self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]  # (unit, child that it is in), by node
+        self._owned: list[list[tuple[int, int]]] = [
+            [] for _ in nodes
+        ]  # (unit, child that it is in), by node
         for position, unit in enumerate(units):
             child = unit.node
             while child > 0:
@@ -226,17 +286,27 @@ class _Ranges:
                 self.starts[child], self.ends[child] = child_start, child_end
             for child in self.children[index]:
                 if self.nodes[child].comes_from_before:
-                    self.starts[child], self.ends[child] = start, start + self._best_length(owned, child, start)
+                    self.starts[child], self.ends[child] = (
+                        start,
+                        start + self._best_length(owned, child, start),
+                    )
                 elif self.nodes[child].goes_on:
-                    self.starts[child], self.ends[child] = end - self._best_length(owned[::-1], child, end), end
+                    self.starts[child], self.ends[child] = (
+                        end - self._best_length(owned[::-1], child, end),
+                        end,
+                    )
 
     def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Return for each child the range in which its units most outnumber the others (Kadane's algorithm)."""
+        """Return for each child the range in which its units most outnumber the others (Kadane's
+        algorithm).
+        """
         best = dict[int, tuple[int, int, int, int]]()  # value, length, start, end
         value = start = last = 0
         previous = -1
         for unit, child in owned:
-            is_whole = self.nodes[child].is_whole  # takes the place of its units, so there must be no others between
+            is_whole = self.nodes[
+                child
+            ].is_whole  # takes the place of its units, so there must be no others between
             counts, limit = (self._fixed, 0) if is_whole else (self._counts, value)
             cost = counts[unit] - counts[last + 1] if child == previous else 0
             if child == previous and cost <= limit:
@@ -244,7 +314,9 @@ class _Ranges:
             else:
                 value, start = self._values[unit], unit
             last, previous = unit, child
-            best[child] = max(best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1))
+            best[child] = max(
+                best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1)
+            )
         return {child: (-start, end) for child, (_, _, start, end) in best.items()}
 
     def _best_length(self, owned: Sequence[tuple[int, int]], child: int, border: int) -> int:
@@ -265,9 +337,15 @@ class _Ranges:
         return length
 
     def place_points(self, positions: Sequence[int]) -> None:
-        """Give the nodes without units their positions, in their parents and beside their siblings."""
+        """Give the nodes without units their positions, in their parents and beside their
+        siblings.
+        """
         for index, children in enumerate(self.children):
-            taken = sorted((self.starts[child], self.ends[child]) for child in children if not self.is_empty(child))
+            taken = sorted(
+                (self.starts[child], self.ends[child])
+                for child in children
+                if not self.is_empty(child)
+            )
             before = [self.ends[child] for child in children if self.nodes[child].comes_from_before]
             after = [self.starts[child] for child in children if self.nodes[child].goes_on]
             low, high = max([self.starts[index], *before]), min([self.ends[index], *after])
@@ -286,27 +364,43 @@ class _Ranges:
 class _Positions:
     """Positions of nodes without units: next to the translation of the words that they stand at."""
 
-    def __init__(self, sentence: TaggedSentence, units: Sequence[TargetUnit], links: WordLinks, words: int) -> None:
+    def __init__(
+        self, sentence: TaggedSentence, units: Sequence[TargetUnit], links: WordLinks, words: int
+    ) -> None:
         self._sentence, self._units, self._links = sentence, units, links
-        self._copies = {unit.first: index for index, unit in reversed([*enumerate(units)]) if unit.is_copy}
+        self._copies = {
+            unit.first: index for index, unit in reversed([*enumerate(units)]) if unit.is_copy
+        }
         self._word_starts = [len(units)] * (words + 1)
         self._cores = [-1] * words
         for index in reversed(range(len(units))):
             word = units[index].word
             self._word_starts[word] = index
-            self._cores[word] = index if units[index].is_word or self._cores[word] < 0 else self._cores[word]
+            self._cores[word] = (
+                index if units[index].is_word or self._cores[word] < 0 else self._cores[word]
+            )
         for word in reversed(range(words)):
             self._word_starts[word] = min(self._word_starts[word], self._word_starts[word + 1])
-        self._end = len(units) - bool(units and not units[-1].is_word and not split_word(units[-1].text)[1])
+        self._end = len(units) - bool(
+            units and not units[-1].is_word and not split_word(units[-1].text)[1]
+        )
         linked = [bool(targets) for targets in links.targets]
-        self._before = list(accumulate((word if flag else -1 for word, flag in enumerate(linked)), max))
-        after = accumulate((word if linked[word] else len(linked) for word in reversed(range(len(linked)))), min)
+        self._before = list(
+            accumulate((word if flag else -1 for word, flag in enumerate(linked)), max)
+        )
+        after = accumulate(
+            (word if linked[word] else len(linked) for word in reversed(range(len(linked)))), min
+        )
         self._after = list(after)[::-1]
 
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        own = self._after[source[node.start].word] if node.start < node.end and not node.is_symbol else len(self._after)
+        own = (
+            self._after[source[node.start].word]
+            if node.start < node.end and not node.is_symbol
+            else len(self._after)
+        )
         if own < len(self._after) and own <= source[node.end - 1].word:
             return self._word_starts[self._links.targets[own][-1] + 1]
         left, right = node.start - 1, node.end
@@ -328,9 +422,14 @@ class _Positions:
         return self._cores[targets[-1]] + (unit.position is not Position.LEAD) if targets else -1
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
-        """Return the position before the translation of the next word or after that of the last: the nearer one."""
+        """Return the position before the translation of the next word or after that of the last:
+        the nearer one.
+        """
         source, count = self._sentence.units, len(self._before)
-        before, after = (source[left].word if left >= 0 else -1), (source[right].word if right < len(source) else -1)
+        before, after = (
+            (source[left].word if left >= 0 else -1),
+            (source[right].word if right < len(source) else -1),
+        )
         mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
         touches_left = mark is not None and left >= 0 and source[left].end == mark.start
         touches_right = mark is not None and right < len(source) and source[right].start == mark.end
@@ -338,7 +437,9 @@ class _Positions:
         linked_after = self._after[after] if after >= 0 else count
         to_left = before - linked_before if linked_before >= 0 else count
         to_right = linked_after - after if linked_after < count else count
-        if to_left < to_right or (to_left == to_right < count and touches_left and not touches_right):
+        if to_left < to_right or (
+            to_left == to_right < count and touches_left and not touches_right
+        ):
             return self._word_starts[self._links.targets[linked_before][-1] + 1]
         if to_right == count:
             return 0
@@ -347,17 +448,23 @@ class _Positions:
         target = next((target for target in targets if target > last), targets[0])
         # what had a word before it does not come first, but follows an article if there is one
         is_inner = right < len(source) and source[right].node == node.parent
-        follows = is_inner and target == 0 and (1 in targets or (linked_before >= 0 and before == after))
+        follows = (
+            is_inner and target == 0 and (1 in targets or (linked_before >= 0 and before == after))
+        )
         return self._word_starts[target + follows]
 
 
 def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:
-    """Return units and marks in the order of writing; a node that is kept whole takes the place of its units."""
+    """Return units and marks in the order of writing; a node that is kept whole takes the place of
+    its units.
+    """
     entries, stack, position = list[Entry](), [(0, iter(ranges.children[0]))], 0
     while stack:
         index, children = stack[-1]
         child = next(children, None)
-        entries += _unit_entries(nodes, units, position, ranges.ends[index] if child is None else ranges.starts[child])
+        entries += _unit_entries(
+            nodes, units, position, ranges.ends[index] if child is None else ranges.starts[child]
+        )
         if child is None:
             position = ranges.ends[index]
             if nodes[index].closer >= 0:
@@ -369,7 +476,9 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
             position = ranges.ends[child]
             inside = units[ranges.starts[child] : position]
             entries.append(
-                Entry("whole", child, (inside[0].word, inside[-1].word)) if inside else Entry("whole", child)
+                Entry("whole", child, (inside[0].word, inside[-1].word))
+                if inside
+                else Entry("whole", child)
             )
         else:
             if nodes[child].opener >= 0:
@@ -378,9 +487,15 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
     return entries
 
 
-def _unit_entries(nodes: Sequence[Node], units: Sequence[TargetUnit], start: int, end: int) -> list[Entry]:
+def _unit_entries(
+    nodes: Sequence[Node], units: Sequence[TargetUnit], start: int, end: int
+) -> list[Entry]:
     """Return the units of a range but for those that elements kept whole take the place of."""
-    kept = [number for number in range(start, end) if units[number].node < 0 or not nodes[units[number].node].is_whole]
+    kept = [
+        number
+        for number in range(start, end)
+        if units[number].node < 0 or not nodes[units[number].node].is_whole
+    ]
     return [Entry("unit", number) for number in kept]
 
 

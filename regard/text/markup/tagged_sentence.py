@@ -1,7 +1,9 @@
-"""A sentence of marked-up text as a tree: units of text, in the elements around them, and the tags between them.
+"""A sentence of marked-up text as a tree: units of text, in the elements around them, and the tags
+between them.
 
-A unit is a word, or a part of one if a tag stands in the word or punctuation at its ends: `(<b>Bread</b>,` has the
-units `(`, `Bread` and `,`. Word indices count what stands between spaces in the line.
+A unit is a word, or a part of one if a tag stands in the word or punctuation at its ends:
+`(<b>Bread</b>,` has the units `(`, `Bread` and `,`. Word indices count what stands between spaces
+in the line.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _PUNCTUATION = GLUED + ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，�
 
 
 class Piece(NamedTuple):
-    """A part of a word: `offset` in the plain paragraph, `whole`: token of the element that is kept whole around it."""
+    """A part of a word: `offset` in the plain paragraph, `whole`: token of the element that is kept
+    whole around it.
+    """
 
     start: int
     end: int
@@ -30,7 +34,9 @@ class Piece(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A tag, comment or entity between pieces. `token` and `partner`: indices of its token and of the other tag."""
+    """A tag, comment or entity between pieces. `token` and `partner`: indices of its token and of
+    the other tag.
+    """
 
     start: int
     end: int
@@ -62,8 +68,9 @@ class Unit(NamedTuple):
 class Node:
     """An element, an element that is kept whole, or a mark by itself; node 0 is the sentence.
 
-    `opener` and `closer`: its marks, -1 if they stand outside the sentence. `start` and `end`: its units.
-    `token`: that of the start tag. `is_symbol`: it is kept whole and has no letters, so it takes no word's place.
+    `opener` and `closer`: its marks, -1 if they stand outside the sentence. `start` and `end`: its
+    units. `token`: that of the start tag. `is_symbol`: it is kept whole and has no letters, so it
+    takes no word's place.
     """
 
     parent: int
@@ -92,8 +99,8 @@ class Node:
 class TaggedSentence:
     """A sentence between two offsets of the source, and its line to translate.
 
-    `follows`: it stands right after another one, without white space. `gaps`: the marks before each unit, by its
-    number, and after the last.
+    `follows`: it stands right after another one, without white space. `gaps`: the marks before each
+    unit, by its number, and after the last.
     """
 
     start: int
@@ -142,8 +149,12 @@ def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) ->
 
 
 def _enter_open_elements(sentence: TaggedSentence, entries: Sequence[Piece | Mark]) -> list[int]:
-    """Return the stack of the elements that are open before the sentence and closed in it, below them the sentence."""
-    opened = {entry.token for entry in entries if isinstance(entry, Mark) and entry.role is Role.OPEN}
+    """Return the stack of the elements that are open before the sentence and closed in it, below
+    them the sentence.
+    """
+    opened = {
+        entry.token for entry in entries if isinstance(entry, Mark) and entry.role is Role.OPEN
+    }
     closed = [entry for entry in entries if isinstance(entry, Mark) and entry.role is Role.CLOSE]
     stack = [0]
     for entry in reversed(closed):
@@ -154,7 +165,9 @@ def _enter_open_elements(sentence: TaggedSentence, entries: Sequence[Piece | Mar
 
 def _add_node(sentence: TaggedSentence, parent: int, token: int) -> int:
     start = len(sentence.units)
-    sentence.nodes.append(Node(parent, sentence.nodes[parent].depth + 1, start=start, end=start, token=token))
+    sentence.nodes.append(
+        Node(parent, sentence.nodes[parent].depth + 1, start=start, end=start, token=token)
+    )
     return len(sentence.nodes) - 1
 
 
@@ -175,15 +188,26 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
         sentence.nodes[number].is_point = True
 
 
-def _add_units(sentence: TaggedSentence, piece: Piece, word: int, node: int, is_first: bool, is_last: bool) -> None:
-    """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an entity."""
+def _add_units(
+    sentence: TaggedSentence, piece: Piece, word: int, node: int, is_first: bool, is_last: bool
+) -> None:
+    """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an
+    entity.
+    """
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
-    lead_end, core_end = (len(lead) if is_first else 0), (len(lead) + len(core) if is_last else len(piece.text))
+    lead_end, core_end = (
+        (len(lead) if is_first else 0),
+        (len(lead) + len(core) if is_last else len(piece.text)),
+    )
     if (piece.whole >= 0 and core) or (not core and is_first and is_last):
         lead_end, core_end = 0, len(piece.text)
     elif not core:
-        lead_end, core_end = (len(piece.text), len(piece.text)) if is_first else (0, 0 if is_last else len(piece.text))
+        lead_end, core_end = (
+            (len(piece.text), len(piece.text))
+            if is_first
+            else (0, 0 if is_last else len(piece.text))
+        )
     elif not is_plain:
         lead_end, core_end = 0, len(piece.text)
     cuts = (
@@ -193,12 +217,16 @@ def _add_units(sentence: TaggedSentence, piece: Piece, word: int, node: int, is_
     )
     for start, end, position in cuts:
         if start < end:
-            span = (piece.start + start, piece.start + end) if is_plain else (piece.start, piece.end)
+            span = (
+                (piece.start + start, piece.start + end) if is_plain else (piece.start, piece.end)
+            )
             sentence.units.append(Unit(*span, piece.text[start:end], word, position, node))
 
 
 def split_word(word: str) -> tuple[str, str, str]:
-    """Split a word into punctuation before it, the word, and punctuation after it; punctuation only is all before."""
+    """Split a word into punctuation before it, the word, and punctuation after it; punctuation only
+    is all before.
+    """
     rest = word.lstrip(_PUNCTUATION)
     core = rest.rstrip(_PUNCTUATION)
     return word[: len(word) - len(rest)], core, rest[len(core) :]

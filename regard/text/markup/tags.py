@@ -1,7 +1,8 @@
-"""Tokens of HTML and XML with their positions: text, tags, comments and the rest, in linear time, errors forgiven.
+"""Tokens of HTML and XML with their positions: text, tags, comments and the rest, in linear time,
+errors forgiven.
 
-As browsers do, a `<` that begins no tag is text, and a comment that is never closed runs to the end. A tag without a
-`>` is text too.
+As browsers do, a `<` that begins no tag is text, and a comment that is never closed runs to the
+end. A tag without a `>` is text too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _RAW = names("script style xmp iframe noembed noframes")
 _TEXT_ONLY = frozenset(("title", "textarea"))
 """HTML elements whose content is text without tags."""
 _FOREIGN = frozenset(("svg", "math"))
-_START = {"html": lazy_pattern(r"<(?:[A-Za-z]|!|\?|/)"), "xml": lazy_pattern(r"<(?:[^\W\d]|:|!|\?|/)")}
+_START = {
+    "html": lazy_pattern(r"<(?:[A-Za-z]|!|\?|/)"),
+    "xml": lazy_pattern(r"<(?:[^\W\d]|:|!|\?|/)"),
+}
 _NAME = lazy_pattern(r"[^\s/>]+")
 _VALUE_OR_END = lazy_pattern(r"=\s*|>")
 _ATTRIBUTE = lazy_pattern(r"([^\s=>/\"']+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+))?")
@@ -40,7 +44,8 @@ _RAW_END = {name: lazy_pattern(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name i
 class Token(NamedTuple):
     """A part of the source: `name` of the element for tags, lower case in HTML.
 
-    "empty": a tag that is an element by itself. "other": a comment, a declaration, CDATA, a whole script.
+    "empty": a tag that is an element by itself. "other": a comment, a declaration, CDATA, a whole
+    script.
     """
 
     kind: TokenKind
@@ -55,7 +60,11 @@ def tokenize(text: str, kind: Kind) -> Iterator[Token]:
     last_end = text.rfind(">")
     match = _START[kind].search(text)
     while match:
-        token = _scan(text, match.start(), kind) if match.start() < last_end or match[0] == "<!" else None
+        token = (
+            _scan(text, match.start(), kind)
+            if match.start() < last_end or match[0] == "<!"
+            else None
+        )
         if token is None:
             break  # no `>` follows outside of quotes: the rest is text
         if token.start > start:
@@ -63,7 +72,12 @@ def tokenize(text: str, kind: Kind) -> Iterator[Token]:
         start = token.end
         if kind == "html" and token.name in _FOREIGN and token.kind in ("open", "close"):
             foreign = max(0, foreign + (1 if token.kind == "open" else -1))
-        if kind == "html" and token.name in _RAW_END and token.kind in ("open", "empty") and not foreign:
+        if (
+            kind == "html"
+            and token.name in _RAW_END
+            and token.kind in ("open", "empty")
+            and not foreign
+        ):
             end = _RAW_END[token.name].search(text, start)
             start = end.start() if end else len(text)
             if token.name in _RAW:
@@ -85,7 +99,9 @@ def tag_name(tag: str) -> str:
 
 
 def attributes(text: str, token: Token) -> dict[str, str]:
-    """Return the attributes of a start tag, names in lower case, values without quotes; the first of a name counts."""
+    """Return the attributes of a start tag, names in lower case, values without quotes; the first
+    of a name counts.
+    """
     result = dict[str, str]()
     for match in _ATTRIBUTE.finditer(text, token.start + 1 + len(token.name), token.end - 1):
         value = match[2] or ""
@@ -121,7 +137,9 @@ def _name(text: str, start: int, kind: Kind) -> str:
 
 
 def _tag_end(text: str, position: int) -> int:
-    """Return the offset after the `>` of a tag; quotes count after `=` only, and only if they are closed. 0: none."""
+    """Return the offset after the `>` of a tag; quotes count after `=` only, and only if they are
+    closed. 0: none.
+    """
     while match := _VALUE_OR_END.search(text, position):
         position = match.end()
         if match[0] == ">":
@@ -133,7 +151,9 @@ def _tag_end(text: str, position: int) -> int:
 
 
 def _is_closed(text: str, start: int, end: int) -> bool:
-    """Return whether the slash before `>` is not the end of a value without quotes, as in `<a href=a/>`."""
+    """Return whether the slash before `>` is not the end of a value without quotes, as in `<a
+    href=a/>`.
+    """
     tag = text[start : end - 2]
     value = tag[max(tag.rfind(mark) for mark in " \t\n\r\f\"'") + 1 :]
     return "=" not in value

@@ -1,4 +1,6 @@
-"""Word alignments of a sentence and its translation, completed: words without a link are linked by position."""
+"""Word alignments of a sentence and its translation, completed: words without a link are linked by
+position.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from itertools import groupby
 
 @dataclass
 class WordLinks:
-    """Links of words. `sources`: the source words of each target word; `targets`: the reverse; both ascending.
+    """Links of words. `sources`: the source words of each target word; `targets`: the reverse; both
+    ascending.
 
     `is_given`: they were not guessed.
     """
@@ -21,14 +24,21 @@ class WordLinks:
 
     @classmethod
     def complete(
-        cls, source: Sequence[str], target: Sequence[str], alignments: Sequence[tuple[int, int]] | None
+        cls,
+        source: Sequence[str],
+        target: Sequence[str],
+        alignments: Sequence[tuple[int, int]] | None,
     ) -> WordLinks:
-        """Take the links that are given, without any those of words that both texts have once, and fill gaps.
+        """Take the links that are given, without any those of words that both texts have once, and
+        fill gaps.
 
-        A run of unlinked words is linked to the run of unlinked words that stands between the same neighbours.
+        A run of unlinked words is linked to the run of unlinked words that stands between the same
+        neighbours.
         """
         links = cls([[] for _ in target], [[] for _ in source], alignments is not None)
-        for word, position in sorted(set(_equal_words(source, target) if alignments is None else alignments)):
+        for word, position in sorted(
+            set(_equal_words(source, target) if alignments is None else alignments)
+        ):
             if 0 <= word < len(source) and 0 <= position < len(target) and target[position]:
                 links._add(word, position)
         links._fill()
@@ -56,11 +66,17 @@ def _equal_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int
     """Return links between words that occur once in each text, such as names and numbers."""
     counts, once = Counter(target), Counter(source)
     positions = {word: position for position, word in enumerate(target) if counts[word] == 1}
-    return [(index, positions[word]) for index, word in enumerate(source) if once[word] == 1 and word in positions]
+    return [
+        (index, positions[word])
+        for index, word in enumerate(source)
+        if once[word] == 1 and word in positions
+    ]
 
 
 def _next_linked(free: Sequence[bool]) -> list[int]:
-    """Return, for each position and the one after the last, the first linked position from there on."""
+    """Return, for each position and the one after the last, the first linked position from there
+    on.
+    """
     following = [len(free)] * (len(free) + 1)
     for position in reversed(range(len(free))):
         following[position] = following[position + 1] if free[position] else position

@@ -1,4 +1,6 @@
-"""Writing of a translated sentence with its marks: white space between words, entities, and escapes."""
+"""Writing of a translated sentence with its marks: white space between words, entities, and
+escapes.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import Kind
 
 _BEFORE, _BEHIND = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]"), lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
-"""Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""
+"""Punctuation, and white space, that parts an element from the words around it, wherever it comes
+to stand.
+"""
 _OPENS, _CLOSES = lazy_pattern(r"(?<!\S)['*/_-]"), lazy_pattern(r"['*/_-](?!\S)")
-"""Marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge."""
+"""Marks that are the same on both sides of what they enclose: before or behind it if they stand at
+a word's edge.
+"""
 _ENTITIES = {
     "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
     '"': ("&quot;", "&#34;", "&#x22;"),
@@ -37,13 +43,19 @@ class Source:
         """The entities by which the text writes characters that need none."""
         entities = dict[str, str]()
         for character, names in _ENTITIES.items():
-            used = [name for name in names if name in self.text and (self.kind, name) != ("xml", "&nbsp;")]
+            used = [
+                name
+                for name in names
+                if name in self.text and (self.kind, name) != ("xml", "&nbsp;")
+            ]
             if used:
                 entities[character] = used[0]
         return entities
 
     def escape(self, text: str) -> str:
-        """Escape & < > and what the source writes as entities, too; XML gets no character that it forbids."""
+        """Escape & < > and what the source writes as entities, too; XML gets no character that it
+        forbids.
+        """
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         for character, entity in self._entities.items():
             text = text.replace(character, entity)
@@ -55,8 +67,8 @@ def write_sentence(
 ) -> str:
     """Return the translation of a sentence in markup.
 
-    Between units that stand side by side in the source too, with the same marks, all is written as the source has it;
-    so are words that came back unchanged.
+    Between units that stand side by side in the source too, with the same marks, all is written as
+    the source has it; so are words that came back unchanged.
     """
     writer = _Writer(source, sentence)
     for entry in entries:
@@ -66,14 +78,20 @@ def write_sentence(
             unit = units[entry.number]
             copied = sentence.units[unit.first]
             text = source.text[copied.start : copied.end]
-            is_safe = unit.is_copy and "<" not in text  # which may begin a tag if a > comes to stand after it
+            is_safe = (
+                unit.is_copy and "<" not in text
+            )  # which may begin a tag if a > comes to stand after it
             written = text if is_safe else source.escape(unit.text)
             word = unit.word
             if not unit.is_word and entry.number and units[entry.number - 1].word == word:
-                word = writer.last_word  # punctuation behind its word stays behind whatever stands there now
+                word = (
+                    writer.last_word
+                )  # punctuation behind its word stays behind whatever stands there now
             writer.add(written, (unit.first, unit.last), (word, unit.word))
             following = units[entry.number + 1 : entry.number + 2]
-            writer.is_opened = not unit.is_word and bool(following) and following[0].word == unit.word
+            writer.is_opened = (
+                not unit.is_word and bool(following) and following[0].word == unit.word
+            )
         else:
             node = sentence.nodes[entry.number]
             raw = sentence.units[node.start]
@@ -84,8 +102,8 @@ def write_sentence(
 class _Writer:
     """Writer of one sentence; `marks` wait for the text after them.
 
-    `last_word`: the target word of what was written last. `is_opened`: this is punctuation before its word, which is to
-    stand before whatever follows.
+    `last_word`: the target word of what was written last. `is_opened`: this is punctuation before
+    its word, which is to stand before whatever follows.
     """
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
@@ -96,13 +114,24 @@ class _Writer:
         self.marks = list[int]()
 
     def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
-        """Write text, after the marks before it. `units`: the first and last source unit, `words`: target words."""
+        """Write text, after the marks before it. `units`: the first and last source unit, `words`:
+        target words.
+        """
         all_units = self._sentence.units
-        if words[1] < words[0] and units[0] > 0 and all_units[units[0] - 1].end == all_units[units[0]].start:
-            words = (self.last_word, self.last_word)  # an element kept whole that stood at a word stands at one again
+        if (
+            words[1] < words[0]
+            and units[0] > 0
+            and all_units[units[0] - 1].end == all_units[units[0]].start
+        ):
+            words = (
+                self.last_word,
+                self.last_word,
+            )  # an element kept whole that stood at a word stands at one again
         if not self._parts:
             start, end = self._sentence.start, all_units[0].start
-            gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(False, True, False)
+            gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(
+                False, True, False
+            )
         else:
             is_spaced = self.last_word != words[0] and not self.is_opened
             gap = ""
@@ -124,11 +153,15 @@ class _Writer:
         start, end = units[-1].end, self._sentence.end
         tail = self._gap(len(units), start, end) if self._parts else ""
         if not tail:
-            tail = self._arrange(bool(self._parts), False, False) + self._white_space(len(units), start, end)
+            tail = self._arrange(bool(self._parts), False, False) + self._white_space(
+                len(units), start, end
+            )
         return "".join([head, *self._parts, tail])
 
     def _gap(self, index: int, start: int, end: int) -> str:
-        """Return a gap of the source as it is if the marks that wait are those in it, else nothing."""
+        """Return a gap of the source as it is if the marks that wait are those in it, else
+        nothing.
+        """
         is_same = sorted(self.marks) == self._sentence.gaps.get(index, [])
         return self._source.text[start:end] if is_same else ""
 
@@ -142,20 +175,31 @@ class _Writer:
         return "".join([*parts, self._source.text[start:end]])
 
     def _arrange(self, has_left: bool, has_right: bool, is_spaced: bool) -> str:
-        """Return the marks that wait, with a space if words have to be parted, and those that they had themselves."""
+        """Return the marks that wait, with a space if words have to be parted, and those that they
+        had themselves.
+        """
         parts, text = list[str](), self._source.text
-        may_begin, may_end = has_left and (is_spaced or not has_right), has_right and (is_spaced or not has_left)
+        may_begin, may_end = (
+            has_left and (is_spaced or not has_right),
+            has_right and (is_spaced or not has_left),
+        )
         for number in self.marks:
             mark = self._sentence.marks[number]
             is_point = mark.role not in (Role.OPEN, Role.CLOSE)
             edge = text[mark.start - 1 : mark.start]
             is_enclosed = bool(edge) and (_BEFORE.match(edge) or _OPENS.match(text, mark.start - 1))
-            follows_space = is_point and may_begin and (edge.isspace() or (is_spaced and is_enclosed))
+            follows_space = (
+                is_point and may_begin and (edge.isspace() or (is_spaced and is_enclosed))
+            )
             is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
             if (follows_space and parts[-1:] != [" "]) or is_first_opened:
                 parts.append(" ")
             parts.append(text[mark.start : mark.end])
-            if is_point and may_end and (_BEHIND.match(text, mark.end) or _CLOSES.match(text, mark.end)):
+            if (
+                is_point
+                and may_end
+                and (_BEHIND.match(text, mark.end) or _CLOSES.match(text, mark.end))
+            ):
                 parts.append(" ")
         if is_spaced and " " not in parts:
             parts.append(" ")

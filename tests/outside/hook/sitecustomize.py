@@ -1,7 +1,9 @@
-"""Audit hook of every Python process below a watched one: notes in $REGARD_WATCH what could execute or send something.
+"""Audit hook of every Python process below a watched one: notes in $REGARD_WATCH what could execute
+or send something.
 
-Python imports a module of this name at its start. Lines are event, tab, path or name, as those of interposer.c, which
-sees what other languages open; without it (no compiler) the files that Python opens are noted here.
+Python imports a module of this name at its start. Lines are event, tab, path or name, as those of
+interposer.c, which sees what other languages open; without it (no compiler) the files that Python
+opens are noted here.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-SOCKETS = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")
+SOCKETS = (
+    "socket.connect",
+    "socket.bind",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "socket.sendto",
+)
 NAMES = {"socket.connect": "connect", "socket.bind": "bind", "socket.sendto": "send"}
 _SEEN: set[tuple[str, str]] = set()
 
@@ -34,7 +42,11 @@ def _path(path: object) -> str:
 
 def _opened(path: object, mode: object, flags: object) -> None:
     if (text := _path(path)) and text != os.environ.get("REGARD_WATCH"):
-        writes = bool(flags & (os.O_WRONLY | os.O_RDWR)) if isinstance(flags, int) else "r" not in str(mode)
+        writes = (
+            bool(flags & (os.O_WRONLY | os.O_RDWR))
+            if isinstance(flags, int)
+            else "r" not in str(mode)
+        )
         _note("write" if writes else "read", text)
 
 
@@ -44,7 +56,9 @@ def _listed(path: object = None) -> None:
 
 
 def _executed(code: object) -> None:
-    """Note from which file code is executed; pseudo files such as <string> are made by code that was noted before."""
+    """Note from which file code is executed; pseudo files such as <string> are made by code that
+    was noted before.
+    """
     name = getattr(code, "co_filename", "<string>")
     if not name.startswith("<"):
         _note("execute", _path(name))
@@ -57,7 +71,12 @@ def _unmarshalled(*_: object) -> None:
 
 
 def _started(executable: object, *_: object) -> None:
-    _note("start", os.fsdecode(executable) if isinstance(executable, (str, bytes, os.PathLike)) else executable)
+    _note(
+        "start",
+        os.fsdecode(executable)
+        if isinstance(executable, (str, bytes, os.PathLike))
+        else executable,
+    )
 
 
 def _addressed(event: str) -> Callable[..., None]:
@@ -65,7 +84,14 @@ def _addressed(event: str) -> Callable[..., None]:
 
     def note(*arguments: Any) -> None:
         address = arguments[0] if name == "lookup" else arguments[1]
-        _note(name, address[0] if isinstance(address, tuple) else f"unix:{address!r}" if name != "lookup" else address)
+        _note(
+            name,
+            address[0]
+            if isinstance(address, tuple)
+            else f"unix:{address!r}"
+            if name != "lookup"
+            else address,
+        )
 
     return note
 
@@ -93,6 +119,8 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 if "REGARD_WATCH" in os.environ:
-    if "RANK" in os.environ:  # torchrun has started it; what torchrun itself does is noted elsewhere
+    if (
+        "RANK" in os.environ
+    ):  # torchrun has started it; what torchrun itself does is noted elsewhere
         os.environ["REGARD_WATCH"] += "-worker"
     sys.addaudithook(_audit)

@@ -1,4 +1,6 @@
-"""Experiments: one file each, which reads like its description, and one with its texts. Add one to the list here."""
+"""Experiments: one file each, which reads like its description, and one with its texts. Add one to
+the list here.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,13 @@ def _experiment(name: str) -> Experiment:
     """Return the experiment of a module: its texts and its function."""
     module = import_module(f"{__name__}.{name}")
     texts = {key: module.TEXTS[key] for key in ("title", "claim", "method", "caveats")}
-    return Experiment(name.replace("_", "-"), source=module.TEXTS["source"].en, run=module.run, **texts)
+    return Experiment(
+        name.replace("_", "-"), source=module.TEXTS["source"].en, run=module.run, **texts
+    )
 
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in map(_experiment, f"{_RECURRENT} {_TRANSFORMER}".split())
+    experiment.name: experiment
+    for experiment in map(_experiment, f"{_RECURRENT} {_TRANSFORMER}".split())
 }
 """Experiments by name."""

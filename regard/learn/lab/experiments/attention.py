@@ -5,7 +5,14 @@ from __future__ import annotations
 from regard.learn.lab.bench import LONG, Bench
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict
-from regard.learn.lab.measures import BY_LENGTH, LONGEST, SHORTEST, length_plot, length_table, text_scores
+from regard.learn.lab.measures import (
+    BY_LENGTH,
+    LONGEST,
+    SHORTEST,
+    length_plot,
+    length_table,
+    text_scores,
+)
 from regard.learn.lab.models import recurrent
 from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import above, beyond
@@ -13,7 +20,9 @@ from regard.learn.lab.verdicts import above, beyond
 TEXTS = experiment_texts("attention", "names", "parts", "kept")
 NAMES = TEXTS.table("names")
 KEPT = 0.8
-"""Share of the quality of the shortest sentences from which on the longest count as not much worse."""
+"""Share of the quality of the shortest sentences from which on the longest count as not much
+worse.
+"""
 
 
 def run(bench: Bench) -> Findings:
@@ -21,15 +30,20 @@ def run(bench: Bench) -> Findings:
     arms = {"without": recurrent("no_attention"), "with": recurrent()}
     sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
     short, long = (
-        sweep.dots("without", key, LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key]))
+        sweep.dots(
+            "without", key, LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key])
+        )
         for key in (SHORTEST, LONGEST)
     )
     kept = tuple(
-        run.scores.get(LONGEST, 0.0) / max(run.scores.get(SHORTEST, 0.0), 1e-9) for run in sweep.chosen("with")
+        run.scores.get(LONGEST, 0.0) / max(run.scores.get(SHORTEST, 0.0), 1e-9)
+        for run in sweep.chosen("with")
     )
     parts = (
         above(sweep.dots("with"), sweep.dots("without"), TEXTS["parts.better"]),
         above(short, long, TEXTS["parts.falls"]),
         beyond(Dots(TEXTS["kept"], kept), KEPT, TEXTS["parts.stays"]),
     )
-    return Findings(Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"]))
+    return Findings(
+        Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"])
+    )

@@ -1,4 +1,6 @@
-"""Bottleneck: one vector for the whole sentence, squeezed into fewer and fewer numbers in one and the same model."""
+"""Bottleneck: one vector for the whole sentence, squeezed into fewer and fewer numbers in one and
+the same model.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,14 @@ NAMES = {f"vector-{size}": TEXTS["size"].fill(size=size) for size in SIZES}
 
 
 def run(bench: Bench) -> Findings:
-    """Train a model without attention whose vector of 128 numbers passes through 8, 32 or 128 on its way."""
+    """Train a model without attention whose vector of 128 numbers passes through 8, 32 or 128 on
+    its way.
+    """
     words = {"tokenizer": {"kind": "whitespace"}}
-    arms = {n: {**recurrent("no_attention", bottleneck=size), **words} for n, size in zip(NAMES, SIZES, strict=True)}
+    arms = {
+        n: {**recurrent("no_attention", bottleneck=size), **words}
+        for n, size in zip(NAMES, SIZES, strict=True)
+    }
     sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench, "lists"), "lists")
     narrow, *_, wide = NAMES
     short, long = (
@@ -29,4 +36,8 @@ def run(bench: Bench) -> Findings:
         above(sweep.dots(wide), sweep.dots(narrow), TEXTS["parts.size"]),
         above(short, long, TEXTS["parts.length"]),
     )
-    return Findings(Verdict(parts), (length_table(sweep, KEYS),), Graph((length_plot(sweep, KEYS),), LABELS["lines"]))
+    return Findings(
+        Verdict(parts),
+        (length_table(sweep, KEYS),),
+        Graph((length_plot(sweep, KEYS),), LABELS["lines"]),
+    )

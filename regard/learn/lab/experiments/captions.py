@@ -18,7 +18,9 @@ PLAN = Plan(700, (2e-3, 4e-3, 8e-3))
 
 
 def run(bench: Bench) -> Findings:
-    """Train captioners that attend, that get one vector, and that see grey, on images of six shapes."""
+    """Train captioners that attend, that get one vector, and that see grey, on images of six
+    shapes.
+    """
     arms = {
         "attention": captioner("recurrent"),
         "vector": captioner("no_attention"),
@@ -27,17 +29,32 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, NAMES, PLAN, caption_measure(bench), "image-sample")
     attention, vector, blind = (sweep.dots(arm, "right") for arm in arms)
     columns: Columns = {TEXTS["right"]: "right", "BLEU-4": "BLEU-4", "CIDEr-D": "CIDEr-D"}
-    parts = (above(attention, vector, TEXTS["parts.gain"]), above(vector, blind, TEXTS["parts.sight"]))
+    parts = (
+        above(attention, vector, TEXTS["parts.gain"]),
+        above(vector, blind, TEXTS["parts.sight"]),
+    )
     graph = Graph((sweep.plot(TEXTS["right"], "right"),), LABELS["dots"])
     return Findings(Verdict(parts), (sweep.table(LABELS["after_training"], columns),), graph)
 
 
 def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:
-    """Make the recipe of a captioner: a small ResNet, and a recurrent decoder with attention or without."""
-    encoder = {"kind": "resnet", "depths": [1, 1], "width": 16, "size": 64, "group_size": 4, "dropout": 0.1}
+    """Make the recipe of a captioner: a small ResNet, and a recurrent decoder with attention or
+    without.
+    """
+    encoder = {
+        "kind": "resnet",
+        "depths": [1, 1],
+        "width": 16,
+        "size": 64,
+        "group_size": 4,
+        "dropout": 0.1,
+    }
     return {
         "data": {"images": {"height": 72, "width": 72, "cell": 4, "blank": blank}},
         "tokenizer": {"kind": "whitespace"},
-        "model": {"encoder": {**encoder, "positions": "learned"}, "decoder": decoder_settings(decoder)},
+        "model": {
+            "encoder": {**encoder, "positions": "learned"},
+            "decoder": decoder_settings(decoder),
+        },
         "batching": {"tokens": 16 * 324, "buffer_size": 256, "micro_batches": 1},
     }

@@ -1,4 +1,6 @@
-"""Costs: table 1 of "Attention is all you need", counted and measured on the layers that models are made of."""
+"""Costs: table 1 of "Attention is all you need", counted and measured on the layers that models are
+made of.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,27 @@ from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Tabl
 from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import beyond
 
-TEXTS = experiment_texts("costs", "caption", "names", "tables", "columns", "positions", "kept", "verdict", "parts")
+TEXTS = experiment_texts(
+    "costs", "caption", "names", "tables", "columns", "positions", "kept", "verdict", "parts"
+)
 NAMES, COLUMNS = TEXTS.table("names"), TEXTS.table("columns")
 SMALL, LARGE = Sizes(128, 128), Sizes(256, 128)
-DRAWN = ("self-attention", "self-attention, weights kept", "self-attention, additive", "recurrent", "convolutional")
+DRAWN = (
+    "self-attention",
+    "self-attention, weights kept",
+    "self-attention, additive",
+    "recurrent",
+    "convolutional",
+)
 
 
 def run(bench: Bench) -> Findings:
     """Count and measure one layer of each kind, from a quarter of the length to four times."""
     sizes = LARGE if bench.full else SMALL
-    costs = {cost.name: cost for cost in measure(sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say)}
+    costs = {
+        cost.name: cost
+        for cost in measure(sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say)
+    }
     attention, recurrent = costs["self-attention"], costs["recurrent"]
     quick = recurrent.seconds / attention.seconds
     memory = costs["self-attention, weights kept"].memory / recurrent.memory
@@ -35,21 +48,34 @@ def run(bench: Bench) -> Findings:
         heads=attention.seconds / costs["self-attention, one head"].seconds,
     )
     plots = (
-        Plot(LABELS["milliseconds"], TEXTS["positions"].fill(sizes=sizes), _curves(costs, "time n", 1e3)),
-        Plot(TEXTS["kept"], TEXTS["positions"].fill(sizes=sizes), _curves(costs, "memory n", 2.0**-20)),
+        Plot(
+            LABELS["milliseconds"],
+            TEXTS["positions"].fill(sizes=sizes),
+            _curves(costs, "time n", 1e3),
+        ),
+        Plot(
+            TEXTS["kept"],
+            TEXTS["positions"].fill(sizes=sizes),
+            _curves(costs, "memory n", 2.0**-20),
+        ),
     )
     parts = (
         beyond(Dots(TEXTS["parts.quick_of"], (quick,)), 1, TEXTS["parts.quick"], digits=1),
         beyond(Dots(TEXTS["parts.memory_of"], (memory,)), 1, TEXTS["parts.memory"], digits=1),
     )
     return Findings(
-        Verdict(parts, text), (_counted(costs), _measured(costs)), Graph(plots, TEXTS["caption"], "log", columns=2)
+        Verdict(parts, text),
+        (_counted(costs), _measured(costs)),
+        Graph(plots, TEXTS["caption"], "log", columns=2),
     )
 
 
 def _curves(costs: Mapping[str, Cost], quantity: str, factor: float) -> tuple[Curve, ...]:
     return tuple(
-        Curve(NAMES[name], tuple((n, max(y * factor, 1e-6)) for n, y in costs[name].curves[quantity])) for name in DRAWN
+        Curve(
+            NAMES[name], tuple((n, max(y * factor, 1e-6)) for n, y in costs[name].curves[quantity])
+        )
+        for name in DRAWN
     )
 
 

@@ -1,4 +1,6 @@
-"""Dictionary: a hard look-up has no gradient and cannot be learnt, a soft one can; which words are near."""
+"""Dictionary: a hard look-up has no gradient and cannot be learnt, a soft one can; which words are
+near.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import beyond
 
 TEXTS = experiment_texts(
-    "dictionary", "caption", "names", "tables", "columns", "nearest", "error", "steps", "remark", "verdict", "parts"
+    "dictionary",
+    "caption",
+    "names",
+    "tables",
+    "columns",
+    "nearest",
+    "error",
+    "steps",
+    "remark",
+    "verdict",
+    "parts",
 )
 NAMES = TEXTS.table("names")
 ANIMALS = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
@@ -32,7 +44,10 @@ def run(bench: Bench) -> Findings:
     read = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key])
     value = sum(ALIKE[key] * ANIMALS[key] for key in ANIMALS) / sum(ALIKE.values())
     learnt = {name: learn(hard=name == "hard") for name in NAMES}
-    words = {**transformer(), "tokenizer": {"size": 3000}}  # so many tokens that common words are whole
+    words = {
+        **transformer(),
+        "tokenizer": {"size": 3000},
+    }  # so many tokens that common words are whole
     bench.sweep({"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {})
     learning = Table(
         TEXTS["tables.learning"],
@@ -44,15 +59,27 @@ def run(bench: Bench) -> Findings:
     )
     near = Table(
         TEXTS["tables.near"],
-        (TEXTS["columns.word"], *(TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1))),
+        (
+            TEXTS["columns.word"],
+            *(TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1)),
+        ),
         neighbours(bench.own("transformer")[0]),
     )
     (hard, gradient), (soft, _) = learnt.values()
-    text = TEXTS["verdict"].fill(gradient=gradient, hard=hard[-1], first=soft[0], last=soft[-1], value=value)
+    text = TEXTS["verdict"].fill(
+        gradient=gradient, hard=hard[-1], first=soft[0], last=soft[-1], value=value
+    )
     parts = (
-        beyond(Dots(TEXTS["parts.left"].fill(name=NAMES["hard"]), (hard[-1] / hard[0],)), 0.99, TEXTS["parts.hard"]),
         beyond(
-            Dots(TEXTS["parts.left"].fill(name=NAMES["soft"]), (soft[-1] / soft[0],)), 0.1, TEXTS["parts.soft"], False
+            Dots(TEXTS["parts.left"].fill(name=NAMES["hard"]), (hard[-1] / hard[0],)),
+            0.99,
+            TEXTS["parts.hard"],
+        ),
+        beyond(
+            Dots(TEXTS["parts.left"].fill(name=NAMES["soft"]), (soft[-1] / soft[0],)),
+            0.1,
+            TEXTS["parts.soft"],
+            False,
         ),
     )
     curves = tuple(
@@ -65,9 +92,11 @@ def run(bench: Bench) -> Findings:
 
 
 def learn(hard: bool) -> tuple[list[float], float]:
-    """Learn a query by gradient descent; return the errors of its answers, and the norm of the first gradient.
+    """Learn a query by gradient descent; return the errors of its answers, and the norm of the
+    first gradient.
 
-    A hard look-up answers with the value of the nearest key, a soft one with the average by softmax.
+    A hard look-up answers with the value of the nearest key, a soft one with the average by
+    softmax.
     """
     generator = torch.Generator().manual_seed(1)
     keys = torch.randn(len(ANIMALS), 8, generator=generator)
@@ -79,14 +108,20 @@ def learn(hard: bool) -> tuple[list[float], float]:
         weights = F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)
         error = (weights @ values - TARGET) ** 2
         errors.append(float(error.detach()))
-        gradient = torch.autograd.grad(error, query)[0] if error.requires_grad else torch.zeros_like(query)
+        gradient = (
+            torch.autograd.grad(error, query)[0] if error.requires_grad else torch.zeros_like(query)
+        )
         first = first if step else float(gradient.norm())
-        query = (query - RATE * gradient / max(1.0, float(gradient.norm()))).detach().requires_grad_()
+        query = (
+            (query - RATE * gradient / max(1.0, float(gradient.norm()))).detach().requires_grad_()
+        )
     return errors, first
 
 
 def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Return words with the nearest tokens that are words, by cosine; the vector of several tokens is their mean."""
+    """Return words with the nearest tokens that are words, by cosine; the vector of several tokens
+    is their mean.
+    """
     vocabulary, model = load_run(folder)
     embeddings = model.encoder.embedding.weight.detach()
     vectors = F.normalize(embeddings, dim=-1)
@@ -98,7 +133,9 @@ def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
         others = [token for token in whole if vocabulary.decode([token]) != word]
         nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
         cells = [f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest]
-        rows.append((word, *cells, *[""] * (NEAR - len(cells))))  # a small vocabulary has few whole words
+        rows.append(
+            (word, *cells, *[""] * (NEAR - len(cells)))
+        )  # a small vocabulary has few whole words
     return tuple(rows)
 
 

@@ -14,7 +14,9 @@ NAMES = TEXTS.table("names")
 
 
 def run(bench: Bench) -> Findings:
-    """Train an encoder of 128 forwards, one of 64 forwards and 64 backwards, and the latter with attention."""
+    """Train an encoder of 128 forwards, one of 64 forwards and 64 backwards, and the latter with
+    attention.
+    """
     arms = {
         "one": recurrent("no_attention", {"size": 128, "bidirectional": False}),
         "two": recurrent("no_attention"),
@@ -23,4 +25,6 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
     one, two, attention = (sweep.dots(arm) for arm in arms)
     parts = (above(two, one, TEXTS["parts.gain"]), above(attention, two, TEXTS["parts.rest"]))
-    return Findings(Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"]))
+    return Findings(
+        Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"])
+    )

@@ -1,4 +1,6 @@
-"""Failures: at which learning rates a Transformer learns, by its norm, the norm's place, and warm-up."""
+"""Failures: at which learning rates a Transformer learns, by its norm, the norm's place, and
+warm-up.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from regard.learn.lab.findings import Curve, Findings, Graph, Outcome, Part, Plo
 from regard.learn.lab.models import transformer
 from regard.learn.lab.sweep import Sweep
 
-TEXTS = experiment_texts("failures", "caption", "norms", "warm", "cold", "names", "parts", "reason", "change", "rate")
+TEXTS = experiment_texts(
+    "failures", "caption", "norms", "warm", "cold", "names", "parts", "reason", "change", "rate"
+)
 NORMS = TEXTS.table("norms")
 NAMES = {
     f"{norm}-{start}": TEXTS["names"].fill(norm=words, start=TEXTS[start])
@@ -32,11 +36,22 @@ def run(bench: Bench) -> Findings:
     }
     sweep = bench.sweep(arms, NAMES, PLAN, lambda _: {})
     learns = counts(sweep)
-    pairs = {"place": "pre-warm post-warm", "warmup": "post-warm post-cold", "norm": "pre-warm none-warm"}
-    parts = tuple(_part(TEXTS[f"parts.{key}"], learns, *pair.split()) for key, pair in pairs.items())
+    pairs = {
+        "place": "pre-warm post-warm",
+        "warmup": "post-warm post-cold",
+        "norm": "pre-warm none-warm",
+    }
+    parts = tuple(
+        _part(TEXTS[f"parts.{key}"], learns, *pair.split()) for key, pair in pairs.items()
+    )
     rates = sorted({run.rate for run in sweep.runs})
     plots = tuple(
-        Plot(TEXTS[start], TEXTS["rate"], _curves(sweep, start, rates), tuple(f"{rate:g}" for rate in rates))
+        Plot(
+            TEXTS[start],
+            TEXTS["rate"],
+            _curves(sweep, start, rates),
+            tuple(f"{rate:g}" for rate in rates),
+        )
         for start in ("warm", "cold")
     )
     return Findings(Verdict(parts), (), Graph(plots, TEXTS["caption"]))
@@ -51,13 +66,20 @@ def counts(sweep: Sweep) -> dict[str, int]:
 
 def _curves(sweep: Sweep, start: str, rates: list[float]) -> tuple[Curve, ...]:
     return tuple(
-        Curve(words, tuple((float(rates.index(rate)), y) for rate, y in sweep.rates(f"{norm}-{start}").items()))
+        Curve(
+            words,
+            tuple(
+                (float(rates.index(rate)), y) for rate, y in sweep.rates(f"{norm}-{start}").items()
+            ),
+        )
         for norm, words in NORMS.items()
     )
 
 
 def _part(claim: Text, learns: dict[str, int], more: str, less: str) -> Part:
-    """Judge that one arm learns at more rates than another; one rate alone, of one seed, decides nothing."""
+    """Judge that one arm learns at more rates than another; one rate alone, of one seed, decides
+    nothing.
+    """
     a, b = learns[more], learns[less]
     outcome: Outcome = "holds" if a > b + 1 else "contradicted" if b > a + 1 else "undecided"
     reason = TEXTS["reason"].fill(more=NAMES[more], less=NAMES[less], a=a, b=b, all=len(PLAN.rates))

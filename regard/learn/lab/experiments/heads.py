@@ -24,7 +24,10 @@ from regard.pipeline import load_translator
 TEXTS = experiment_texts("heads", "columns", "parts", "count", "spread", "overlap")
 COLUMNS = TEXTS.table("columns")
 HEADS = {f"heads-{count}": count for count in (1, 2, 4, 8)}
-NAMES = {name: TEXTS["count"].fill(count=count, plural="s" * (count > 1)) for name, count in HEADS.items()}
+NAMES = {
+    name: TEXTS["count"].fill(count=count, plural="s" * (count > 1))
+    for name, count in HEADS.items()
+}
 SENTENCES, TOKENS = 100, 30
 
 
@@ -32,12 +35,19 @@ def run(bench: Bench) -> Findings:
     """Train Transformers of size 64 that split it into 1, 2, 4 and 8 heads."""
     quality = text_scores(bench)
     arms = {name: transformer(heads=count) for name, count in HEADS.items()}
-    sweep = bench.sweep(arms, NAMES, TRANSFORMER, lambda folder: {**quality(folder), **sharing(bench, folder)})
+    sweep = bench.sweep(
+        arms, NAMES, TRANSFORMER, lambda folder: {**quality(folder), **sharing(bench, folder)}
+    )
     one, four = (sweep.dots(name) for name in ("heads-1", "heads-4"))
     operations = [sweep.dots(name, "operations").mean for name in HEADS]
     spread = 100 * (max(operations) / min(operations) - 1)
     parts = (
-        beyond(sweep.dots("heads-4", "overlap", TEXTS["overlap"]), 0.5, TEXTS["parts.differ"], is_above=False),
+        beyond(
+            sweep.dots("heads-4", "overlap", TEXTS["overlap"]),
+            0.5,
+            TEXTS["parts.differ"],
+            is_above=False,
+        ),
         above(four, one, TEXTS["parts.helps"]),
         beyond(Dots(TEXTS["spread"], (spread,)), 5.0, TEXTS["parts.cost"], is_above=False),
     )
@@ -46,18 +56,26 @@ def run(bench: Bench) -> Findings:
     costs: Columns = {COLUMNS["weights"]: "weights", COLUMNS["operations"]: "operations"}
     shares: Columns = {COLUMNS["overlap"]: "overlap", COLUMNS["entropy"]: "entropy"}
     plots = (sweep.plot("chrF"), sweep.plot(COLUMNS["overlap"], "overlap", [*HEADS][1:]))
-    tables = (table, sweep.table(COLUMNS["title"], shares, "2"), sweep.table(COLUMNS["cost"], costs, "0"))
+    tables = (
+        table,
+        sweep.table(COLUMNS["title"], shares, "2"),
+        sweep.table(COLUMNS["cost"], costs, "0"),
+    )
     return Findings(Verdict(parts), tables, Graph(plots, LABELS["dots"], columns=2))
 
 
 def sharing(bench: Bench, folder: Path) -> Mapping[str, float]:
-    """Return the cost of a model; and over pairs of heads of a layer's cross-attention the weight that both give alike.
+    """Return the cost of a model; and over pairs of heads of a layer's cross-attention the weight
+    that both give alike.
 
-    Two heads share Σ min(a, b) of their weights a and b, which is 1 if they are equal; the entropy is in nats.
+    Two heads share Σ min(a, b) of their weights a and b, which is 1 if they are equal; the entropy
+    is in nats.
     """
     sources = read_lines(str(bench.data() / "test.ko"))
     shared, entropies = list[float](), list[float]()
-    for translation in load_translator(folder).translate(sources[:SENTENCES], beam=1, readings=True):
+    for translation in load_translator(folder).translate(
+        sources[:SENTENCES], beam=1, readings=True
+    ):
         readings = translation.readings
         for layer in readings.layers() if readings else ():
             weights = readings.weights[layer]  # type: ignore[union-attr]
@@ -68,5 +86,8 @@ def sharing(bench: Bench, folder: Path) -> Mapping[str, float]:
     target = torch.arange(TOKENS).unsqueeze(0) + 3
     operations = count_multiply_adds(lambda: model.project(model(Batch(ids), target))) / TOKENS
     weights_count = sum(parameter.numel() for parameter in model.parameters())
-    means = {"overlap": float(np.mean(shared)) if shared else 1.0, "entropy": float(np.mean(entropies))}
+    means = {
+        "overlap": float(np.mean(shared)) if shared else 1.0,
+        "entropy": float(np.mean(entropies)),
+    }
     return {**means, "operations": operations, "weights": float(weights_count)}

@@ -1,4 +1,6 @@
-"""Norm: layer norm and batch norm, before or after sublayers, and none; and the worked example of note 003."""
+"""Norm: layer norm and batch norm, before or after sublayers, and none; and the worked example of
+note 003.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,26 @@ def run(bench: Bench) -> Findings:
     highest = {arm: max(sweep.rates(arm).values()) for arm in arms}
     better = {kind: max(places, key=lambda arm: highest[arm]) for kind, places in KINDS.items()}
     none = sweep.dots("none")
-    parts = tuple(above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"]) for kind in ("layer", "batch"))
+    parts = tuple(
+        above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"]) for kind in ("layer", "batch")
+    )
     parts += (above(sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"]),)
     plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["loss"], "loss"))
     tables = (sweep.table(LABELS["after_training"], QUALITY), _worked_example())
-    return Findings(Verdict(parts[:2]), tables, Graph(plots, LABELS["dots"]), (TEXTS["remark"], parts[2].reason))
+    return Findings(
+        Verdict(parts[:2]), tables, Graph(plots, LABELS["dots"]), (TEXTS["remark"], parts[2].reason)
+    )
 
 
 def _worked_example() -> Table:
     values = torch.tensor(EXAMPLE)
     normed = F.batch_norm(values[:, None], None, None, training=True, eps=1e-12)[:, 0]
     rows = []
-    for name, row in zip(TEXTS.table("rows").values(), (values, normed, 2 * normed + 3), strict=True):
+    for name, row in zip(
+        TEXTS.table("rows").values(), (values, normed, 2 * normed + 3), strict=True
+    ):
         numbers = ", ".join(f"{x:.3f}" for x in row.tolist()).replace("-", "−")
-        rows.append((name, numbers, f"{float(row.mean()):.3f}", f"{float(row.var(unbiased=False)):.3f}"))
+        rows.append(
+            (name, numbers, f"{float(row.mean()):.3f}", f"{float(row.var(unbiased=False)):.3f}")
+        )
     return Table(TEXTS["example"], tuple(TEXTS.table("columns").values()), tuple(rows))

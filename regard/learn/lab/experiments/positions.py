@@ -1,4 +1,6 @@
-"""Positions: sinusoids, learned vectors or none; and what happens to a sentence whose words change places."""
+"""Positions: sinusoids, learned vectors or none; and what happens to a sentence whose words change
+places.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,40 @@ STILL = 1e-4
 
 
 def run(bench: Bench) -> Findings:
-    """Train with each kind of positions; translate the test sentences as they are, and with their words shuffled."""
+    """Train with each kind of positions; translate the test sentences as they are, and with their
+    words shuffled.
+    """
     folder = bench.data()
     sources, targets = read_parallel([str(folder / "test.ko"), str(folder / "test.en")])
 
     def measure(run: Path) -> Mapping[str, float]:
         shuffled = translate(run, [shuffle(line) for line in sources], targets)[1]
-        return {**translate(run, sources, targets)[1], "shuffled": shuffled["chrF"], "moved": movement(run)}
+        return {
+            **translate(run, sources, targets)[1],
+            "shuffled": shuffled["chrF"],
+            "moved": movement(run),
+        }
 
-    sweep = bench.sweep({name: transformer(positions=name) for name in NAMES}, NAMES, TRANSFORMER, measure)
-    moved = {arm: f"{d:{6 if d.mean < STILL else 1}}" for arm in NAMES for d in [sweep.dots(arm, "moved")]}
+    sweep = bench.sweep(
+        {name: transformer(positions=name) for name in NAMES}, NAMES, TRANSFORMER, measure
+    )
+    moved = {
+        arm: f"{d:{6 if d.mean < STILL else 1}}"
+        for arm in NAMES
+        for d in [sweep.dots(arm, "moved")]
+    }
     table = sweep.table(
-        TEXTS["table"], {ORDERS["plain"]: "chrF", ORDERS["shuffled"]: "shuffled", TEXTS["moved"]: moved}
+        TEXTS["table"],
+        {ORDERS["plain"]: "chrF", ORDERS["shuffled"]: "shuffled", TEXTS["moved"]: moved},
     )
     parts = (
-        beyond(sweep.dots("none", "moved", TEXTS["moved"]), STILL, TEXTS["parts.blind"], is_above=False, digits=6),
+        beyond(
+            sweep.dots("none", "moved", TEXTS["moved"]),
+            STILL,
+            TEXTS["parts.blind"],
+            is_above=False,
+            digits=6,
+        ),
         above(sweep.dots("sinusoidal"), sweep.dots("none"), TEXTS["parts.loses"]),
     )
     curves = [
@@ -61,12 +82,16 @@ def shuffle(line: str) -> str:
 
 @torch.no_grad()
 def movement(folder: Path) -> float:
-    """Return how far the encoder's vectors of three words move, at most, if the words change places."""
+    """Return how far the encoder's vectors of three words move, at most, if the words change
+    places.
+    """
     vocabulary, model = load_run(folder)
     tokens = [vocabulary.encode(word) for word in ("나는", "집에", "간다")]
     outputs: list[Any] = []
     for order in ((0, 1, 2), (1, 2, 0)):
         ids = torch.tensor([[token for place in order for token in tokens[place]]])
-        encoded = model.encoder(Batch(ids)).outputs[0].split([len(tokens[place]) for place in order])
+        encoded = (
+            model.encoder(Batch(ids)).outputs[0].split([len(tokens[place]) for place in order])
+        )
         outputs.append(torch.cat([encoded[order.index(place)] for place in range(3)]))
     return float((outputs[0] - outputs[1]).norm(dim=-1).max())

@@ -1,4 +1,6 @@
-"""Score: additive, dot, general, cosine: quality at the best rate of each, and time of the attention alone."""
+"""Score: additive, dot, general, cosine: quality at the best rate of each, and time of the
+attention alone.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,18 @@ def run(bench: Bench) -> Findings:
     """Train a recurrent model with each score; time each score's attention in turns."""
     arms = {name: recurrent(score=name, attention_size=64) for name in NAMES}
     sweep = bench.sweep(arms, NAMES, SHORT, text_scores(bench))
-    kinds = [Kind(name, partial(SelfAttention, score=SCORES[name]), "n²d", "nd", "1", "1") for name in NAMES]
-    rounds = [{kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds} for _ in range(ROUNDS)]
+    kinds = [
+        Kind(name, partial(SelfAttention, score=SCORES[name]), "n²d", "nd", "1", "1")
+        for name in NAMES
+    ]
+    rounds = [
+        {kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds} for _ in range(ROUNDS)
+    ]
     milliseconds = {name: tuple(times[name] for times in rounds) for name in NAMES}
     cells = {name: f"{Dots('', values):2}" for name, values in milliseconds.items()}
-    table = sweep.table(TEXTS["table"].fill(sizes=SIZES), {**QUALITY, LABELS["milliseconds"]: cells})
+    table = sweep.table(
+        TEXTS["table"].fill(sizes=SIZES), {**QUALITY, LABELS["milliseconds"]: cells}
+    )
     ratios = tuple(times["additive"] / times["dot"] for times in rounds)
     part = beyond(Dots(TEXTS["ratio"], ratios), 1.2, TEXTS["parts.time"], digits=1)
     additive, dot, scaled = (f"{sweep.dots(name):1}" for name in ("additive", "dot", "scaled_dot"))

@@ -15,9 +15,14 @@ SHARES = {"forced": 0.0, "mixed": 0.5, "own": 1.0}
 
 
 def run(bench: Bench) -> Findings:
-    """Train recurrent models with attention that read the reference, their own outputs, or half of each."""
+    """Train recurrent models with attention that read the reference, their own outputs, or half of
+    each.
+    """
     arms = {
-        name: {**recurrent(), "training": {"scheduled_sampling": share, "scheduled_sampling_ramp": 0}}
+        name: {
+            **recurrent(),
+            "training": {"scheduled_sampling": share, "scheduled_sampling_ramp": 0},
+        }
         for name, share in SHARES.items()
     }
     arms["forced"] = recurrent()

@@ -1,4 +1,6 @@
-"""Warm-up: a learning rate that rises and falls, one that stays after its rise, and one that never changes."""
+"""Warm-up: a learning rate that rises and falls, one that stays after its rise, and one that never
+changes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 
 def run(bench: Bench) -> Findings:
     """Train the published (post-norm) Transformer with three schedules, each at its best rate."""
-    arms = {name: {**transformer(norm="post", layers=3), "schedule": values} for name, values in SCHEDULES.items()}
+    arms = {
+        name: {**transformer(norm="post", layers=3), "schedule": values}
+        for name, values in SCHEDULES.items()
+    }
     sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
     dots = {name: sweep.dots(name) for name in arms}
     parts = (
@@ -32,11 +37,20 @@ def run(bench: Bench) -> Findings:
         above(dots["warm-constant"], dots["constant"], TEXTS["parts.warm"]),
     )
     rates = tuple(
-        Curve(NAMES[name], tuple((float(u), _rate(name, sweep.best[name], u)) for u in range(1, DEEP.updates + 1, 10)))
+        Curve(
+            NAMES[name],
+            tuple(
+                (float(u), _rate(name, sweep.best[name], u)) for u in range(1, DEEP.updates + 1, 10)
+            ),
+        )
         for name in arms
     )
     plots = (Plot(TEXTS["rate"], LABELS["updates"], rates), sweep.plot("chrF"))
-    return Findings(Verdict(parts), (sweep.table(LABELS["after_training"], QUALITY),), Graph(plots, LABELS["dots"]))
+    return Findings(
+        Verdict(parts),
+        (sweep.table(LABELS["after_training"], QUALITY),),
+        Graph(plots, LABELS["dots"]),
+    )
 
 
 def _rate(name: str, peak: float, update: int) -> float:

@@ -1,7 +1,25 @@
-"""Sample images of coloured shapes, with English and Korean captions, the facts they state, and noun regions."""
+"""Sample images of coloured shapes, with English and Korean captions, the facts they state, and
+noun regions.
+"""
 
-from regard.learn.samples.images.corpus import LANGUAGES, UNSEEN, CaptionedScene, ImageSample, image_sample
+from regard.learn.samples.images.corpus import (
+    LANGUAGES,
+    UNSEEN,
+    CaptionedScene,
+    ImageSample,
+    image_sample,
+)
 from regard.learn.samples.images.drawing import draw
 from regard.learn.samples.images.scene import SIDE, Entity, Meaning
 
-__all__ = ["LANGUAGES", "SIDE", "UNSEEN", "CaptionedScene", "Entity", "ImageSample", "Meaning", "draw", "image_sample"]
+__all__ = [
+    "LANGUAGES",
+    "SIDE",
+    "UNSEEN",
+    "CaptionedScene",
+    "Entity",
+    "ImageSample",
+    "Meaning",
+    "draw",
+    "image_sample",
+]

@@ -1,7 +1,9 @@
-"""Random captioned scenes, in splits whose test split has unseen combinations (compositional generalisation).
+"""Random captioned scenes, in splits whose test split has unseen combinations (compositional
+generalisation).
 
-Each colour of each shape occurs in training, and each number, relation and place with each colour and each shape, but
-not all three together, such as a red circle left of something, three green stars, or a blue heart at the top.
+Each colour of each shape occurs in training, and each number, relation and place with each colour
+and each shape, but not all three together, such as a red circle left of something, three green
+stars, or a blue heart at the top.
 """
 
 from __future__ import annotations
@@ -32,14 +34,26 @@ from regard.learn.samples.images.wording import Caption, Language
 
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "ko": KOREAN}
 """Language of the captions, by code."""
-POSITIONS = (*(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")), *PLACES, 2, 3, 4)
+POSITIONS = (
+    *(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")),
+    *PLACES,
+    2,
+    3,
+    4,
+)
 UNSEEN: frozenset[Fact] = frozenset(
     (position, colour, SHAPES[(i + j) % len(SHAPES)])
     for i, position in enumerate(POSITIONS)
     for j, colour in enumerate(COLOURS)
 )
-"""Combinations in the test split only, as in `Scene.combinations`: one shape of each colour per role, place, number."""
-LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: smallest and largest side of an entity
+"""Combinations in the test split only, as in `Scene.combinations`: one shape of each colour per
+role, place, number.
+"""
+LARGE, SMALL, AROUND = (
+    (22, 25),
+    (14, 16),
+    (32, 36),
+)  # pixels: smallest and largest side of an entity
 MANY = (12, 14)  # the same for one of several entities
 WORDINGS = 3  # captions of an image in each language
 EDGE, GAP = 2, 4  # pixels: distance from the edge, and between entities
@@ -62,10 +76,12 @@ class ImageSample:
     splits: dict[str, tuple[CaptionedScene, ...]]
 
     def write(self, folder: str | Path) -> None:
-        """Write images into `folder`/images, and for each split its captions and the regions of their nouns.
+        """Write images into `folder`/images, and for each split its captions and the regions of
+        their nouns.
 
-        "train.en.tsv" has lines of file, tab, caption. A line of "train.regions.jsonl" has the file, the language, the
-        numbers of the caption and of the noun's word, and boxes [left, top, right, bottom] in pixels.
+        "train.en.tsv" has lines of file, tab, caption. A line of "train.regions.jsonl" has the
+        file, the language, the numbers of the caption and of the noun's word, and boxes [left, top,
+        right, bottom] in pixels.
         """
         folder = Path(folder)
         (folder / "images").mkdir(parents=True, exist_ok=True)
@@ -73,9 +89,16 @@ class ImageSample:
             for image in scenes:
                 draw(image.scene).save(folder / "images" / image.file)
             for language in LANGUAGES:
-                lines = (f"{image.file}\t{caption.text}" for image in scenes for caption in image.captions[language])
+                lines = (
+                    f"{image.file}\t{caption.text}"
+                    for image in scenes
+                    for caption in image.captions[language]
+                )
                 write_lines(folder / f"{name}.{language}.tsv", lines)
-            write_lines(folder / f"{name}.regions.jsonl", (line for image in scenes for line in _regions(image)))
+            write_lines(
+                folder / f"{name}.regions.jsonl",
+                (line for image in scenes for line in _regions(image)),
+            )
 
 
 def _regions(image: CaptionedScene) -> Iterable[str]:
@@ -86,13 +109,18 @@ def _regions(image: CaptionedScene) -> Iterable[str]:
                 yield json.dumps({**noun, "boxes": image.scene.region(entity)})
 
 
-def image_sample(train: int = 6000, valid: int = 200, test: int = 400, seed: int = 1) -> ImageSample:
+def image_sample(
+    train: int = 6000, valid: int = 200, test: int = 400, seed: int = 1
+) -> ImageSample:
     """Generate the sample with so many images in each split; the same for the same seed."""
     rng = Random(f"pictures {seed}")
     sizes = {"train": train, "valid": valid, "test": test}
     return ImageSample(
         {
-            name: tuple(_draw_captioned(rng, f"{name}-{number:05}.png", name == "test") for number in range(size))
+            name: tuple(
+                _draw_captioned(rng, f"{name}-{number:05}.png", name == "test")
+                for number in range(size)
+            )
             for name, size in sizes.items()
         }
     )
@@ -146,7 +174,9 @@ def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
     entities = []
     for shape, colour in zip(shapes, colours, strict=True):
         count = rng.choices((1, 2, 3), (6, 3, 1))[0]
-        entities.append(Entity(shape, colour, count, rng.choice(("small", "large")) if count == 1 else None))
+        entities.append(
+            Entity(shape, colour, count, rng.choice(("small", "large")) if count == 1 else None)
+        )
     return entities[0], entities[1]
 
 
@@ -160,7 +190,11 @@ def _place_entities(rng: Random, meaning: Meaning) -> tuple[tuple[Box, ...], ...
     boxes: list[tuple[Box, ...]] = []
     for number, entity in enumerate(meaning.entities):
         area = _allowed_area(meaning, number)
-        placed = _place_in_third(rng, entity, meaning.place) if meaning.place else _scatter(rng, entity, area)
+        placed = (
+            _place_in_third(rng, entity, meaning.place)
+            if meaning.place
+            else _scatter(rng, entity, area)
+        )
         if not placed:
             return ()
         boxes.append(placed)
@@ -197,7 +231,9 @@ def _draw_start(rng: Random, side: int, is_first: bool, is_last: bool) -> int:
 
 
 def _allowed_area(meaning: Meaning, number: int) -> Box:
-    """Return the half of the image that is reserved for an entity of a relation, or the whole image."""
+    """Return the half of the image that is reserved for an entity of a relation, or the whole
+    image.
+    """
     half = SIDE // 2
     if meaning.relation == "left":
         return Box(0, 0, half, SIDE) if number == 0 else Box(half, 0, SIDE, SIDE)
@@ -222,7 +258,9 @@ def _scatter(rng: Random, entity: Entity, area: Box) -> tuple[Box, ...]:
 
 
 def _is_unambiguous(relation: str | None, boxes: list[tuple[Box, ...]]) -> bool:
-    """Return whether a relation is unambiguous: the entities are further apart along it than across it."""
+    """Return whether a relation is unambiguous: the entities are further apart along it than across
+    it.
+    """
     if relation is None:
         return True
     (x0, y0), (x1, y1) = (_centre(group) for group in boxes)

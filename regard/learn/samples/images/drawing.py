@@ -31,7 +31,9 @@ def draw(scene: Scene) -> Image.Image:
     rng = Random(scene.style_seed)
     image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    for number, entity in reversed(list(enumerate(scene.meaning.entities))):  # an inner entity is drawn last
+    for number, entity in reversed(
+        list(enumerate(scene.meaning.entities))
+    ):  # an inner entity is drawn last
         ink = _vary_colour(INKS[entity.colour], rng)
         for box in scene.boxes[number]:
             _draw_shape(pen, entity.shape, box, ink)
@@ -59,14 +61,22 @@ def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, 
     if shape == "circle":
         pen.ellipse((left, top, right - 1, bottom - 1), ink)
         return
-    points = [(left + x * (right - 1 - left), top + y * (bottom - 1 - top)) for x, y in _outline(shape)]
+    points = [
+        (left + x * (right - 1 - left), top + y * (bottom - 1 - top)) for x, y in _outline(shape)
+    ]
     pen.polygon(points, ink)
 
 
 @cache
 def _outline(shape: str) -> tuple[Point, ...]:
     """Return the corners of a shape, stretched to fill a box from 0 to 1."""
-    points = {"square": _square, "triangle": _triangle, "star": _star, "cross": _cross, "heart": _heart}[shape]()
+    points = {
+        "square": _square,
+        "triangle": _triangle,
+        "star": _star,
+        "cross": _cross,
+        "heart": _heart,
+    }[shape]()
     (x0, x1), (y0, y1) = ((min(axis), max(axis)) for axis in zip(*points, strict=True))
     return tuple(((x - x0) / (x1 - x0), (y - y0) / (y1 - y0)) for x, y in points)
 
@@ -96,6 +106,11 @@ def _heart() -> list[Point]:
     points = []
     for n in range(60):
         turn = 2 * math.pi * n / 60
-        y = 13 * math.cos(turn) - 5 * math.cos(2 * turn) - 2 * math.cos(3 * turn) - math.cos(4 * turn)
+        y = (
+            13 * math.cos(turn)
+            - 5 * math.cos(2 * turn)
+            - 2 * math.cos(3 * turn)
+            - math.cos(4 * turn)
+        )
         points.append((16 * math.sin(turn) ** 3, -y))
     return points

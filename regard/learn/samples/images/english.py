@@ -14,7 +14,8 @@ TABLES = package_toml("regard.learn.samples.images", "english.toml")
 COUNTS = {int(count): word for count, word in TABLES["counts"].items()}
 COUNT_OF = {word: count for count, word in COUNTS.items()}
 PATTERN = re.compile(
-    rf"\b(?:(an?|{'|'.join(COUNT_OF)}) )(?:({'|'.join(SIZES)}) )?({'|'.join(COLOURS)}) ({'|'.join(SHAPE_OF)})(?!\S)"
+    rf"\b(?:(an?|{'|'.join(COUNT_OF)}) )(?:({'|'.join(SIZES)}) )?"
+    rf"({'|'.join(COLOURS)}) ({'|'.join(SHAPE_OF)})(?!\S)"
 )
 
 
@@ -33,4 +34,6 @@ def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     return Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size), "", match[0].count(" ")
 
 
-ENGLISH = Language(TABLES["templates"], TABLES["places"], _phrase, PATTERN, _read, TABLES["plurals"])
+ENGLISH = Language(
+    TABLES["templates"], TABLES["places"], _phrase, PATTERN, _read, TABLES["plurals"]
+)

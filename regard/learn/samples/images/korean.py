@@ -10,7 +10,9 @@ from regard.learn.samples.images.scene import Entity
 from regard.learn.samples.images.wording import Language
 
 TABLES = package_toml("regard.learn.samples.images", "korean.toml")
-SHAPES, COLOURS, SIZES, COUNTER = (TABLES[name] for name in ("shapes", "colours", "sizes", "counter"))
+SHAPES, COLOURS, SIZES, COUNTER = (
+    TABLES[name] for name in ("shapes", "colours", "sizes", "counter")
+)
 COUNTS = {int(count): word for count, word in TABLES["counts"].items()}
 MARKED = ("subject", "topic", "object")
 ROLES = {text: role for role in MARKED for text in PARTICLES[role]} | {"의": "of"}
@@ -19,7 +21,8 @@ COLOUR_OF = {word: colour for colour, word in COLOURS.items()}
 SIZE_OF = {word: size for size, word in SIZES.items()}
 COUNT_OF = {word: count for count, word in COUNTS.items()}
 PATTERN = re.compile(
-    rf"(?<!\S)(?:({'|'.join(SIZE_OF)}) )?({'|'.join(COLOUR_OF)}) ({'|'.join(SHAPE_OF)})({'|'.join(ROLES)})?"
+    rf"(?<!\S)(?:({'|'.join(SIZE_OF)}) )?({'|'.join(COLOUR_OF)}) "
+    rf"({'|'.join(SHAPE_OF)})({'|'.join(ROLES)})?"
     rf"(?: ({'|'.join(COUNT_OF)}) {COUNTER}({'|'.join(ROLES)})?)?(?!\S)"
 )
 
@@ -29,7 +32,11 @@ def _phrase(entity: Entity, role: str) -> tuple[list[str], int]:
 
     The particle of its role is on the last word, or before the number for the role "counted".
     """
-    words = [*([SIZES[entity.size]] if entity.size else []), COLOURS[entity.colour], SHAPES[entity.shape]]
+    words = [
+        *([SIZES[entity.size]] if entity.size else []),
+        COLOURS[entity.colour],
+        SHAPES[entity.shape],
+    ]
     noun = len(words) - 1
     if role == "counted":
         words[-1] = particle(words[-1], "subject")

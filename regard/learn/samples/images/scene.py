@@ -17,15 +17,30 @@ SIDE = 72  # pixels
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")
-RELATIONS = ("left", "above", "inside")  # of the first entity to the second; right of and below say the same reversed
-PLACES = ("top left", "top", "top right", "left", "middle", "right", "bottom left", "bottom", "bottom right")
+RELATIONS = (
+    "left",
+    "above",
+    "inside",
+)  # of the first entity to the second; right of and below say the same reversed
+PLACES = (
+    "top left",
+    "top",
+    "top right",
+    "left",
+    "middle",
+    "right",
+    "bottom left",
+    "bottom",
+    "bottom right",
+)
 
 Fact = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Entity:
-    """One or several objects of one kind, as a caption names them: "a small red circle", "three green stars".
+    """One or several objects of one kind, as a caption names them: "a small red circle", "three
+    green stars".
 
     A single one has a size, unless it is inside another or contains another; several have none.
     """
@@ -40,7 +55,8 @@ class Entity:
 class Meaning:
     """The meaning of a caption, independent of wording and language.
 
-    Either the first of two entities is in a relation to the second, or one is at a place, or several are anywhere.
+    Either the first of two entities is in a relation to the second, or one is at a place, or
+    several are anywhere.
     """
 
     entities: tuple[Entity, ...]
@@ -73,14 +89,18 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A meaning with a box for each single object; `style_seed` is that of background, shades and noise."""
+    """A meaning with a box for each single object; `style_seed` is that of background, shades and
+    noise.
+    """
 
     meaning: Meaning
     boxes: tuple[tuple[Box, ...], ...]  # of each of the meaning's entities
     style_seed: int = 0
 
     def region(self, entity: int) -> tuple[Box, ...]:
-        """Return the boxes of an entity by number; that of an entity around another is the frame around the other."""
+        """Return the boxes of an entity by number; that of an entity around another is the frame
+        around the other.
+        """
         if self.meaning.relation != "inside" or entity == 0:
             return self.boxes[entity]
         (outer,), (inner,) = self.boxes[1], self.boxes[0]
@@ -102,7 +122,11 @@ class Scene:
         """
         relation = self.meaning.relation
         for number, entity in enumerate(self.meaning.entities):
-            role = f"{('first', 'second')[number]} {relation}" if relation else self.meaning.place or entity.count
+            role = (
+                f"{('first', 'second')[number]} {relation}"
+                if relation
+                else self.meaning.place or entity.count
+            )
             yield role, entity.colour, entity.shape
 
 

@@ -1,8 +1,8 @@
 """Captions from templates, and their meaning: the same table of templates generates and parses.
 
-A template is a caption with placeholders for its entities: `A` and `B`, with a role after a slash if the language marks
-one ("A/subject"). A caption is parsed by replacing its entities by placeholders and looking up the result; so a caption
-in any other wording has no known meaning.
+A template is a caption with placeholders for its entities: `A` and `B`, with a role after a slash
+if the language marks one ("A/subject"). A caption is parsed by replacing its entities by
+placeholders and looking up the result; so a caption in any other wording has no known meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from regard.learn.samples.images.scene import Entity, Meaning
 
 @dataclass(frozen=True)
 class Caption:
-    """A caption, and for each of its nouns the number of its word and of the entity that it names."""
+    """A caption, and for each of its nouns the number of its word and of the entity that it
+    names.
+    """
 
     text: str
     nouns: tuple[tuple[int, int], ...]
@@ -25,7 +27,9 @@ class Caption:
 
 @dataclass(frozen=True)
 class Mention:
-    """An entity that a text mentions: the number of its noun's word (between spaces), and its role."""
+    """An entity that a text mentions: the number of its noun's word (between spaces), and its
+    role.
+    """
 
     entity: Entity
     word: int
@@ -39,14 +43,17 @@ Phrase = tuple[list[str], int]  # the words of an entity, and the index of the n
 class Language:
     """The captions of a language.
 
-    `templates` are grouped by relation; "at" is one entity at a place, "alone" entities without relation or place.
+    `templates` are grouped by relation; "at" is one entity at a place, "alone" entities without
+    relation or place.
     """
 
     templates: Mapping[str, tuple[str, ...]]
     places: Mapping[str, str]
     phrase: Callable[[Entity, str], Phrase]  # an entity in a role
     pattern: re.Pattern[str]  # an entity in a text
-    read: Callable[[re.Match[str]], tuple[Entity, str, int]]  # the entity, its role, and the index of the noun
+    read: Callable[
+        [re.Match[str]], tuple[Entity, str, int]
+    ]  # the entity, its role, and the index of the noun
     plurals: Mapping[str, str]  # plural forms of words if the first entity has a count: is, are
 
     def captions(self, meaning: Meaning) -> list[Caption]:
@@ -57,7 +64,9 @@ class Language:
     def _render(self, template: str, meaning: Meaning) -> Caption:
         words: list[str] = []
         nouns = []
-        marks = template.replace("PLACE", self.places[meaning.place] if meaning.place else "").split()
+        marks = template.replace(
+            "PLACE", self.places[meaning.place] if meaning.place else ""
+        ).split()
         first = next(_number(mark) for mark in marks if _is_mark(mark))
         is_plural = meaning.entities[first].count > 1
         for mark in marks:
@@ -70,7 +79,9 @@ class Language:
         return Caption(" ".join(words), tuple(nouns))
 
     def mentions(self, text: str) -> list[Mention]:
-        """Return the entities that a text mentions, in order; also of a text without a meaning as a whole."""
+        """Return the entities that a text mentions, in order; also of a text without a meaning as a
+        whole.
+        """
         return list(self._mentions(text))
 
     def _mentions(self, text: str) -> Iterator[Mention]:
@@ -97,7 +108,9 @@ class Language:
 
     @cached_property
     def _skeletons(self) -> dict[str, tuple[str, list[int], str | None]]:
-        """Map from templates with one mark for every entity to their kind, the order of entities, and the place."""
+        """Map from templates with one mark for every entity to their kind, the order of entities,
+        and the place.
+        """
         skeletons = {}
         for kind, templates in self.templates.items():
             for template in templates:
@@ -118,5 +131,7 @@ def _number(mark: str) -> int:
 
 
 def _mark(role: str) -> str:
-    """Return the mark of an entity in a role; an entity counted after its particle is a subject too."""
+    """Return the mark of an entity in a role; an entity counted after its particle is a subject
+    too.
+    """
     return f"@{'subject' if role == 'counted' else role}"

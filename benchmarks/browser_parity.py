@@ -42,22 +42,22 @@ def compare(
     browser: Any, file: Path, lines: list[str], references: list[str], min_length: int
 ) -> None:
     """Print what one runtime file gives in the browser, beside the native library."""
-    model, page = RuntimeModel(file), browser.new_context(offline=True).new_page()
+    model = RuntimeModel(file)
+    page = browser.new_context(offline=True).new_page()
     page.set_content("<!DOCTYPE html><title>parity</title>")
     page.add_script_tag(content=module_script())
     files = (native.wasm_file().read_bytes(), file.read_bytes())
     page.evaluate(OPEN, [base64.b64encode(content).decode() for content in files])
     for beam in BEAMS:
-        start, found, chosen = (
-            time.perf_counter(),
-            list[Any](),
-            {"beam": beam, "minLength": min_length, "keep": False},
-        )
+        start = time.perf_counter()
+        found = list[Any]()
+        chosen = {"beam": beam, "minLength": min_length, "keep": False}
         for first in range(0, len(lines), TOGETHER):
             found += page.evaluate(TRANSLATE, [lines[first : first + TOGETHER], chosen])
         seconds = time.perf_counter() - start
         options = model.options()
-        options.beam, options.min_length = beam, min_length
+        options.beam = beam
+        options.min_length = min_length
         expected = [line.hypotheses[0] for line in model.translate(lines, options)]
         report(
             f"{file.name} {model.card['precision']} beam {beam}",

@@ -71,7 +71,8 @@ def _table(measured: dict[str, Any], task: str) -> str:
     """Return the rows of a task, the fastest first, and Regard's speed over that of the fastest
     other system.
     """
-    rows, best = [], {True: 0.0, False: 0.0}
+    rows = []
+    best = {True: 0.0, False: 0.0}
     for name, (label, _, system_task, precision, beam) in SYSTEMS.items():
         runs = successful(measured, name)
         if system_task != task or not runs:

@@ -51,7 +51,9 @@ def main() -> int:
     began = time.monotonic()
     failures: list[str] = []
     with TemporaryDirectory() as folder:
-        work, device, quick = Path(folder), options.device, options.quick
+        work = Path(folder)
+        device = options.device
+        quick = options.quick
         counts = [
             _count("laws", laws(device, 180, quick), failures),
             _count("decoding", decoding(device, work / "decoding", quick), failures),
@@ -70,7 +72,9 @@ def main() -> int:
 
 def _count(name: str, lines: Iterable[str], failures: list[str]) -> str:
     """Print the failures among the lines of a check; return how many cases hold."""
-    began, total, failed = time.monotonic(), 0, 0
+    began = time.monotonic()
+    total = 0
+    failed = 0
     for line in lines:
         total += 1
         if line:
@@ -153,7 +157,8 @@ def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int
     """Train on random sentences of 5 to 40 tokens for so many seconds, after the shape's first
     updates.
     """
-    recipe, examples = _recipe(shape, device, tokens), _examples(12 * tokens // 22)
+    recipe = _recipe(shape, device, tokens)
+    examples = _examples(12 * tokens // 22)
     ratio = sum(len(example.source) for example in examples) / sum(
         len(example.target) for example in examples
     )

@@ -43,7 +43,8 @@ from small import PAIRS, SENTENCES, SIDES, captioner_folder, folder
 
 __all__ = ["LAWS", "Case", "decoding", "failures_of", "laws", "processes", "training"]
 
-LENGTHS, T = (6, 1, 4), 6
+LENGTHS = (6, 1, 4)
+T = 6
 TIE = 1e-3
 """Two outputs whose scores differ by less are both right: the order of a sum decides."""
 
@@ -143,14 +144,13 @@ def step_by_step(case: Case) -> str:
     """Decode one token after another, with states that follow reordered rows; recurrent states stay
     float32.
     """
-    batch, target, rows = (
-        case.on_device(case.batch),
-        case.target.to(case.device),
-        beam_rows(3, 2).to(case.device),
-    )
+    batch = case.on_device(case.batch)
+    target = case.target.to(case.device)
+    rows = beam_rows(3, 2).to(case.device)
     with case.autocast():
         source = case.model.encode(batch)
-        state, steps = case.model.begin(source.select(rows)), []
+        state = case.model.begin(source.select(rows))
+        steps = []
         for token in target[rows].split(1, 1):
             features, state = case.model.step(token, state, source)
             steps.append(case.model.project(features).float().log_softmax(-1))
@@ -170,7 +170,8 @@ def watching_changes_nothing(case: Case) -> str:
     """Record attention weights: not a bit of the output changes, and rows of weights sum to one or
     zero.
     """
-    batch, target = case.on_device(case.batch), case.target.to(case.device)
+    batch = case.on_device(case.batch)
+    target = case.target.to(case.device)
     with case.autocast():
         plain = case.model(batch, target)
         with watch(case.model) as readings:
@@ -220,7 +221,8 @@ def searches_as_processor(case: Case) -> str:
     """Search greedily and with a beam, in float32."""
     if case.precision != "float32":
         return ""
-    longest, penalty = torch.tensor([9, 7, 8]), LengthPenalty(1.0)
+    longest = torch.tensor([9, 7, 8])
+    penalty = LengthPenalty(1.0)
     for width in (1, 3):
         best = [
             [
@@ -256,7 +258,8 @@ def laws(device: str, seconds: float, quick: bool = False) -> Iterator[str]:
     """Check every law on models of every kind, in both precisions; those that show each kind once
     come first.
     """
-    cases, began = pairs(), time.monotonic()
+    cases = pairs()
+    began = time.monotonic()
     cases = [case.values[0] for case in sorted(cases, key=lambda case: len(case.marks))]
     with _full_float32():
         for number, settings in enumerate(cases[:3] if quick else cases):
@@ -305,7 +308,8 @@ def decoding(device: str, work: Path, quick: bool = False) -> Iterator[str]:
         for name, path, write in made:
 
             def check(path: Path = path, write: Any = write) -> str:
-                reference, model = regard.load(path), regard.load(path, device)
+                reference = regard.load(path)
+                model = regard.load(path, device)
                 for width in (1, 4):
                     for expected, actual in zip(
                         write(reference, width), write(model, width), strict=True

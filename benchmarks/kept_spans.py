@@ -93,7 +93,8 @@ def placed(
     are_near = []
     for span, words in beside:
         before, _, after = (without(part) for part in output.partition(span))
-        before, after = before.lower(), after.lower()
+        before = before.lower()
+        after = after.lower()
         others = [translations.get(word.strip(".,!?:;()").lower(), "") for word in words]
         around = re.findall(r"\w+", before), re.findall(r"\w+", after)
         stems = [
@@ -119,7 +120,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    translator, rng = regard.load(options.model), random.Random(SEED)
+    translator = regard.load(options.model)
+    rng = random.Random(SEED)
     rows = (line.split("\t")[:2] for line in options.pairs.read_text(encoding="utf-8").splitlines())
     pairs = [(a, b) for a, b in rows if not counted(a)]
     lexicon = Lexicon(pairs)

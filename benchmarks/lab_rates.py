@@ -62,7 +62,8 @@ def outcomes(name: str, folder: Path, shift: float) -> list[str]:
     begun = {"experiment": name, "effort": "full", "seed": 1, "regard": __version__}
     write_text(out / BEGUN, json.dumps(begun, indent=1) + "\n")
     bench = SharedBench(out, True, 2, 1, _say)
-    bench.store, bench.shift = folder / "store", shift
+    bench.store = folder / "store"
+    bench.shift = shift
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*trained for an experiment, not for use")
         warnings.filterwarnings("ignore", category=LineWarning)

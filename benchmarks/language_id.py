@@ -65,7 +65,8 @@ def main(data: Path) -> None:
         model = LanguageId.learn(
             {code: lines_of(data / corpus / f"train.{code}") for code in codes.split()}
         )
-        learnt, content = time.perf_counter(), model.to_json().encode()
+        learnt = time.perf_counter()
+        content = model.to_json().encode()
         model.detect("Two young, White males are outside near many bushes.")
         begun = time.perf_counter()
         for _ in range(200):

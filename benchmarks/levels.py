@@ -31,7 +31,9 @@ from regard.runtime.engine.program import Weight, _Operation, address  # noqa: E
 SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
 ROWS = (1, 5, 96)
 PRECISIONS = ("float32", "bfloat16", "int8")
-LINEAR, LANES, PANEL = 2, 16, 64
+LINEAR = 2
+LANES = 16
+PANEL = 64
 
 
 class Kernels(ctypes.Structure):
@@ -62,7 +64,9 @@ def levels_of(path: Path) -> dict[str, Kernels]:
     loaded = ctypes.CDLL(str(path))
     loaded.regard_kernels.restype = ctypes.POINTER(Kernels)
     loaded.regard_level_at.restype = ctypes.c_char_p
-    found, runs, number = {}, ctypes.c_int(), 0
+    found = {}
+    runs = ctypes.c_int()
+    number = 0
     while (name := loaded.regard_level_at(number, ctypes.byref(runs))) is not None:
         if runs.value:
             found[name.decode()] = loaded.regard_kernels(name).contents
@@ -74,13 +78,17 @@ class Product:
     """A linear layer (K, V) in one precision, packed and run by the kernels of one level."""
 
     def __init__(self, kernels: Kernels, K: int, V: int, precision: int) -> None:
-        self.kernels, self.K, self.V = kernels, K, V
+        self.kernels = kernels
+        self.K = K
+        self.V = V
         group = (1, 2, 4)[precision]
-        columns, self.padded = -(-V // PANEL) * PANEL, -(-K // group) * group
+        columns = -(-V // PANEL) * PANEL
+        self.padded = -(-K // group) * group
         weight = np.random.default_rng(0).normal(size=(V, K)).astype(np.float32)
         self.panels = np.zeros(columns * self.padded * (4, 2, 1)[precision] + 64, np.uint8)
         self.panels = self.panels[-self.panels.ctypes.data % 64 :]
-        self.scales, self.sums = np.zeros(columns, np.float32), np.zeros(columns, np.int32)
+        self.scales = np.zeros(columns, np.float32)
+        self.sums = np.zeros(columns, np.int32)
         places = [address(array) for array in (self.panels, self.scales, self.sums)]
         kernels.pack(address(weight), V, K, precision, *places)
         self.weight = Weight(precision, K, V, self.padded, *places, None)
@@ -88,7 +96,8 @@ class Product:
             kind=LINEAR, source=0, target=1, extra=-1, weight=ctypes.addressof(self.weight)
         )
         self.team = kernels.open(1)
-        self.widths, self.offsets = np.array([K, V], np.int64), np.array([0, K], np.int64)
+        self.widths = np.array([K, V], np.int64)
+        self.offsets = np.array([0, K], np.int64)
 
     def runner(self, rows: int) -> Callable[[int], None]:
         """Return a function that computes the product of this many rows several times."""
@@ -103,10 +112,8 @@ class Product:
             widths=address(self.widths),
             registers=address(registers),
         )
-        run, arguments = (
-            self.kernels.run,
-            (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context)),
-        )
+        run = self.kernels.run
+        arguments = (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context))
 
         def repeat(times: int, _keep: object = (registers, context)) -> None:
             for _ in range(times):

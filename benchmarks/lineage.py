@@ -33,7 +33,8 @@ from translators import FORCED
 
 RESULTS = WORK / "lineage.json"
 TASKS = ("train", "translate")
-OURS, PLAIN = "Regard", "plain PyTorch"
+OURS = "Regard"
+PLAIN = "plain PyTorch"
 
 
 class System(NamedTuple):
@@ -88,7 +89,8 @@ class Bench:
     """The data, and the models made so far."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.options, self._made = options, dict[str, Run]()
+        self.options = options
+        self._made = dict[str, Run]()
         self.data = prepare(training_files(options.data), WORK / "data")
         self.lines = test_files(options.data)[0] if "translate" in options.tasks else None
 
@@ -104,7 +106,8 @@ class Bench:
         return self._run(system.adapter, name, {**arguments, "seconds": self.options.seconds})
 
     def _translate(self, name: str, model: str, system: str) -> Run:
-        chosen, folder = _system(name), WORK / "models" / f"lineage-{model}"
+        chosen = _system(name)
+        folder = WORK / "models" / f"lineage-{model}"
         if model not in self._made:
             arguments = {
                 "model": PRESET + model,

@@ -41,7 +41,8 @@ TIME = """async ([text, beam, rounds]) => {
 
 def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
     """Print what one page needs."""
-    opened, results = [], {}
+    opened = []
+    results = {}
     for _ in range(rounds):
         page = browser.new_context(offline=True).new_page()
         page.goto(file.resolve().as_uri(), wait_until="commit")

@@ -95,6 +95,7 @@ def _peak_of(process: int) -> int:
 
 
 if __name__ == "__main__":
-    threads, before = int(sys.argv[1]), clock()
+    threads = int(sys.argv[1])
+    before = clock()
     rates = {name: matrix_rate(name, threads) for name in ("float32", "bfloat16")}
     print(json.dumps({"matrix_rate": rates, "other_cores": others(before, clock())}))

@@ -171,16 +171,16 @@ def _monitored(
     arguments = {"output": output, "beam": options.beam, "chunk": options.chunk}
     command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
     command += [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
-    result, first, before, began = (
-        MonitoredRun(name),
-        _finished_lines(journal),
-        clock(),
-        time.monotonic(),
-    )
+    result = MonitoredRun(name)
+    first = _finished_lines(journal)
+    before = clock()
+    began = time.monotonic()
     last = previous = 0
-    latest, process = first, subprocess.Popen([*command, *options.options])
+    latest = first
+    process = subprocess.Popen([*command, *options.options])
     while process.poll() is None:
-        finished, memory = _finished_lines(journal), _memory(process.pid)
+        finished = _finished_lines(journal)
+        memory = _memory(process.pid)
         latest = finished or latest
         result.peak = max(result.peak, memory)
         for point, share in MILESTONES.items():
@@ -201,7 +201,8 @@ def _monitored(
         sys.exit(f"the {name} run failed with status {process.returncode}")
     else:
         result.memory[LAST] = last
-    result.seconds, result.others = time.monotonic() - began, others(before, clock())
+    result.seconds = time.monotonic() - began
+    result.others = others(before, clock())
     result.lines = (total if result.killed is None else latest) - first
     return result
 
@@ -235,7 +236,8 @@ def _megabytes(size: int | None) -> str:
 
 def _growth(killed: MonitoredRun, resumed: MonitoredRun) -> float:
     """Return the last memory of the resumed run over the first of the killed run."""
-    first, last = killed.memory.get("1 %"), resumed.memory.get(LAST)
+    first = killed.memory.get("1 %")
+    last = resumed.memory.get(LAST)
     return last / first if first and last else float("nan")
 
 
@@ -246,7 +248,8 @@ def _differing(expected: Path, actual: Path, count: int) -> tuple[int, int]:
         pairs: Iterator[tuple[bytes | None, bytes | None]] = zip_longest(*lines)
         differing = compared = 0
         for left, right in pairs:
-            differing, compared = differing + (left != right), compared + 1
+            differing = differing + (left != right)
+            compared = compared + 1
     return differing, compared
 
 

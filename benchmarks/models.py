@@ -57,7 +57,8 @@ def texts(folder: Path, sentences: Sequence[Sequence[str]]) -> list[str]:
 def main() -> None:
     """Make the folder, unless it was made from the same files and settings."""
     options = _options()
-    made_from, stamp = _made_from(options), options.folder / "made-from.json"
+    made_from = _made_from(options)
+    stamp = options.folder / "made-from.json"
     if not (stamp.is_file() and stamp.read_text() == made_from):
         shutil.rmtree(options.folder, ignore_errors=True)
         options.folder.mkdir(parents=True)
@@ -77,7 +78,8 @@ def _make(options: argparse.Namespace) -> None:
         ignored = shutil.ignore_patterns("checkpoints", "exports", "*.part")
         shutil.copytree(options.run, folder, ignore=ignored)
     tokenizer = Tokenizer.load(folder, load_settings(folder).tokenizer)
-    source, lines = tokenizer.source, _lines(options)
+    source = tokenizer.source
+    lines = _lines(options)
     tokenised = [source.tokens(source.encode(line)) for line in lines]
     (options.folder / "source.txt").write_text(
         "".join(" ".join(tokens) + "\n" for tokens in tokenised), "utf-8"
@@ -114,10 +116,8 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
 
     torch.manual_seed(1)
     chosen = ModelSettings.parse(settings(options.model), options.model)
-    vocabulary, kind = (
-        Vocabulary((options.data / "bpe.model").read_bytes()),
-        TokenizerSettings(byte_fallback=False),
-    )
+    vocabulary = Vocabulary((options.data / "bpe.model").read_bytes())
+    kind = TokenizerSettings(byte_fallback=False)
     model = build(chosen, len(vocabulary), len(vocabulary), True)
     save_folder(
         folder,

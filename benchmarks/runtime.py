@@ -97,7 +97,8 @@ def _make(model: str, options: argparse.Namespace) -> Path:
     """
     from prepare import prepare, test_files, training_files
 
-    folder, run = WORK / model, getattr(options, f"run_{model}")
+    folder = WORK / model
+    run = getattr(options, f"run_{model}")
     data = prepare(training_files(options.data), HERE / ".work" / "data")
     lines = test_files(options.data)[0]
     command = [

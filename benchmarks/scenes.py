@@ -33,7 +33,8 @@ BATCH = 16
 """Images per update."""
 STEPS = 15
 """Tokens decoded for each image."""
-END, FIRST = 3, 4
+END = 3
+FIRST = 4
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,11 @@ class Recorder:
     """
 
     def __init__(self, options: Options, weights: int) -> None:
-        self.options, self.weights = options, weights
-        self._boundaries, self._since, self._clock = 0, 0.0, None
+        self.options = options
+        self.weights = weights
+        self._boundaries = 0
+        self._since = 0.0
+        self._clock = None
         self._images = self._tokens = self._updates = 0
 
     def boundary(self) -> None:
@@ -98,7 +102,8 @@ class Recorder:
         from machine import clock
 
         if self._boundaries == self.options.warmup:
-            self._since, self._clock = time.perf_counter(), clock()
+            self._since = time.perf_counter()
+            self._clock = clock()
             self._images = self._tokens = self._updates = 0
         elif (
             self._boundaries > self.options.warmup
@@ -109,11 +114,9 @@ class Recorder:
 
     def add(self, images: int, tokens: int) -> None:
         """Add the counts of the finished update."""
-        self._images, self._tokens, self._updates = (
-            self._images + images,
-            self._tokens + tokens,
-            self._updates + 1,
-        )
+        self._images = self._images + images
+        self._tokens = self._tokens + tokens
+        self._updates = self._updates + 1
 
     def _finish(self, seconds: float) -> NoReturn:
         report(

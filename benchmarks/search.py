@@ -18,7 +18,8 @@ from regard.data.text import read_lines
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.search import Beams, Constraints, SearchSettings, StepCandidates, Task
 
-STEPS, VOCABULARY = 300, 8000
+STEPS = 300
+VOCABULARY = 8000
 WAYS: dict[str, dict[str, Any]] = {
     "beam 1": {"beam": 1},
     "beam 5": {"beam": 5},
@@ -59,7 +60,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 def step_cost(sentences: int, beams: int) -> float:
     """Microseconds of one step of `Beams`, with the default rules, the model not counted."""
-    rng, k = np.random.default_rng(0), beams + (beams > 1)
+    rng = np.random.default_rng(0)
+    k = beams + (beams > 1)
 
     def candidates(rows: int) -> StepCandidates:
         log_probs = -np.sort(rng.random((rows, k)).astype(np.float32), 1)

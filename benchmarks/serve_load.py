@@ -52,8 +52,11 @@ TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
 WARM_UP = 5.0  # seconds in which buffers get their size, and the server learns its speed
 PATIENCE = 120.0
-HTML_BYTES, HTML_LINES = 1_000_000, 2_000
-SHORT_CLIENTS, LARGE_CLIENTS, PAUSE = 4, 2, 0.05
+HTML_BYTES = 1_000_000
+HTML_LINES = 2_000
+SHORT_CLIENTS = 4
+LARGE_CLIENTS = 2
+PAUSE = 0.05
 Values = dict[str, Any]
 
 
@@ -136,11 +139,14 @@ def _offline(options: argparse.Namespace) -> Values:
     lines = lines[: options.lines]
     translator = regard.load(options.model)
     translations = [translation.text for translation in translator.translate(lines, beam=1)]
-    done, started, used = 0, time.perf_counter(), time.process_time()
+    done = 0
+    started = time.perf_counter()
+    used = time.process_time()
     while time.perf_counter() - started < options.offline_seconds:
         translator.translate(lines, beam=1)
         done += len(lines)
-    seconds, processor = time.perf_counter() - started, time.process_time() - used
+    seconds = time.perf_counter() - started
+    processor = time.process_time() - used
     return {
         "translations": dict(zip(lines, translations, strict=True)),
         "sentences": done,
@@ -204,16 +210,15 @@ class Client:
     """A client with one connection, which it opens again if it was closed."""
 
     def __init__(self, port: int, calls: Calls) -> None:
-        self._connection, self._calls = (
-            http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE),
-            calls,
-        )
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._calls = calls
 
     def post(self, path: str, values: Values, right: Callable[[Values], list[bool]]) -> None:
         """Send a request, count what became of it, and wait as long as an overloaded server
         says.
         """
-        calls, started = self._calls, time.perf_counter()
+        calls = self._calls
+        started = time.perf_counter()
         try:
             self._connection.request(
                 "POST", path, json.dumps(values), {"Content-Type": "application/json"}
@@ -253,20 +258,31 @@ class Version:
     """A version of the server, and what was measured of it."""
 
     def __init__(self, name: str, folder: Path, options: argparse.Namespace) -> None:
-        self.name, self.folder, self.options = name, folder, options
+        self.name = name
+        self.folder = folder
+        self.options = options
         self.source, self.target = options.languages.split(",")
-        self.starts, self.memories = list[float](), list[float]()
-        self.start_seconds, self.idle, self.last = 0.0, (0.0, 0.0), ""
-        self.offline, self.served = Speed(), Speed()
-        self.load, self.short, self.beside, self.large = Calls(), Calls(), Calls(), Calls()
+        self.starts = list[float]()
+        self.memories = list[float]()
+        self.start_seconds = 0.0
+        self.idle = (0.0, 0.0)
+        self.last = ""
+        self.offline = Speed()
+        self.served = Speed()
+        self.load = Calls()
+        self.short = Calls()
+        self.beside = Calls()
+        self.large = Calls()
         self.calls = {
             "load": self.load,
             "short": self.short,
             "beside": self.beside,
             "large": self.large,
         }
-        self.short_processor, self.client_processor = list[float](), list[float]()
-        self.expected, self.short_expected = dict[str, str](), dict[str, str]()
+        self.short_processor = list[float]()
+        self.client_processor = list[float]()
+        self.expected = dict[str, str]()
+        self.short_expected = dict[str, str]()
         self.environment = {**os.environ, "PYTHONPATH": str(folder)}
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -274,7 +290,8 @@ class Version:
     def started(self) -> Iterator[None]:
         """Run the server, once it is ready, as long as the block runs."""
         WORK.mkdir(exist_ok=True)
-        options, log = self.options, WORK / f"serve_load_{self.name}.log"
+        options = self.options
+        log = WORK / f"serve_load_{self.name}.log"
         command = [
             sys.executable,
             "-m",
@@ -350,9 +367,11 @@ class Version:
         """Send one sentence after the other on one connection; what they become is the measure of
         those beside.
         """
-        client, lines = Client(self.port, self.short), list(self.expected)
+        client = Client(self.port, self.short)
+        lines = list(self.expected)
 
-        used, own = self.processor(), time.process_time()
+        used = self.processor()
+        own = time.process_time()
         for number in range(count):
             line = lines[number % len(lines)]
             client.post(
@@ -368,10 +387,13 @@ class Version:
         """Let the clients send requests of several sentences; the times of the first seconds do not
         count.
         """
-        stop, lines, calls = threading.Event(), list(self.expected), self.load
+        stop = threading.Event()
+        lines = list(self.expected)
+        calls = self.load
 
         def use(seed: int) -> None:
-            chance, client = random.Random(seed), Client(self.port, calls)
+            chance = random.Random(seed)
+            client = Client(self.port, calls)
             while not stop.is_set():
                 texts = chance.sample(lines, self.options.sentences)
                 expected = [self.expected[text] for text in texts]
@@ -387,7 +409,9 @@ class Version:
             time.sleep(WARM_UP)
             with calls.lock:
                 del calls.seconds[first:]
-            began, used, sentences = time.perf_counter(), self.processor(), calls.sentences
+            began = time.perf_counter()
+            used = self.processor()
+            sentences = calls.sentences
             time.sleep(seconds)
             speed = Speed(
                 calls.sentences - sentences, time.perf_counter() - began, self.processor() - used
@@ -398,12 +422,14 @@ class Version:
         """Send short calls while others send a large page, and ask for many hypotheses with
         attention.
         """
-        stop, lines = threading.Event(), list(self.short_expected)
+        stop = threading.Event()
+        lines = list(self.short_expected)
         page = self._request(_page(lines), format="html")
         many = self._request(" ".join(lines[:5]), nbest=10, beam=10, attention="all")
 
         def use_short(seed: int) -> None:
-            chance, client = random.Random(seed), Client(self.port, self.beside)
+            chance = random.Random(seed)
+            client = Client(self.port, self.beside)
             while not stop.wait(PAUSE):
                 line = chance.choice(lines)
                 client.post(
@@ -513,7 +539,8 @@ def _compare(expected: list[str], answer: Values) -> list[bool]:
 
 def _page(lines: list[str]) -> str:
     """Return HTML of so many bytes, every second word in bold."""
-    parts, size = [], HTML_BYTES // HTML_LINES
+    parts = []
+    size = HTML_BYTES // HTML_LINES
     for number in range(HTML_LINES):
         words = lines[number % len(lines)].split()
         text = " ".join(word if place % 2 else f"<b>{word}</b>" for place, word in enumerate(words))

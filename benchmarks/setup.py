@@ -65,7 +65,8 @@ def make(name: str) -> bool:
     """Make the environment of a peer, unless it exists with the same pins. Return whether it was
     made.
     """
-    stamp, recipe = ENVIRONMENTS / name / "ready", _recipe(name)
+    stamp = ENVIRONMENTS / name / "ready"
+    recipe = _recipe(name)
     if stamp.is_file() and stamp.read_text() == recipe:
         return False
     shutil.rmtree(stamp.parent, ignore_errors=True)

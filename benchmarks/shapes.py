@@ -58,11 +58,14 @@ def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> fl
     attention between positions are left out: with sentences of fifteen tokens they are about 2 % at
     tiny and less at base.
     """
-    d, ff, layers = shape.size, shape.feedforward, shape.layers
+    d = shape.size
+    ff = shape.feedforward
+    layers = shape.layers
     if (
         shape.kind == "gru"
     ):  # three gates of half the size from either end; keys; gates of token, context and state
-        encoder, memory = 2 * 3 * (d // 2) * (d + d // 2), d * d
+        encoder = 2 * 3 * (d // 2) * (d + d // 2)
+        memory = d * d
         decoder = (
             3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY
         )  # then the query and the readout

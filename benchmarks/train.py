@@ -87,7 +87,8 @@ def _measure(system: System, shape: str, data: Path, options: argparse.Namespace
         "work": WORK / "runs" / name,
     }
     arguments |= {key: getattr(options, key) for key in ("threads", "seconds", "warmup")}
-    log, peer = WORK / "logs" / f"{name}.txt", None if system.ours else system.peer
+    log = WORK / "logs" / f"{name}.txt"
+    peer = None if system.ours else system.peer
     return run_adapter(
         f"peers.{system.peer}", peer, arguments, log, options.threads, options.timeout
     )

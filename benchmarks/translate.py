@@ -280,7 +280,8 @@ class Bench:
         }
 
     def _run(self, cell: Cell, name: str, arguments: dict[str, Any]) -> Run:
-        log, translator = WORK / "logs" / f"{name}.txt", cell.translator
+        log = WORK / "logs" / f"{name}.txt"
+        translator = cell.translator
         path = WORK / "code" / SPINE if cell.name == "spine" else ROOT
         module = f"peers.{translator.adapter}"
         return run_adapter(

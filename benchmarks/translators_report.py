@@ -170,7 +170,9 @@ def _quality(measured: Measured, row: Row, beam: int) -> tuple[str, ...]:
     own, ours = (
         scores.get(f"{row.model} {beam} {name}", {}) for name in (row.name, "regard-float32")
     )
-    bleu, reference, same = own.get("bleu"), ours.get("bleu"), own.get("same")
+    bleu = own.get("bleu")
+    reference = ours.get("bleu")
+    same = own.get("same")
     return (
         "-" if bleu is None else f"{bleu:.2f}",
         "-" if bleu is None or reference is None else f"{bleu - reference:+.2f}",
@@ -215,7 +217,8 @@ def _auto(measured: Measured) -> Iterator[str]:
         for beam in (1, 5):
             rows = {row.name: row for row in _rows(measured, "natural", (model,), beam)}
             if (auto := rows.get("regard-auto")) and (other := rows.get("ctranslate2")):
-                throughput, latency = auto.speed / other.speed, other.latency / auto.latency
+                throughput = auto.speed / other.speed
+                latency = other.latency / auto.latency
                 title = f"{model}, beam {beam}, natural length"
                 yield (
                     f"Regard, engine auto / CTranslate2, {title}: throughput {throughput:.2f} "

@@ -48,7 +48,9 @@ STEPS = 12
 """Tokens of every target, set in a way that does not load the search settings to check them, as
 `max_length` does.
 """
-STARTS, TURNS, REQUESTS = 4, 3, 40
+STARTS = 4
+TURNS = 3
+REQUESTS = 40
 SENTENCES = {"tiny": 60, "base": 20}
 WORKER = """
 import json, sys, time, warnings
@@ -106,8 +108,10 @@ def main() -> None:
             [*pool.map(_prepare, pair, [data] * len(pair))]
         lines = (data / "test.ko").read_text("utf-8").splitlines()
         print(f"prepared in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        results, line = defaultdict[str, list[tuple[float, float]]](list), _quiet_line(pair, lines)
-        longest, rounds = 0.0, 0
+        results = defaultdict[str, list[tuple[float, float]]](list)
+        line = _quiet_line(pair, lines)
+        longest = 0.0
+        rounds = 0
         while rounds == 0 or time.monotonic() + longest - began < 60 * options.minutes:
             start = time.monotonic()
             _measure_start(pair, results, line)
@@ -115,7 +119,8 @@ def main() -> None:
                 _measure_decoding(pair, results, model, lines[: SENTENCES[model]])
             _measure_requests(pair, results, lines[:REQUESTS])
             _measure_training(pair, results, data)
-            longest, rounds = max(longest, time.monotonic() - start), rounds + 1
+            longest = max(longest, time.monotonic() - start)
+            rounds = rounds + 1
     print(f"\n{rounds} rounds, {time.monotonic() - began:.0f} s in all\n\n{_table(pair, results)}")
 
 
@@ -394,7 +399,8 @@ def _connect(port: int) -> http.client.HTTPConnection:
 
 def _processor_seconds(process: int) -> float:
     """Return what a process and its descendants have used."""
-    own, nanoseconds = Path(f"/proc/{process}/task"), 0
+    own = Path(f"/proc/{process}/task")
+    nanoseconds = 0
     seconds = 0.0
     for thread in own.iterdir():
         nanoseconds += int((thread / "schedstat").read_text("utf-8").split()[0])

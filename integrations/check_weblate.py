@@ -51,10 +51,8 @@ def kept(engine: Any, languages: tuple[str, str], lines: Iterable[str]) -> tuple
             drafts = engine.download_multiple_translations(*languages, [(text, None)])
             engine.uncleanup_results(replacements, drafts[text])
             wanted = list(map(engine.unescape_text, replacements.values()))
-            count, right = (
-                count + 1,
-                right + all(drafts[text][0]["text"].count(p) == line.count(p) for p in wanted),
-            )
+            count = count + 1
+            right = right + all(drafts[text][0]["text"].count(p) == line.count(p) for p in wanted)
     return right, count
 
 

@@ -55,7 +55,9 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.models import Model, ModelSettings, build
 from regard.search import SearchSettings
 
-CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+ALIGNMENT = "alignment.json"
 LANGUAGES = "languages.json"
 READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journal.jsonl")
 """Names of the files that are read in a model folder."""
@@ -482,7 +484,8 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
     """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it
     is damaged.
     """
-    path, seal = folder / ALIGNMENT, seal or Seal()
+    path = folder / ALIGNMENT
+    seal = seal or Seal()
     if not path.is_file() and not seal.alignment:
         return None
     try:
@@ -502,7 +505,8 @@ def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
     it.
     """
     values = parse_json(file_bytes(path))
-    symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
+    symmetry = values.get("symmetry")
+    with_reverse = values.get("with_reverse", "grow-diag")
     if symmetry not in (None, *SYMMETRIES):
         raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
     if with_reverse not in SYMMETRIES:
@@ -560,10 +564,8 @@ def check_folder(folder: Path) -> dict[str, str]:
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     check_links(folder, *settings.seal.files)
     for name, digest in sorted(settings.seal.files.items()):
-        path, state = (
-            folder / name,
-            "damaged or changed" if (folder / name).is_file() else "missing",
-        )
+        path = folder / name
+        state = "damaged or changed" if (folder / name).is_file() else "missing"
         is_whole = path.is_file() and file_sha256(path) == digest
         results[name] = "" if is_whole else f"{path}: {state}; {_seal_remedy(folder)}"
     results[WEIGHTS] = problem_of(lambda: read_weights(folder, settings))

@@ -42,7 +42,8 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
     explain an error.
     """
     command, *rest = arguments or [""]
-    paths, values = list[str](), dict[str, int]()
+    paths = list[str]()
+    values = dict[str, int]()
     options = iter(rest)
     for argument in options:
         name, has_value, value = argument.partition("=")
@@ -85,14 +86,19 @@ def translate_pipe(call: PipeCall) -> None:
         lines.greet(call.file, translator.language_pair)
     search = {} if call.beam is None else {"beam": call.beam}
     translate = ChunkTranslator(lines.name, OutputFormat(), search, typed=lines.typed)
-    known, unknown, doubtful, count = 0, 0, 0, 0
+    known = 0
+    unknown = 0
+    doubtful = 0
+    count = 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
         _warn(result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
-        known, unknown = known + result.known, unknown + result.unknown
-        doubtful, count = doubtful + result.doubtful, chunk.end
+        known = known + result.known
+        unknown = unknown + result.unknown
+        doubtful = doubtful + result.doubtful
+        count = chunk.end
     if lines.typed:  # of each line has been said what is to be said
         return
     if unknown and not known:

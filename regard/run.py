@@ -311,7 +311,8 @@ def _rehearsal(
 ) -> Iterator[tuple[_Session, Recipe, PreparedData]]:
     """Compose the recipe and read the data of a run in a folder that is removed."""
     recipe = request.compose()
-    sizes, device = request.sizes(recipe), select_device(device)
+    sizes = request.sizes(recipe)
+    device = select_device(device)
     recipe.model.check(recipe.tokenizer.joint)
     if (parent := ParentRun.of(recipe)) is not None:
         parent.check(recipe)
@@ -557,7 +558,8 @@ class _Session:
                     check_scripts(sources, tokenizer.source, "the source side")
                 check_scripts(targets, tokenizer.target, "the target side")
 
-        batching, seed = recipe.batching, recipe.training.seed
+        batching = recipe.batching
+        seed = recipe.training.seed
         settings = recipe.data if recipe.training.guided else recipe.data.without_alignments()
         data = prepare_data(
             settings,
@@ -579,11 +581,13 @@ class _Session:
 
     def _make_folder(self, recipe: Recipe, data: PreparedData, own_id: str = "") -> FolderSettings:
         """Write the files that stay the same through a run; `config.json` comes last."""
-        images, out = recipe.data.images, self.out
+        images = recipe.data.images
+        out = self.out
         image_size = None if images is None else images.size_settings
         parts = {name: getattr(recipe, name) for name in ("model", "tokenizer", "search")}
         settings = FolderSettings(**parts, images=image_size, languages=recipe.data.languages)
-        name, longest = length_setting(settings), data.longest_source
+        name = length_setting(settings)
+        longest = data.longest_source
         if self.parent is not None:  # its weights have learnt its longest sentences
             longest = max(longest, getattr(self.parent.settings.search, name) or 0)
         facts: dict[str, float | None] = {} if getattr(recipe.search, name) else {name: longest}
@@ -686,7 +690,8 @@ def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
     """Read the settings of a run that was started. Raises ModelFolderError if they are not those of
     its recipe.
     """
-    settings, images = load_settings(out), recipe.data.images
+    settings = load_settings(out)
+    images = recipe.data.images
     pairs = {
         "model": (settings.model, recipe.model),
         "tokenizer": (settings.tokenizer, recipe.tokenizer),
@@ -705,9 +710,11 @@ def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
     source, target = batches.padding()
     micro_batches = f" in {batches.per_update} micro-batches each" if batches.per_update > 1 else ""
     updates = math.ceil(batches.epoch_stats.batches / batches.per_update)
-    entries, sides = "tokens a side", ("the source", "the target")
+    entries = "tokens a side"
+    sides = ("the source", "the target")
     if recipe.data.images is not None:
-        entries, sides = "image cells or caption tokens", ("the images", "the captions")
+        entries = "image cells or caption tokens"
+        sides = ("the images", "the captions")
     return (
         f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} "
         f"{entries}{micro_batches}, padding {source:.1%} of {sides[0]} and {target:.1%} of "

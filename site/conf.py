@@ -23,17 +23,24 @@ from korean_search import SearchBothLanguages  # noqa: E402
 
 import regard  # noqa: E402
 
-project, author, release = "Regard", "the Regard authors", regard.__version__
+project = "Regard"
+author = "the Regard authors"
+release = regard.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-html_theme, html_title = "furo", "Regard"
-templates_path, html_static_path = ["templates"], ["static"]
-html_css_files, html_js_files = ["site.css"], ["site.js", "start.js"]
+html_theme = "furo"
+html_title = "Regard"
+templates_path = ["templates"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js", "start.js"]
 html_copy_source, html_show_search_summary = (
     False,
     False,
 )  # summaries would be fetched, which a page from disk may not
-html_use_index, html_show_copyright = False, False
-html_search_language, html_search_scorer = "en", str(HERE / "scorer.js")
+html_use_index = False
+html_show_copyright = False
+html_search_language = "en"
+html_search_scorer = str(HERE / "scorer.js")
 html_additional_pages = {languages.SEARCH: "search.html"}
 html_sidebars = {
     "**": [

@@ -154,10 +154,8 @@ def _directive(path: str, value: Any) -> list[str]:
         options = [":members:", ":undoc-members:"]
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
     else:
-        options, kind = (
-            [],
-            "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata",
-        )
+        options = []
+        kind = "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata"
     return ["```{eval-rst}", f".. {kind}:: {path}", *(f"   {option}" for option in options), "```"]
 
 

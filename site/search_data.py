@@ -94,7 +94,8 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    often, whole = {}, {}
+    often = {}
+    whole = {}
     numbers: dict[str, list[str]] = {}
     titles = {page: app.env.metadata[page]["titles"] for page in app.env.found_docs}
     for page in sorted(app.env.found_docs):

@@ -29,7 +29,8 @@ def folder(
     (path / "images").mkdir(parents=True)
     rows = []
     for number in range(count):
-        name, colour = f"{number:02d}.png", list(COLOURS)[number % len(COLOURS)]
+        name = f"{number:02d}.png"
+        colour = list(COLOURS)[number % len(COLOURS)]
         pixels = np.full((*size, 3), COLOURS[colour], dtype=np.uint8)
         pixels[:, : number % size[1]] //= 2
         Image.fromarray(pixels).save(path / "images" / name)

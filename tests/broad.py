@@ -23,7 +23,8 @@ def broad_beyond_cover(
     values: Sequence[Any], features: Sequence[Set[Any]], ids: Sequence[str] | None = None
 ) -> list[Any]:
     """Return parameters, of which a few that together have every feature are not marked `broad`."""
-    missing, cover = set().union(*features), set()
+    missing = set().union(*features)
+    cover = set()
     while missing:
         best = max(range(len(features)), key=lambda i: len(features[i] & missing))
         cover.add(best)

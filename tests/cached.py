@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE, TESTS = ROOT / "regard", ROOT / "tests"
+PACKAGE = ROOT / "regard"
+TESTS = ROOT / "tests"
 
 
 class FolderCache:
@@ -86,7 +87,8 @@ class FolderCache:
     def _made(
         self, name: str, is_current: Callable[[Any], bool], make: Callable[[Path], Any]
     ) -> Path:
-        folder, note = self.root / name, self._note(name)
+        folder = self.root / name
+        note = self._note(name)
         with FileLock(self.root / f"{name}.lock"):
             if not (note.exists() and is_current(json.loads(note.read_text("utf-8")))):
                 note.unlink(missing_ok=True)

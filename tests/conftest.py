@@ -226,7 +226,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Which third is left depends on the name of the test, so laws over the same models have different
     ones.
     """
-    numbers, seconds = Counter[str](), Counter[str]()
+    numbers = Counter[str]()
+    seconds = Counter[str]()
     for item in items:
         if _is_system(item.path):
             item.add_marker(pytest.mark.system)

@@ -57,7 +57,8 @@ class Environment:
     @classmethod
     def create(cls, folder: Path) -> Environment:
         """Create an empty environment and an empty folder to work in."""
-        home, work = folder / "environment", folder / "work"
+        home = folder / "environment"
+        work = folder / "work"
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
         work.mkdir()
         return cls(home.resolve(), work.resolve())

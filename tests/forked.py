@@ -123,7 +123,9 @@ class ForkedPopen(_Popen):  # type: ignore[misc]
         self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, *rest: Any
     ) -> None:
         pass_fds, cwd, env, _, _, shell, *pipes = rest[:12]
-        process, session, group = rest[12:17], rest[17], rest[18]
+        process = rest[12:17]
+        session = rest[17]
+        group = rest[18]
         environment = dict(os.environ if env is None else env)
         call = {"arguments": args, "environment": environment, "session": session}
         has_more = (

@@ -37,7 +37,8 @@ class Team:
         library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
         library.regard_team_run.restype = ctypes.c_int
         library.regard_team_run.argtypes = [pointer, pointer, ctypes.c_int64, pointer]
-        self._library, self._handle = library, library.regard_team_open(threads)
+        self._library = library
+        self._handle = library.regard_team_open(threads)
 
     def run(
         self, program: Program, x: np.ndarray, registers: np.ndarray | None = None
@@ -45,13 +46,15 @@ class Team:
         """Run a program whose register 0 holds the rows x; return the registers, and a function
         that reads one of them.
         """
-        rows, widths = len(x), program.widths
+        rows = len(x)
+        widths = program.widths
         offsets = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int64)
         if registers is None:
             registers = np.empty(rows * (int(widths.sum()) + LANES), np.float32)
 
         def register(number: int) -> np.ndarray:
-            start, width = int(offsets[number]) * rows, int(widths[number])
+            start = int(offsets[number]) * rows
+            width = int(widths[number])
             return registers[start : start + rows * width].reshape(rows, width)
 
         register(0)[:] = x

@@ -44,7 +44,8 @@ def time_limit(seconds: float = LEAST) -> Iterator[None]:
     ):
         yield
         return
-    sentence, is_over = f"it took more than {seconds} seconds of processor time", list[bool]()
+    sentence = f"it took more than {seconds} seconds of processor time"
+    is_over = list[bool]()
 
     def fail(*_: Any) -> None:
         is_over.append(True)

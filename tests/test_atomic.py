@@ -106,8 +106,11 @@ def _killed_at(step: int, folder: Path) -> bool:
 
 @posix
 def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
-    folder, seen, step = tmp_path / "folder", set[str](), 1
-    old, new = ["inner", "inner/old"], ["inner", "inner/new"]
+    folder = tmp_path / "folder"
+    seen = set[str]()
+    step = 1
+    old = ["inner", "inner/old"]
+    new = ["inner", "inner/new"]
     while True:
         _replace(folder, "old")
         if not _killed_at(step, folder):
@@ -132,7 +135,8 @@ def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_get_its_name_is_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, rename = tmp_path / "folder", Path.rename
+    folder = tmp_path / "folder"
+    rename = Path.rename
     _replace(folder, "old")
 
     def fail(path: Path, target: Path) -> Path:

@@ -35,7 +35,8 @@ NUMBERS = [
     "9" * 5000,
     "0x" + "f" * 5000,
 ]
-WHOLE, REAL = 2**63 - 1, 1e9
+WHOLE = 2**63 - 1
+REAL = 1e9
 
 
 def settings_classes(root: type[Settings]) -> Iterator[type[Settings]]:

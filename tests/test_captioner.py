@@ -251,7 +251,8 @@ def test_a_region_bounds_the_connected_strong_cells() -> None:
         0.25,
     )  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
     weights[0, 1, 0] = 1
-    cells, roles = tuple(str(n) for n in range(12)), {"read": "cross"}
+    cells = tuple(str(n) for n in range(12))
+    roles = {"read": "cross"}
     readings = Readings(
         cells,
         ("▁a", "</s>"),

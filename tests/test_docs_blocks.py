@@ -62,7 +62,8 @@ def blocks(page: Path) -> Iterator[tuple[str, str, str]]:
     """Yield language, code and mark of each block of a page; the language of an indented one is
     `shell`.
     """
-    mark, end = "", 0
+    mark = ""
+    end = 0
     text = page.read_text(encoding="utf-8")
     for token in TOKENS.finditer(text):
         if text[end : token.start()].strip():

@@ -69,11 +69,9 @@ def test_states_are_those_of_the_model(
     model: Any = translator.model
     assert isinstance(model.encoder, RecurrentEncoder)
     explanation = explain(translator, TEXT, beam=2)
-    states, ids, top = (
-        explanation.data.states,
-        translator.encode(TEXT),
-        len(model.encoder.layers) - 1,
-    )
+    states = explanation.data.states
+    ids = translator.encode(TEXT)
+    top = len(model.encoder.layers) - 1
     assert states is not None
     assert states.tokens == tuple(translator.tokenizer.source.tokens(ids))
     assert states.is_all == (decoder == "no_attention")

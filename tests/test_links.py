@@ -59,7 +59,8 @@ def read_nothing_and_write_nothing(
     as it is, and unread.
     """
     before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
-    problem, result = "", None
+    problem = ""
+    result = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -129,7 +130,8 @@ def test_no_link_leads_out_of_a_folder(
     names = [path.relative_to(run) for path in run.rglob("*") if path.name != "sentences.txt"]
     refused = set()
     for number, name in enumerate(names):
-        copy, outside = tmp_path / f"copy-{number}", tmp_path / f"outside-{number}"
+        copy = tmp_path / f"copy-{number}"
+        outside = tmp_path / f"outside-{number}"
         shutil.copytree(run, copy)
         move_out(copy / name, outside)
         kept = outside / name.name
@@ -188,7 +190,8 @@ def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Pa
     are refused.
     """
     repository = tmp_path / "hub" / "models--me--run"
-    snapshot, blobs = repository / "snapshots" / "0a1b", repository / "blobs"
+    snapshot = repository / "snapshots" / "0a1b"
+    blobs = repository / "blobs"
     snapshot.mkdir(parents=True)
     blobs.mkdir()
     for number, path in enumerate(sorted(run.iterdir())):
@@ -221,7 +224,8 @@ def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Pat
 )
 @pytest.mark.parametrize("resume", [True, False])
 def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool) -> None:
-    victim, out = tmp_path / "victim", tmp_path / "out"
+    victim = tmp_path / "victim"
+    out = tmp_path / "out"
     out.mkdir()
     (out / name).symlink_to(victim)
     if resume:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_the_table_names_tests_that_exist() -> None:
     stale = []
     for test in json.loads(costs.TABLE.read_text(encoding="utf-8")):
-        path, name = test.split("::")[0], test.split("::")[-1]
+        path = test.split("::")[0]
+        name = test.split("::")[-1]
         if not (ROOT / path).is_file() or not re.search(
             rf"^ *(async )?def {name}\(", (ROOT / path).read_text(), re.M
         ):

@@ -149,10 +149,11 @@ def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) ->
     assert folder_languages(run.folder).pair == ("ko", "en-GB")
     before = (run.folder / LANGUAGES).read_bytes(), _config_without_threshold(run.folder)
     messages: list[str] = []
-    longer, listen = (
-        {"training.updates": 3},
-        lambda _, values: messages.append(str(values.get("text"))),
-    )
+    longer = {"training.updates": 3}
+
+    def listen(_: str, values: Any) -> None:
+        messages.append(str(values.get("text")))
+
     regard.train(out=run.folder, resume=True, settings=longer, threads=1, report=listen)
     assert not [message for message in messages if "_language was" in message]
     regard.train(out=run.folder, resume=True, languages="de,en-GB", threads=1, report=listen)
@@ -269,7 +270,8 @@ def test_a_link_that_leads_out_is_refused(known: Path, tmp_path: Path) -> None:
 
 
 def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
-    before, values = model_fingerprint(known), json.loads((known / CONFIG).read_text("utf-8"))
+    before = model_fingerprint(known)
+    values = json.loads((known / CONFIG).read_text("utf-8"))
     (known / CONFIG).write_text(
         json.dumps({**values, "languages": {"source": "ko", "target": "fr"}})
     )

@@ -75,7 +75,8 @@ def _problem(node: ast.AST) -> str:
         if seconds is not None and seconds < LEAST:
             return f"timeout={seconds}: wanted at least {LEAST} seconds, as machines may be busy"
     if isinstance(node, ast.Call):
-        name, first = ast.unparse(node.func), node.args[0] if node.args else None
+        name = ast.unparse(node.func)
+        first = node.args[0] if node.args else None
         if (
             name in ("time.sleep", "asyncio.sleep")
             and isinstance(first, ast.Constant)

@@ -89,10 +89,13 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     assert line.score == pytest.approx(sum(result.score for result in alone))
     assert line.parts[3].text == "123!"
     if line.alignments is not None:
-        words, targets, expected = 0, 0, []
+        words = 0
+        targets = 0
+        expected = []
         for sentence, result in zip(sentences, alone, strict=True):
             expected += [(s + words, t + targets) for s, t in result.alignments or ()]
-            words, targets = words + len(sentence.split()), targets + len(result.text.split())
+            words = words + len(sentence.split())
+            targets = targets + len(result.text.split())
         assert list(line.alignments) == expected
     assert [len(hypothesis.tokens) for hypothesis in line.nbest] == [
         sum(len(result.nbest[min(rank, len(result.nbest) - 1)].tokens) for result in alone)
@@ -282,7 +285,8 @@ def given_forms(line: str) -> list[tuple[str, list[int]]]:
     """Return forms of a clean line that a model reads alike, and in which of their words each of
     its words stands.
     """
-    words, count = line.split(), len(line.split())
+    words = line.split()
+    count = len(line.split())
     return [
         ("\u00a0".join(words), [0] * count),
         ("\u00a0".join([" ".join(words[:2]), *words[2:]]), [0, *[1] * (count - 1)]),
@@ -568,7 +572,8 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
 
 def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     first = folder(tmp_path / "one")
-    same, alone = load([first, first]), load(first)
+    same = load([first, first])
+    alone = load(first)
     assert [t.text for t in same.translate(SENTENCES)] == [
         t.text for t in alone.translate(SENTENCES)
     ]
@@ -588,7 +593,8 @@ def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     ):
         ids = [both.tokenizer.target.id_of(token) for token in translation.tokens]
         with torch.no_grad():
-            source, target = torch.tensor([both.encode(line)]), torch.tensor([[BOS, *ids]])
+            source = torch.tensor([both.encode(line)])
+            target = torch.tensor([[BOS, *ids]])
             shares = [
                 m.model.project(m.model(Batch(source), target))[0].softmax(-1) for m in members
             ]
@@ -603,7 +609,8 @@ def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
 
 
 def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> None:
-    first, second = folder(tmp_path / "one"), folder(tmp_path / "other")
+    first = folder(tmp_path / "one")
+    second = folder(tmp_path / "other")
     tokenizer = Tokenizer.train(
         ["other words", "altogether"], ["other words", "altogether"], TokenizerSettings()
     )

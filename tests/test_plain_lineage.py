@@ -16,7 +16,8 @@ from regard.search import SearchSettings, SuppressTokens, Task, decode
 from regard.training import preset
 
 PLAIN = Path(__file__).resolve().parents[1] / "benchmarks" / "peers" / "plain_models.py"
-VOCABULARY, STEPS = 60, 9
+VOCABULARY = 60
+STEPS = 9
 
 
 def plain_models() -> ModuleType:
@@ -33,10 +34,8 @@ def both(name: str) -> tuple[ModuleType, Model, torch.nn.Module]:
     """Return a preset with random weights, all of which vary, and the plain model with the same
     weights.
     """
-    plain, ours = (
-        plain_models(),
-        build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True),
-    )
+    plain = plain_models()
+    ours = build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True)
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -54,7 +53,8 @@ def keep_mask(batch: Batch) -> torch.Tensor:
 def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     _, ours, theirs = both(name)
     assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
-    batch, target = sentences(7, 1, 4), targets(3, 6)
+    batch = sentences(7, 1, 4)
+    target = targets(3, 6)
     logits = ours.project(ours(batch, target))
     torch.testing.assert_close(
         theirs(batch.data, keep_mask(batch), target), logits, rtol=0, atol=1e-4

@@ -147,7 +147,8 @@ def damaged(content: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("name", ["w.safetensors", "w.pth", "legacy.bin"])
 def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
-    path, chance = tmp_path / name, random.Random(name)
+    path = tmp_path / name
+    chance = random.Random(name)
     tensors = {"a.weight": torch.randn(3, 5), "b": torch.arange(4.0)}
     if name == "w.safetensors":
         save_file(tensors, path)

@@ -76,7 +76,8 @@ def test_the_page_of_settings_is_up_to_date() -> None:
 def test_the_page_of_experiments_is_not_replaced_without_their_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script, page = ROOT / "docs" / "make_experiments.py", ROOT / "docs" / "experiments.md"
+    script = ROOT / "docs" / "make_experiments.py"
+    page = ROOT / "docs" / "experiments.md"
     before = page.read_bytes()
     monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
     with pytest.raises(

@@ -78,7 +78,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def equal(first: Path, second: Path) -> bool:
-    first_weights, second_weights = weights(first), weights(second)
+    first_weights = weights(first)
+    second_weights = weights(second)
     return first_weights.keys() == second_weights.keys() and all(
         first_weights[name].equal(second_weights[name]) for name in first_weights
     )
@@ -347,7 +348,8 @@ def test_held_out_pairs_are_scored_once_at_the_end(
     texts = {"source": data / "train.ko", "target": data / "train.en"}
     settings = {**SETTINGS, "data.shards": shards, "training.updates": 2}
     run = regard.train(**texts, out=tmp_path / "run", settings=settings, test=10, threads=1)
-    test, valid = _tsv(run.folder / "test.tsv"), _tsv(run.folder / "valid.tsv")
+    test = _tsv(run.folder / "test.tsv")
+    valid = _tsv(run.folder / "valid.tsv")
     assert (len(test), len(valid)) == (10, 4)
     assert not {*test} & {*valid}
     (event,) = (event for event in run.journal if event["event"] == "test")

@@ -83,12 +83,10 @@ def cut(content: bytes, chance: random.Random) -> bytes:
 def test_damage_is_refused_or_reported_or_changes_nothing(
     run: Path, name: str, damage: Callable[[bytes, random.Random], bytes], cases: int
 ) -> None:
-    content, expected, chance, noticed = (
-        (run / name).read_bytes(),
-        output(run),
-        random.Random(20),
-        0,
-    )
+    content = (run / name).read_bytes()
+    expected = output(run)
+    chance = random.Random(20)
+    noticed = 0
     for _ in range(cases):
         (run / name).write_bytes(damage(content, chance))
         with warnings.catch_warnings(record=True) as warned:
@@ -225,7 +223,9 @@ def test_what_cannot_be_loaded_is_not_sealed(run: Path, name: str) -> None:
 
 
 def test_a_reader_never_takes_a_writer_for_damage(run: Path) -> None:
-    model, ended, problems = load_folder(run).model, threading.Event(), []
+    model = load_folder(run).model
+    ended = threading.Event()
+    problems = []
 
     def write() -> None:
         for update in range(60):
@@ -252,7 +252,8 @@ class Killed(BaseException):
 
 def die_after(renames: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let so many renames happen, and kill at the next."""
-    done, replace = list[Any](), os.replace
+    done = list[Any]()
+    replace = os.replace
 
     def replace_or_die(*paths: Any) -> None:
         if len(done) == renames:

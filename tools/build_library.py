@@ -140,10 +140,8 @@ def compile_library(
         f'-DSOURCES="{native.hash_of_sources(sources)}"',
         f"-I{sources}",
     )
-    kernels, others = (
-        sources / "kernels.c",
-        sorted(path for path in sources.glob("*.c") if path.name != "kernels.c"),
-    )
+    kernels = sources / "kernels.c"
+    others = sorted(path for path in sources.glob("*.c") if path.name != "kernels.c")
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="regard-build-") as folder:
         objects = []

@@ -24,7 +24,8 @@ def main() -> None:
 
     from regard.data.language_codes import canonical_code
 
-    english, korean = Locale("en").languages, Locale("ko").languages
+    english = Locale("en").languages
+    korean = Locale("ko").languages
     lines = []
     for code in sorted(english):
         if not re.fullmatch("[a-z]{2,3}", code) or code in ("und", "mul", "mis", "zxx", "root"):

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PINNED, UNICODE = "2026.11.15", "18.0.0"
+PINNED = "2026.11.15"
+UNICODE = "18.0.0"
 TERMINAL = ROOT / "regard" / "data" / "sentence_terminal.py"
 HEADER = ROOT / "regard" / "runtime" / "c" / "sentence_tables.h"
 WIDTH = 12

@@ -35,7 +35,8 @@ def javascript(pattern: str | re.Pattern[str], is_anchored: bool = False) -> str
     """
     compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
     classes = {"s": ASCII_SPACES} if compiled.flags & re.ASCII else CLASSES
-    parts, inside = list[str](), False
+    parts = list[str]()
+    inside = False
     for part in re.findall(TOKEN, compiled.pattern, re.DOTALL):
         parts.append(_translated(part, classes, inside))
         inside = part.rstrip("^") == "[" or (inside and part != "]")
@@ -167,11 +168,9 @@ def letter_cases() -> dict[str, str]:
     """
     from regard.data import language_codes, letter_case
 
-    aliases, own, in_latin = (
-        language_codes._table().aliases,
-        letter_case._LANGUAGES,
-        letter_case._IN_LATIN,
-    )
+    aliases = language_codes._table().aliases
+    own = letter_case._LANGUAGES
+    in_latin = letter_case._IN_LATIN
     codes = [*own, *(alias for alias, language in aliases.items() if language in own)]
     codes += [f"{code}-latn" for code in in_latin]
     codes += [f"{alias}-latn" for alias, language in aliases.items() if language in in_latin]

@@ -15,10 +15,13 @@ TARGET = Path(__file__).parents[1] / "regard" / "runtime" / "c" / "unicode_table
 LIMIT = 0x30000
 """From here on no character has a property but ideographs, which are letters, those of plane 3."""
 BLOCK = 64
-NOT_QUICK, DECOMPOSES, IS_SPACE = 1 << 8, 1 << 9, 1 << 10
+NOT_QUICK = 1 << 8
+DECOMPOSES = 1 << 9
+IS_SPACE = 1 << 10
 IS_LETTER, IS_DECIMAL, IS_OTHER_NUMBER, IS_LOWER, IS_CASED = (1 << bit for bit in range(11, 16))
 HANGUL = range(0xAC00, 0xD7A4)
-VOWELS, FINALS = range(0x1161, 0x1176), range(0x11A8, 0x11C3)
+VOWELS = range(0x1161, 0x1176)
+FINALS = range(0x11A8, 0x11C3)
 
 
 def decompositions(data: Any) -> dict[int, tuple[int, ...]]:

@@ -26,7 +26,8 @@ from peers.translating import (
 
 TYPES = ("int8", "int8_float32", "int8_bfloat16", "float32", "bfloat16")
 BATCHES = (32, 64, 128)
-TRIAL_SENTENCES, TRIAL_REQUESTS = 2 * max(BATCHES), 15
+TRIAL_SENTENCES = 2 * max(BATCHES)
+TRIAL_REQUESTS = 15
 
 
 def main() -> None:
@@ -34,7 +35,8 @@ def main() -> None:
     options = start("ctranslate2_translate")
     if options.task == "try":
         _try(options)
-    many, one = options.setting["many"], options.setting["one"]
+    many = options.setting["many"]
+    one = options.setting["one"]
     measure(options, _translator(options, **many), lambda: _translator(options, **one))
 
 
@@ -150,7 +152,8 @@ def _best_one(
 def _request_rate(
     options: TranslationOptions, sources: Sequence[Tokens], **setting: Any
 ) -> tuple[float, dict[str, Any]]:
-    translate, latencies = _translator(options, **setting), []
+    translate = _translator(options, **setting)
+    latencies = []
     for source in sources[:TRIAL_REQUESTS]:
         began = time.perf_counter()
         translate([source])

@@ -34,7 +34,8 @@ def _make(options: TranslationOptions) -> None:
     import yaml
     from eole.bin.main import main as command
 
-    config, values = options.folder / "config.yaml", settings(as_training(options))
+    config = options.folder / "config.yaml"
+    values = settings(as_training(options))
     config.write_text(yaml.safe_dump({**values, "training": {**values["training"], **ONE_UPDATE}}))
     sys.argv = ["eole", "train", "-config", str(config)]
     command()

@@ -47,7 +47,8 @@ def _translator(options: TranslationOptions) -> Translate:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    model, tokens = _model(options), json.loads((options.folder / "tokens.json").read_text("utf-8"))
+    model = _model(options)
+    tokens = json.loads((options.folder / "tokens.json").read_text("utf-8"))
     ids = {token: i for i, token in enumerate(tokens)}
     steps = {"max_new_tokens": options.longest} | (
         {"min_new_tokens": options.forced} if options.forced else {}

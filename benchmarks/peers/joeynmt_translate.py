@@ -35,7 +35,8 @@ def _make(options: TranslationOptions) -> None:
     import yaml
     from joeynmt.__main__ import main as command
 
-    values, config = _one_update(settings(as_training(options))), options.folder / "train.yaml"
+    values = _one_update(settings(as_training(options)))
+    config = options.folder / "train.yaml"
     config.write_text(yaml.safe_dump(values))
     sys.argv = ["joeynmt", "train", str(config), "--skip-test"]
     command()

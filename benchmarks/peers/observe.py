@@ -64,7 +64,8 @@ class Recorder:
         """Mark the boundary between two updates; time is measured between boundaries."""
         now = time.perf_counter()
         if self._updates == self.options.warmup:
-            self._since, self._clock = now, clock()
+            self._since = now
+            self._clock = clock()
             self._counts.clear()
         elif self._since is not None:
             elapsed = now - self._since

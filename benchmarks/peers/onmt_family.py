@@ -36,7 +36,8 @@ def counts(batch: dict[str, Any], pad: int) -> Counts:
     """Return the counts of one batch; the first target token is only an input, so it is not counted
     as predicted.
     """
-    source, target = batch["src"], batch["tgt"][:, 1:]
+    source = batch["src"]
+    target = batch["tgt"][:, 1:]
     tokens = int(batch["srclen"].sum()), int(target.ne(pad).sum())
     return Counts(tokens[0], source.numel(), tokens[1], target.numel())
 

@@ -19,8 +19,14 @@ from scenes import (
     start,
 )
 
-PAD, BOS = 0, 2
-SIZE, STATE, ATTENTION, EMBEDDING, WIDTH, DROPOUT = 256, 512, 256, 256, 32, 0.3
+PAD = 0
+BOS = 2
+SIZE = 256
+STATE = 512
+ATTENTION = 256
+EMBEDDING = 256
+WIDTH = 32
+DROPOUT = 0.3
 DECODING_BATCH = 64
 """Images per batch in decoding."""
 
@@ -41,10 +47,8 @@ def network() -> Any:
             super().__init__()
             self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
             self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-            self.norm1, self.norm2 = (
-                nn.GroupNorm(outputs // 16, outputs),
-                nn.GroupNorm(outputs // 16, outputs),
-            )
+            self.norm1 = nn.GroupNorm(outputs // 16, outputs)
+            self.norm2 = nn.GroupNorm(outputs // 16, outputs)
             self.down = nn.Identity()
             if stride > 1:
                 convolution = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
@@ -62,13 +66,17 @@ def network() -> Any:
             ]
             stem = [nn.Conv2d(3, WIDTH, 3, 2, 1, bias=False), nn.GroupNorm(2, WIDTH), nn.ReLU()]
             self.network = nn.Sequential(*stem, *stages)
-            self.project, self.norm = nn.Linear(8 * WIDTH, SIZE), nn.LayerNorm(SIZE)
+            self.project = nn.Linear(8 * WIDTH, SIZE)
+            self.norm = nn.LayerNorm(SIZE)
             self.rows, self.columns = (
                 nn.Parameter(torch.randn(64, SIZE // 2) * 0.1) for _ in range(2)
             )
-            self.embedding, self.dropout = nn.Embedding(VOCABULARY, EMBEDDING), nn.Dropout(DROPOUT)
-            self.query, self.key = nn.Linear(STATE, ATTENTION), nn.Linear(SIZE, ATTENTION)
-            self.score, self.gate = nn.Linear(ATTENTION, 1, bias=False), nn.Linear(STATE, 1)
+            self.embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+            self.dropout = nn.Dropout(DROPOUT)
+            self.query = nn.Linear(STATE, ATTENTION)
+            self.key = nn.Linear(SIZE, ATTENTION)
+            self.score = nn.Linear(ATTENTION, 1, bias=False)
+            self.gate = nn.Linear(STATE, 1)
             self.first = nn.ModuleList(nn.Linear(SIZE, STATE) for _ in range(2))
             self.cell = nn.LSTMCell(EMBEDDING + SIZE, STATE)
             self.readout = nn.Linear(STATE + SIZE + EMBEDDING, EMBEDDING)
@@ -117,7 +125,8 @@ def train(options: Options) -> None:
     from torch.nn.utils.rnn import pad_sequence
 
     pixels, captions = random_captioned_images(options.images)
-    model, images = network(), torch.from_numpy(pixels)
+    model = network()
+    images = torch.from_numpy(pixels)
     recorder = Recorder(options, sum(parameter.numel() for parameter in model.parameters()))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
@@ -145,13 +154,15 @@ def caption(options: Options) -> None:
 
     from machine import clock
 
-    model, images = network().eval(), torch.from_numpy(random_captioned_images(options.images)[0])
+    model = network().eval()
+    images = torch.from_numpy(random_captioned_images(options.images)[0])
 
     @torch.inference_mode()
     def decode(batch: Any) -> Any:
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             cells, keys, states = model.encode(batch.movedim(3, 1).float() / 255)
-            tokens, outputs = torch.full((len(batch),), BOS), []
+            tokens = torch.full((len(batch),), BOS)
+            outputs = []
             for _ in range(STEPS):
                 feature, states = model.step(tokens, cells, keys, states)
                 logits = model.output(feature)
@@ -165,7 +176,9 @@ def caption(options: Options) -> None:
             decode(batch)
 
     decode_all()
-    before, passes, alone = clock(), list[float](), list[float]()
+    before = clock()
+    passes = list[float]()
+    alone = list[float]()
     while sum(passes) < options.seconds / 2:
         began = time.perf_counter()
         decode_all()

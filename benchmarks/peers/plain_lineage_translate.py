@@ -30,7 +30,8 @@ def _translator(options: TranslationOptions) -> Translate:
     steps = options.forced
     assert steps is not None, "the plain model decodes a fixed number of tokens: give --forced"
     tokens = json.loads((options.folder / "tokens.json").read_text("utf-8"))
-    ids, model = {token: i for i, token in enumerate(tokens)}, plain(options.model, len(tokens))
+    ids = {token: i for i, token in enumerate(tokens)}
+    model = plain(options.model, len(tokens))
     fill(model, options.model, load_file(options.folder / "regard" / "model.safetensors"))
     for_decoding(model, options.precision)
 

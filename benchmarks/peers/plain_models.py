@@ -22,7 +22,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 __all__ = ["MODELS", "fill", "for_decoding", "plain", "write"]
 
-BOS, EOS = 2, 3
+BOS = 2
+EOS = 3
 EMBEDDING = 256
 STATE, ATTENTION, RNN_DROPOUT = 512, 256, 0.3  # of recurrent models
 SIZE, LAYERS, KERNEL, POSITIONS, DROPOUT = 256, 4, 3, 512, 0.2  # of the convolutional one
@@ -34,7 +35,8 @@ class Translator(nn.Module):
 
     def __init__(self, vocabulary: int, dropout: float) -> None:
         super().__init__()
-        self.embedding, self.dropout = nn.Embedding(vocabulary, EMBEDDING), nn.Dropout(dropout)
+        self.embedding = nn.Embedding(vocabulary, EMBEDDING)
+        self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(EMBEDDING, vocabulary)
         nn.init.normal_(self.embedding.weight, std=EMBEDDING**-0.5)
         nn.init.zeros_(self.output.bias)
@@ -51,7 +53,8 @@ class Recurrent(Translator):
     def __init__(self, vocabulary: int, readout_size: int) -> None:
         super().__init__(vocabulary, RNN_DROPOUT)
         self.encoder = nn.GRU(EMBEDDING, STATE // 2, batch_first=True, bidirectional=True)
-        self.bridge, self.readout = nn.Linear(STATE, STATE), nn.Linear(readout_size, EMBEDDING)
+        self.bridge = nn.Linear(STATE, STATE)
+        self.readout = nn.Linear(readout_size, EMBEDDING)
 
     def run_encoder(self, source: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder outputs and the first decoder state."""
@@ -90,7 +93,8 @@ class Bahdanau(Recurrent):
     def __init__(self, vocabulary: int) -> None:
         super().__init__(vocabulary, readout_size=2 * STATE + EMBEDDING)
         self.cell = nn.GRUCell(EMBEDDING + STATE, STATE)
-        self.query, self.key = nn.Linear(STATE, ATTENTION), nn.Linear(STATE, ATTENTION)
+        self.query = nn.Linear(STATE, ATTENTION)
+        self.key = nn.Linear(STATE, ATTENTION)
         self.score = nn.Linear(ATTENTION, 1, bias=False)
 
     def encode(self, source: Tensor, keep: Tensor) -> tuple[Any, Any]:
@@ -99,7 +103,9 @@ class Bahdanau(Recurrent):
 
     def decode(self, tokens: Tensor, memory: Any, state: Any) -> tuple[Tensor, Any]:
         outputs, keys, hidden = memory
-        embedded, tops, contexts = self.dropout(self.embedding(tokens)), [], []
+        embedded = self.dropout(self.embedding(tokens))
+        tops = []
+        contexts = []
         for x in embedded.unbind(1):
             scores = self.score(torch.tanh(self.query(state)[:, None] + keys)).squeeze(-1)
             weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
@@ -125,7 +131,8 @@ class Luong(Recurrent):
         outputs, keys, keep = memory
         embedded = self.dropout(self.embedding(tokens))
         tops, state = self.decoder(embedded, state.to(embedded.dtype))
-        query, values = tops.to(keys.dtype), outputs.to(keys.dtype)
+        query = tops.to(keys.dtype)
+        values = outputs.to(keys.dtype)
         contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=keep, scale=1.0)
         return self.logits(tops, contexts), state
 
@@ -184,7 +191,8 @@ class Convolutional(Translator):
     @staticmethod
     def _convolved(convolution: nn.Conv1d, x: Tensor) -> Tensor:
         if x.shape[1] == KERNEL:  # one position: a linear layer is faster
-            window, weight = x.transpose(1, 2).flatten(1), convolution.weight.flatten(1)
+            window = x.transpose(1, 2).flatten(1)
+            weight = convolution.weight.flatten(1)
             return F.glu(F.linear(window, weight, convolution.bias), 1)[:, None]
         return F.glu(convolution(x.transpose(1, 2)), 1).transpose(1, 2)
 
@@ -246,7 +254,8 @@ def fill(model: Translator, name: str, tensors: Mapping[str, Tensor]) -> None:
         theirs["decoder.cells.0.input.weight"] = torch.cat(
             [theirs["decoder.cells.0.input.weight"], context], 1
         )
-    parameters, filled = model.state_dict(), {"output.weight"}
+    parameters = model.state_dict()
+    filled = {"output.weight"}
     for name_there, tensor in theirs.items():
         target = name_there
         for pattern, replacement in (*NAMES_OF[name], *COMMON_NAMES):
@@ -270,7 +279,8 @@ def write(model: Translator, source: Tensor, keep: Tensor, steps: int) -> Tensor
     sentence.
     """
     memory, state = model.encode(source, keep)
-    tokens, outputs = source.new_full((len(source),), BOS), []
+    tokens = source.new_full((len(source),), BOS)
+    outputs = []
     for _ in range(steps - 1):
         logits, state = model.decode(tokens[:, None], memory, state)
         logits[..., : EOS + 1] = -torch.inf

@@ -99,7 +99,9 @@ def caption(options: Options) -> None:
         return [DecodeRequest(image, Task(name, STEPS)) for name, image in enumerate(images)]
 
     engine.decode(requests(pixels), settings, rules)
-    before, passes, alone = clock(), list[float](), list[float]()
+    before = clock()
+    passes = list[float]()
+    alone = list[float]()
     while sum(passes) < options.seconds / 2:
         began = time.perf_counter()
         engine.decode(requests(pixels), settings, rules)

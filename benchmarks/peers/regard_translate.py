@@ -23,7 +23,8 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.search import SearchSettings, Task
 
     model_folder = load_folder(options.folder / "regard")
-    engine, most = Engine(model_folder.model, options.precision, model_folder), options.longest - 1
+    engine = Engine(model_folder.model, options.precision, model_folder)
+    most = options.longest - 1
     print(engine.describe())
     lengths = {
         "min_length": most if options.forced else 0,

@@ -35,12 +35,14 @@ def _translator(options: TranslationOptions) -> Translate:
     vocabulary = Tokenizer.load(options.folder / "regard", kind).source
     tokens = vocabulary.pieces(range(len(vocabulary)))
     ids = {token: i for i, token in enumerate(tokens)}
-    model, penalty = _model(options, len(tokens)), LengthPenalty(0.0)
+    model = _model(options, len(tokens))
+    penalty = LengthPenalty(0.0)
     rules = (Forbid((PAD, UNK, BOS, EOS)),)
 
     @torch.inference_mode()
     def decode(rows: list[list[int]]) -> list[Any]:
-        source, longest = model.encode(Batch(*pad(rows))), torch.full((len(rows),), options.longest)
+        source = model.encode(Batch(*pad(rows)))
+        longest = torch.full((len(rows),), options.longest)
         if options.beam == 1:
             return greedy(model, source, longest, penalty, rules)
         return [nbest[0] for nbest in beam(model, source, longest, options.beam, penalty, rules)]

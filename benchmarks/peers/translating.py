@@ -43,7 +43,9 @@ FEW_TOKENS = 512
 """Batch size of the single update that makes a model to translate with; its output does not
 matter.
 """
-WARMUP_REQUESTS, MIN_REQUESTS, MAX_REQUESTS = 5, 10, 100
+WARMUP_REQUESTS = 5
+MIN_REQUESTS = 10
+MAX_REQUESTS = 100
 
 Tokens = list[str]
 Translate = Callable[[Sequence[Tokens]], list[Tokens]]
@@ -89,7 +91,8 @@ def measure(
     `alone` makes the function for single requests, if it is another than that for many.
     """
     sources = _sentences(options, translate)
-    before, passes = clock(), []
+    before = clock()
+    passes = []
     while not passes or sum(passes) < options.seconds / 2:
         began = time.perf_counter()
         outputs = translate(sources)

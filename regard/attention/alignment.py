@@ -135,7 +135,8 @@ def merge_words(
     """Merge token weights into word weights: sum over the tokens of a source word, mean over those
     of a target word.
     """
-    columns, rows = _groups(source_words), _groups(target_words)
+    columns = _groups(source_words)
+    rows = _groups(target_words)
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
     special_weights = weights[:, np.asarray(source_words) < 0].sum(1)
     return WordWeights(
@@ -171,13 +172,16 @@ def symmetrise(forward: Iterable[Link], backward: Iterable[Link], symmetry: Symm
     links of the union that neighbour an accepted link, if one of their words is still unaligned;
     "grow-diag-final" then adds those between two unaligned words.
     """
-    first, second = set(forward), set(backward)
-    links, union = first & second, first | second
+    first = set(forward)
+    second = set(backward)
+    links = first & second
+    union = first | second
     if symmetry == "union":
         return sorted(union)
     if symmetry == "intersection":
         return sorted(links)
-    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    sources = {source for source, _ in links}
+    targets = {target for _, target in links}
     queue = sorted(links)
     for source, target in queue:  # links added on the way are queued too
         for link in ((source + i, target + j) for i in (-1, 0, 1) for j in (-1, 0, 1)):

@@ -62,7 +62,9 @@ class Attention(nn.Module):
         score_query_size, score_key_size = (
             (size, size) if project_keys else (query_size, entry_size)
         )
-        self.role, self.heads, self.size = role, heads, size
+        self.role = role
+        self.heads = heads
+        self.size = size
         self.value_size = size if project_values else entry_size
         self.score = build_score(
             score_name, heads, score_key_size // heads, score_query_size // heads
@@ -96,12 +98,15 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "R H S Da"], Float[Tensor, "R H S Dh"]]:
         """Return the projected keys and values per head, as `prepare` puts them into a memory."""
         if keep is None:
-            k, v = self.key(keys), self.value(values)
+            k = self.key(keys)
+            v = self.value(values)
         else:
-            visible, same = keep.unsqueeze(-1), values is keys
+            visible = keep.unsqueeze(-1)
+            same = values is keys
             keys = keys.masked_fill(~visible, 0)
             values = keys if same else values.masked_fill(~visible, 0)
-            k, v = self.key(keys) * visible, self.value(values) * visible
+            k = self.key(keys) * visible
+            v = self.value(values) * visible
         return self.score.prepare(split_heads(k, self.heads)), split_heads(v, self.heads)
 
     def empty(self, rows: int) -> Memory:
@@ -147,7 +152,8 @@ class Attention(nn.Module):
             "causal attention needs a memory row for each query row"
         )
         q = fold_beams(split_heads(query.to(memory.keys.dtype), self.heads), memory.rows)
-        recorders, is_self = active_recorders(self), memory.rows == N and memory.entries == T
+        recorders = active_recorders(self)
+        is_self = memory.rows == N and memory.entries == T
         if (
             window is not None
             and is_self
@@ -156,7 +162,8 @@ class Attention(nn.Module):
         ):
             keep = attention_mask(memory, T, causal, window) if recorders else None
             blocks, _ = self._attend(*local.to_blocks(q, memory, causal, window))
-            context, scores = local.from_blocks(blocks, N, T), None
+            context = local.from_blocks(blocks, N, T)
+            scores = None
         else:
             keep = attention_mask(memory, T, causal, window)
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
@@ -180,13 +187,16 @@ class Attention(nn.Module):
         self, q: Tensor, memory: Memory, keep: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the weighted values, and the scores if the kernel formed them."""
-        keys, values, dot = memory.keys, memory.values, self.score.as_dot(q)
+        keys = memory.keys
+        values = memory.values
+        dot = self.score.as_dot(q)
         cpu = q.device.type == "cpu"
         low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None and cpu and low:
             return attend_unfused(dot[0], keys, values, keep, dot[1]), None
         if cpu and not low and keys.dtype != torch.float64:
-            keys, values = keys.float(), values.float()
+            keys = keys.float()
+            values = values.float()
         # Off the CPU autocast stays on if the caller enabled it, and is never enabled here: its
         # default is float16.
         with torch.autocast(
@@ -229,7 +239,8 @@ def attention_mask(
     keep = None if memory.keep is None else memory.keep[:, None, None, :]  # (R, 1, 1, S)
     if (not causal or T == 1) and window is None:
         return keep
-    S, device = memory.entries, memory.keys.device
+    S = memory.entries
+    device = memory.keys.device
     offset = (
         torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
     )  # (T, S)

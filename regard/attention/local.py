@@ -40,8 +40,11 @@ def to_blocks(
     A query whose own entry is hidden attends to the entries near its position, perhaps to none; its
     result is unused.
     """
-    R, T, W = memory.rows, query.shape[2], _block(window)
-    blocks, after = -(-T // W), 0 if causal else W
+    R = memory.rows
+    T = query.shape[2]
+    W = _block(window)
+    blocks = -(-T // W)
+    after = 0 if causal else W
     queries = (
         F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
     )

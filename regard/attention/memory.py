@@ -50,7 +50,8 @@ class Memory:
         entries.
         """
         longest = max(self.entries, other.entries)
-        first, second = self._padded(longest), other._padded(longest)
+        first = self._padded(longest)
+        second = other._padded(longest)
         keep = None
         if first.keep is not None or second.keep is not None:
             keep = torch.cat([first._full_keep(), second._full_keep()])

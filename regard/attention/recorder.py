@@ -35,7 +35,9 @@ class AttentionRecorder(Mapping[str, Tensor]):
     def __init__(
         self, names: dict[nn.Module, str], gradients: bool = False, scores: bool = False
     ) -> None:
-        self._names, self._gradients, self._scores = names, gradients, scores
+        self._names = names
+        self._gradients = gradients
+        self._scores = scores
         self._recorded: dict[str, list[Tensor]] = {}
 
     def watches(self, module: nn.Module) -> bool:

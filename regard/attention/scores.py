@@ -43,7 +43,9 @@ class Score(nn.Module):
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__()
-        self.heads, self.size, self.query_size = heads, size, query_size or size
+        self.heads = heads
+        self.size = size
+        self.query_size = query_size or size
         if self.query_size != size and not self.linear:
             kind = type(self).__name__
             raise ConfigurationError(

@@ -105,12 +105,16 @@ def _attention_of(
     float32.
     """
     given = inspect.signature(nn.MultiheadAttention.forward).bind(module, *args, **kwargs).arguments
-    query, key, padding = given["query"], given["key"], given.get("key_padding_mask")
+    query = given["query"]
+    key = given["key"]
+    padding = given.get("key_padding_mask")
     if query.dim() == 2:
-        query, key = query[None], key[None]
+        query = query[None]
+        key = key[None]
         padding = None if padding is None else padding[None]
     elif not module.batch_first:
-        query, key = query.transpose(0, 1), key.transpose(0, 1)
+        query = query.transpose(0, 1)
+        key = key.transpose(0, 1)
     with torch.autocast(query.device.type, enabled=False):
         q, k = _projected(module, query, key)
         scores = q @ k.transpose(-1, -2) / math.sqrt(module.head_dim)

@@ -30,7 +30,8 @@ def attend_unfused(
     shape = (R, H, T, keys.shape[2])
     if 0 in shape:
         return query.new_zeros(R, H, T, values.shape[3])
-    bias, row_keep = query.new_zeros(1), None
+    bias = query.new_zeros(1)
+    row_keep = None
     if keep is not None:
         bias = query.new_zeros(keep.shape).masked_fill_(~keep, torch.finfo(query.dtype).min / 2)
         if not bool(keep.any(-1).all()):  # a row without visible entries gives zeros
@@ -67,7 +68,8 @@ class _UnfusedAttention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         q, k, v, low = ctx.saved_tensors
         with torch.autocast("cpu", enabled=False):
-            weights, grad_weights = low.float(), torch.bmm(gradient, v.transpose(1, 2)).float()
+            weights = low.float()
+            grad_weights = torch.bmm(gradient, v.transpose(1, 2)).float()
             grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
             grad_scores = grad_weights.mul_(weights).mul_(ctx.scale).to(q.dtype)
             grad_values = torch.bmm(low.transpose(1, 2), gradient)

@@ -167,7 +167,8 @@ def _choose(
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
     from regard.model_folder import save_alignment
 
-    translator, other = forward.translator, None if backward is None else backward.translator
+    translator = forward.translator
+    other = None if backward is None else backward.translator
     forwards, backwards = readings
     if gold is not None and other is not None and backwards is not None:
         translator.choice, other.choice, scores = best_pair(forwards, backwards, gold)
@@ -216,7 +217,9 @@ def _link(
     from regard.evaluation.aer import extract_choice_links
     from regard.pipeline import last_layer
 
-    links, baseline, name = list[list["Link"]](), list[list["Link"]](), ""
+    links = list[list["Link"]]()
+    baseline = list[list["Link"]]()
+    name = ""
     for readings, backwards in parts:
         choice = forward.choice(readings)
         if backward is None or backwards is None:

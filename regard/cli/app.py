@@ -158,7 +158,8 @@ def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
 
     def option(match: re.Match[str]) -> str:
         options = flags_of(_CALL[0]) if flags is None else flags
-        name, value = match[1], match[2] or ""
+        name = match[1]
+        value = match[2] or ""
         if "." in name:
             return (
                 f"{options['set']} {name}={value}"

@@ -54,7 +54,8 @@ def caption(
     from regard.pipeline.bulk import OutputFormat
     from regard.search import Constraints
 
-    causes, runs = list[str](), [run, *(with_ or ())]
+    causes = list[str]()
+    runs = [run, *(with_ or ())]
     if not (files := _files(images, causes)):
         raise DataError(*causes)
     captioner = load_captioner(
@@ -92,7 +93,8 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
                 for file in entries
                 if not file.name.lower().endswith(SUFFIXES)
             ]
-            count, kinds = len(others), ", ".join(dict.fromkeys(others))
+            count = len(others)
+            kinds = ", ".join(dict.fromkeys(others))
             warn(
                 f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}"
                 if others

@@ -173,7 +173,8 @@ def _print(comparison: Comparison) -> None:
     for system in comparison.systems:
         cells = []
         for name in names:
-            mean, decision = system.score(name), verdict(comparison, system, name)
+            mean = system.score(name)
+            decision = verdict(comparison, system, name)
             if mean is None:
                 cells.append(" " * 34)
                 continue

@@ -51,7 +51,8 @@ def demo(
     from regard.learn.demo.training import Output
     from regard.run import Interrupted
 
-    seed, device = 1 if seed is None else seed, select_device(device)
+    seed = 1 if seed is None else seed
+    device = select_device(device)
     with TrainReporter() as report:
         output = Output(typer.echo, say, report)
         try:

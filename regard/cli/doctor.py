@@ -62,7 +62,8 @@ def doctor(
         try:
             works, line = check()
         except Exception as problem:
-            works, line = False, f"{check.__name__.strip('_')}: {type(problem).__name__}: {problem}"
+            works = False
+            line = f"{check.__name__.strip('_')}: {type(problem).__name__}: {problem}"
         failed = failed or not works
         typer.echo(f"{'ok ' if works else 'BAD'} {line}")
     if failed:

@@ -90,7 +90,8 @@ def evaluate(
     """
     _check_options(context.params)
     load = {"device": select_device(device), "precision": precision}
-    search, runs = search_options(context), [run, *(against or ())]
+    search = search_options(context)
+    runs = [run, *(against or ())]
     if images is not None:
         _evaluate_captions(context.params, runs, load, search)
     else:
@@ -375,7 +376,8 @@ def _evaluate_captions(
                 f"those of {path} by {tokenizer.__name__}, as their vocabularies are "
                 "(tokenizer.kind); evaluate each alone"
             )
-    ciders, rows = [], list[dict[str, Any]]()
+    ciders = []
+    rows = list[dict[str, Any]]()
     for path, captioner in captioners:
         outputs, references = _caption_test_set(captioner, given, search)
         results = caption_scores(outputs, references, tokenizers[0])

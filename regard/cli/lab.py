@@ -95,10 +95,8 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
         rows = [table.columns, *table.rows]
         yield from _columns([[words_by(cell, language) for cell in row] for row in rows])
         yield ""
-    verdict, change = (
-        findings.verdict,
-        Text("What would change this", "판단이 달라질 조건").by(language),
-    )
+    verdict = findings.verdict
+    change = Text("What would change this", "판단이 달라질 조건").by(language)
     outcome = OUTCOMES[verdict.outcome].by(language)
     text = verdict.text.by(language) if verdict.text else ""
     yield f"{outcome}. {text}".rstrip()

@@ -67,7 +67,8 @@ def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[
     image = ImageSizeSettings.parse(
         {n: images[n] for n in ("height", "width") if n in images}, where
     )
-    model, pixels = ModelSettings.parse(values["model"], where), (image.height, image.width)
+    model = ModelSettings.parse(values["model"], where)
+    pixels = (image.height, image.width)
     return describe_architecture(model, sizes, tokenizer.joint, title, pixels)
 
 
@@ -90,8 +91,10 @@ def draw_map(translator: FolderTranslator, text: str, explanation: Explanation) 
         for each in translator.model.modules()
         if isinstance(each, Attention) and each.role == "cross"
     ]
-    data, score = explanation.data, attentions[0].score if len(attentions) == 1 else None
-    states, sizes = data.states, score.matrix.shape if isinstance(score, General) else ()
+    data = explanation.data
+    score = attentions[0].score if len(attentions) == 1 else None
+    states = data.states
+    sizes = score.matrix.shape if isinstance(score, General) else ()
     K, N, M = (0, 0, 0) if states is None else (*states.encoder.shape[1:], states.decoder.shape[1])
     if states is None or not isinstance(score, General) or sizes != (1, M, K * N):
         kinds = (
@@ -102,7 +105,8 @@ def draw_map(translator: FolderTranslator, text: str, explanation: Explanation) 
             "(preset rnn-luong)"
         )
         raise UsageError(f"--view score: {wanted}; this model has {kinds}")
-    of_token, vectors = np.array(states.token_words), states.encoder.reshape(-1, K * N)
+    of_token = np.array(states.token_words)
+    vectors = states.encoder.reshape(-1, K * N)
     keys = np.stack([vectors[of_token == word].mean(0) for word in (*range(len(data.source)), -1)])
     steps = {
         word: step - (states.order == "bahdanau")
@@ -111,12 +115,8 @@ def draw_map(translator: FolderTranslator, text: str, explanation: Explanation) 
     first = {
         word: step for word, step in steps.items() if word >= 0 <= step
     }  # the states that ask for a word's begin
-    names, queries = (
-        ((*data.source, words("(end)")), [data.target[word] for word in first]),
-        [*first.values()],
-    )
-    matrix, title = (
-        score.matrix[0].detach().float().cpu().numpy(),
-        f"{text.strip()} → {explanation.translation.text}",
-    )
+    names = ((*data.source, words("(end)")), [data.target[word] for word in first])
+    queries = [*first.values()]
+    matrix = score.matrix[0].detach().float().cpu().numpy()
+    title = f"{text.strip()} → {explanation.translation.text}"
     return layout_linear_map(matrix, keys, states.decoder[queries], names, title)

@@ -37,7 +37,8 @@ class Page(Lines):
             )
         self._document = parse_markup(text, kind, MarkupOptions(sentences=sentences))
         self._translations = list[AlignedLine]()
-        self.name, self.typed = f"the sentences of {self.name}", False
+        self.name = f"the sentences of {self.name}"
+        self.typed = False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._document.lines or ("",))  # a page without any is written, too

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from regard.visualisation.charts import Series
 
 MAX_POSITIONS = 100  # that are drawn
-SIZE, UPDATES = 512, 20_000
+SIZE = 512
+UPDATES = 20_000
 PUBLISHED = ((512, 4000), (512, 8000), (256, 4000))
 """Sizes and warm-ups that are drawn if none are given: those of the well-known figure."""
 Kind = Literal["noam", "inverse_square_root", "constant"]
@@ -112,7 +113,8 @@ def draw_schedules(sizes: Sizes) -> Chart:
 
 def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
     """Pair sizes and warm-ups; one value stands for all."""
-    given, warmups = list(sizes.size) or [SIZE], list(sizes.warmup) or [warmup]
+    given = list(sizes.size) or [SIZE]
+    warmups = list(sizes.warmup) or [warmup]
     count = max(len(given), len(warmups))
     if not {len(given), len(warmups)} <= {1, count}:
         raise UsageError(

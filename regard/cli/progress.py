@@ -111,9 +111,12 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
 
     def __init__(self, total: int | None, before: int, hidden: bool) -> None:
         super().__init__(hidden)
-        self._total, self._before, self._hidden = total, before, hidden
+        self._total = total
+        self._before = before
+        self._hidden = hidden
         self._begin = self._last = time.monotonic()
-        self._lines, self._printed = before, False
+        self._lines = before
+        self._printed = False
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._clear()
@@ -123,10 +126,12 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
             say(f"{count} in {format_duration(seconds)} · {self._speed():,.0f} sentences/s")
 
     def __call__(self, lines: int) -> None:
-        time_now, self._lines = time.monotonic(), lines
+        time_now = time.monotonic()
+        self._lines = lines
         if not self._hidden and not self._show(self._line()) and time_now - self._last >= EVERY:
             say(self._line())
-            self._last, self._printed = time_now, True
+            self._last = time_now
+            self._printed = True
 
     def warn(self, *messages: str) -> None:
         """Print warnings above the live line."""

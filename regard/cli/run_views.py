@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure, Series
 
 RUN_VIEWS = ("curve", "schedule", "positions")
-LOSS, ENTROPY = "loss in nats per token", "attention entropy in nats, mean of the layers"
+LOSS = "loss in nats per token"
+ENTROPY = "attention entropy in nats, mean of the layers"
 SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 
 
@@ -149,9 +150,11 @@ def _schedule(run: Path) -> Chart:
             f"{path}: missing, so the schedule is unknown; give a folder of `regard train`"
         )
     recipe = Recipe.parse(read_toml(path), str(path))
-    schedule, size = recipe.schedule, load_folder(run).model.decoder.output.weight.shape[1]
+    schedule = recipe.schedule
+    size = load_folder(run).model.decoder.output.weight.shape[1]
     last = recipe.training.updates or 10 * schedule.warmup
-    kind, updates = schedule.kind.replace("_", " "), f"{schedule.warmup:,}"
+    kind = schedule.kind.replace("_", " ")
+    updates = f"{schedule.warmup:,}"
     caption = words("{kind}, warm-up of {updates} updates", kind=kind, updates=updates)
     panel = Panel(
         words("learning rate"),

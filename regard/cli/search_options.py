@@ -14,7 +14,8 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-_KEY, _OWN_ONLY = "regard.search", "regard.search.own_only"
+_KEY = "regard.search"
+_OWN_ONLY = "regard.search.own_only"
 _ELSEWHERE = (  # of every command; facts of the data
     "seed",
     "longest_source",
@@ -32,7 +33,8 @@ def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperComma
     """
 
     class Command(_SearchCommand):
-        names, excluded = only, (*_ELSEWHERE, *without)
+        names = only
+        excluded = (*_ELSEWHERE, *without)
 
     return Command
 

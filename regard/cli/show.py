@@ -330,7 +330,8 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
         explanation = explain(
             pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness
         )
-        data, output = explanation.data, explanation.translation
+        data = explanation.data
+        output = explanation.translation
     assert output.readings is not None, "readings were requested"
     if drawing.view in INNER and not isinstance(pipeline, Captioner):
         draw = draw_map if drawing.view == "score" else draw_residuals
@@ -358,13 +359,12 @@ def _alignment(translator: FolderTranslator, explanation: Explanation) -> Alignm
     from regard.explain.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment
 
-    readings, attributions = explanation.translation.readings, explanation.data.attributions
+    readings = explanation.translation.readings
+    attributions = explanation.data.attributions
     assert readings is not None, "readings were requested"
     choice = alignment_choice(translator, readings)
-    words, caption = (
-        readings.words(choice.layer, choice.head, choice.shifted),
-        describe_choice(choice, readings),
-    )
+    words = readings.words(choice.layer, choice.head, choice.shifted)
+    caption = describe_choice(choice, readings)
     if attributions is not None:
         caption += f" · {_agreement(attributions)}"
     return Alignment(

@@ -138,7 +138,8 @@ def translate(
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.text.constraints import Constraints
 
-    search, runs = search_options(context, seed), [run, *(with_ or ())]
+    search = search_options(context, seed)
+    runs = [run, *(with_ or ())]
     kept = list(options.kept_patterns(keep or (), no_keep)) or not no_keep
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
@@ -249,7 +250,9 @@ def _open_model(
         return _runtime_file(context, runs, device, precision)
     from regard.pipeline.export_cache import find_export
 
-    given, name, export = context.params, "", None
+    given = context.params
+    name = ""
+    export = None
     if _suits_library(context, search):
         name, export = find_export(runs[0], precision, device, given["threads"])
     if export is not None:
@@ -303,8 +306,15 @@ def _model_folders(
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
     settings = load_settings(runs[0])
     search = settings.search
-    languages, encoder = lambda: settings.languages, partial(_folder_encoder, runs[0], settings)
-    return _Model(make, lambda: search, search.max_line, device, runs[0], languages, encoder)
+    return _Model(
+        make,
+        lambda: search,
+        search.max_line,
+        device,
+        runs[0],
+        lambda: settings.languages,
+        partial(_folder_encoder, runs[0], settings),
+    )
 
 
 def _runtime_file(
@@ -326,10 +336,14 @@ def _runtime_file(
 
 def _library_model(translator: RuntimeTranslator) -> _Model:
     """Return what stands on the C library."""
-    languages, encoder = lambda: translator.languages, lambda: translator.constraint_encoder
-    max_line = translator.model.options().max_line
     return _Model(
-        lambda: translator, lambda: translator.search, max_line, "cpu", None, languages, encoder
+        lambda: translator,
+        lambda: translator.search,
+        translator.model.options().max_line,
+        "cpu",
+        None,
+        lambda: translator.languages,
+        lambda: translator.constraint_encoder,
     )
 
 
@@ -377,7 +391,8 @@ def _input(
     from regard.data.text import JSON_SIZE, MAX_LINE
     from regard.pipeline.bulk import LineParser, Lines
 
-    limits, max_line = None, search.get("max_line", model.max_line)
+    limits = None
+    max_line = search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
         limits = model.settings().with_values(
             **{name: search[name] for name in LIMITS if name in search}
@@ -450,10 +465,13 @@ def _stream(
     from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
 
     _refuse_to_stream(context, kind, search)
-    translator, known, unknown = model.make(), 0, 0
+    translator = model.make()
+    known = 0
+    unknown = 0
     for number, line in enumerate(lines, 1):
         is_unknown, note = unknown_script(translator, lines.name, [line], number)
-        unknown, known = unknown + is_unknown, known + (bool(line.strip()) and not is_unknown)
+        unknown = unknown + is_unknown
+        known = known + (bool(line.strip()) and not is_unknown)
         warn(note)
         increments = translator.begin_stream(line, constraints, **search)
         while True:

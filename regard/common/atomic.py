@@ -94,7 +94,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     final = Path(os.path.realpath(folder))
     final.parent.mkdir(parents=True, exist_ok=True)
     with _private_folder(final) as private:
-        temporary, replaced = private / final.name, private / f"{final.name}{_REPLACED}"
+        temporary = private / final.name
+        replaced = private / f"{final.name}{_REPLACED}"
         temporary.mkdir()
         yield temporary
         for path in temporary.rglob("*"):
@@ -171,7 +172,8 @@ def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
     except ImportError:
         yield False
         return
-    handle, is_locked = os.open(folder, os.O_RDONLY), True
+    handle = os.open(folder, os.O_RDONLY)
+    is_locked = True
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -15,7 +15,8 @@ from regard.common.reading import check_links, tensor_metadata
 if TYPE_CHECKING:
     import torch
 
-SEAL, SHA256 = "seal", "sha256"
+SEAL = "seal"
+SHA256 = "sha256"
 VOCABULARIES = ("*.model", "*vocab.json")
 
 

@@ -75,7 +75,8 @@ language.
 """
 
 MAX_SHOWN = 12  # runs whose attention is shown; of more, those of the first seeds
-LONG, SLOW_TER = 80, "; outputs are long, so TER may take minutes"
+LONG = 80
+SLOW_TER = "; outputs are long, so TER may take minutes"
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,8 @@ class _Session:
         """Read and check all there is before anything is trained. Raises UsageError or DataError
         with all causes.
         """
-        request, causes = self.request, self.request.files.problems()
+        request = self.request
+        causes = self.request.files.problems()
         causes += check_out(self.out)
         if not (request.runs or request.presets or request.hypotheses):
             causes.append(

@@ -92,7 +92,8 @@ def _of_chrf(
     test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]
 ) -> tuple[Statistics, Scorer]:
     """Return corpus chrF by sacreBLEU."""
-    metric, references = CHRF(), [list(lines) for lines in zip(*test.references, strict=True)]
+    metric = CHRF()
+    references = [list(lines) for lines in zip(*test.references, strict=True)]
     tables = {
         name: [
             np.array(metric._extract_corpus_statistics(list(run), references), np.float64)
@@ -133,7 +134,8 @@ def _resampled(tables: npt.NDArray[Any], score: Scorer) -> Array:
     every system.
     """
     runs, sentences = tables.shape[:2]
-    of_sentences, of_runs = np.random.default_rng(SEED), np.random.default_rng((SEED, 1))
+    of_sentences = np.random.default_rng(SEED)
+    of_runs = np.random.default_rng((SEED, 1))
     scores = np.full(DRAWS + 1, score(tables.sum((0, 1))))
     for number in range(1, DRAWS + 1):
         weights = np.bincount(
@@ -191,7 +193,8 @@ def _word_counts(test: TestSet, outputs: Sequence[str], known: Mapping[str, int]
     """
     counts = np.zeros((len(outputs), len(FREQUENCIES), 3))
     for row, (output, references) in enumerate(zip(outputs, test.references, strict=True)):
-        made, right = Counter(words(output)), Counter(words(references[0]))
+        made = Counter(words(output))
+        right = Counter(words(references[0]))
         for kind, counter in enumerate((made & right, made, right)):
             for word, count in counter.items():
                 counts[row, frequency_bucket(known.get(word, 0)), kind] += count

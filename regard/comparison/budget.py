@@ -26,7 +26,8 @@ from regard.training.compose_recipe import TrainRequest, data_table
 from regard.training.journal import Report
 from regard.training.recipe import Recipe, presets, read_run_recipe
 
-PLAN, RUNS = "plan.json", "runs"
+PLAN = "plan.json"
+RUNS = "runs"
 VALIDATIONS = 10
 """Validations of a run, so that learning curves have points even of a short one."""
 WARMUP = 8
@@ -130,7 +131,8 @@ def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dic
     """Make a plan for each preset, or recipe file (.toml). Raises UsageError, with all causes, for
     unknown ones.
     """
-    models, causes = dict[str, ModelPlan](), list[str]()
+    models = dict[str, ModelPlan]()
+    causes = list[str]()
     for item in names:
         path = Path(item)
         is_file = path.suffix == ".toml"
@@ -160,7 +162,8 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
     With a number of updates there is nothing to find out; else the data are read and a few updates
     are timed.
     """
-    causes, models = list[str](), dict[str, ModelPlan]()
+    causes = list[str]()
+    models = dict[str, ModelPlan]()
     for name, model in plan.models.items():
         try:
             request = _request(plan, model, plan.first_seed)
@@ -193,7 +196,8 @@ def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
 def _request(
     plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | None = None
 ) -> TrainRequest:
-    data, settings = data_table(**plan.data), {**(end or {}), **model.settings}
+    data = data_table(**plan.data)
+    settings = {**(end or {}), **model.settings}
     recipe = None if model.recipe is None else Path(model.recipe)
     return TrainRequest(recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed)
 
@@ -224,7 +228,8 @@ def train_missing(
     continues there.
     """
     for number, (name, seed, folder) in enumerate(plan.folders, 1):
-        path, model = out / RUNS / folder, plan.models[name]
+        path = out / RUNS / folder
+        model = plan.models[name]
         if not has_ended(path):
             say(
                 report,

@@ -60,7 +60,8 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
     Runs whose recipes differ in the seed alone are one system, and so are runs with the same given
     name.
     """
-    causes, entries = list[str](), list[Entry]()
+    causes = list[str]()
+    entries = list[Entry]()
     twice = {
         path
         for path, count in Counter(Path(os.path.realpath(path)) for _, path in runs).items()
@@ -78,7 +79,9 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
 
 def _open_run(name: str, path: Path) -> Entry:
     settings = load_settings(path)
-    recipe_file, seed, recipe = path / "train.toml", None, ""
+    recipe_file = path / "train.toml"
+    seed = None
+    recipe = ""
     languages = settings.languages.pair if all(settings.languages.pair) else None
     if recipe_file.is_file():
         values = read_run_recipe(recipe_file)
@@ -152,7 +155,8 @@ def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) ->
     """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all
     causes.
     """
-    causes, entries = list[str](), list[Entry]()
+    causes = list[str]()
+    entries = list[Entry]()
     for name, path in files:
         try:
             outputs = tuple(nfc(line) for line in read_lines(path))

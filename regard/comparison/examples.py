@@ -52,7 +52,8 @@ def make_examples(
     shown as the first captioner sees them.
     """
     indices = [index for index, _ in chosen]
-    maps, images = dict[str, list[AttentionMap | None]](), [""] * len(chosen)
+    maps = dict[str, list[AttentionMap | None]]()
+    images = [""] * len(chosen)
     for name, pipeline in pipelines:
         if isinstance(pipeline, Captioner) and not any(images):
             images = [_data_uri(pipeline.model_view(data.images[index])) for index in indices]
@@ -96,7 +97,8 @@ def _map(readings: Readings, pipeline: FolderTranslator | Captioner) -> Attentio
 
 def _data_uri(pixels: npt.NDArray[np.uint8]) -> str:
     """Return an image as a small JPEG in a data URI."""
-    image, file = Image.fromarray(pixels), io.BytesIO()
+    image = Image.fromarray(pixels)
+    file = io.BytesIO()
     image.thumbnail((IMAGE_SIDE, IMAGE_SIDE))
     image.save(file, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")

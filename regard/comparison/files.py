@@ -18,7 +18,8 @@ from regard.comparison.result import Comparison
 from regard.data.text import write_lines
 from regard.visualisation import save
 
-JSON, REPORT = "comparison.json", "report.html"
+JSON = "comparison.json"
+REPORT = "report.html"
 
 
 def check_out(out: Path) -> list[str]:
@@ -63,7 +64,8 @@ def _file_names(names: Sequence[str]) -> list[str]:
     """Make file names of the names of runs, each another one, on file systems that know no case
     too.
     """
-    results, used = list[str](), set[str]()
+    results = list[str]()
+    used = set[str]()
     for name in names:
         plain = "".join(
             letter if letter.isalnum() or letter in "-_." else "-" for letter in name

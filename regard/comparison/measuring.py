@@ -222,7 +222,8 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
             for name in ("loss", "chrf", "bleu", "cider")
             if event.get(name) is not None
         }
-        tokens, seconds = int(event.get("tokens") or 0), float(event.get("seconds") or 0.0)
+        tokens = int(event.get("tokens") or 0)
+        seconds = float(event.get("seconds") or 0.0)
         points.append(
             Point(event["update"], tokens, seconds, scores, cross_attention_entropy(event))
         )

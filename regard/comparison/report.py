@@ -49,7 +49,8 @@ LABELS = {
 
 def render_report(comparison: Comparison) -> str:
     """Render the report as one HTML page."""
-    runs, is_captions = comparison.runs, comparison.task == "captions"
+    runs = comparison.runs
+    is_captions = comparison.task == "captions"
     silent = [
         system.name
         for system in comparison.systems

@@ -179,7 +179,8 @@ def _cost_panel(
     comparison: Comparison, score: str, field: str, unit: str, factor: float
 ) -> Panel | None:
     def points_of(run: RunResult) -> Points:
-        value, cost = run.score(score), getattr(run.cost, field) if run.cost else None
+        value = run.score(score)
+        cost = getattr(run.cost, field) if run.cost else None
         return [] if value is None or cost is None else [(float(cost) * factor, value.value)]
 
     panel = _run_panel(comparison, points_of, score, unit)

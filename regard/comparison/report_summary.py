@@ -60,7 +60,8 @@ class Verdict:
 
     def p_text(self) -> str:
         """Return the p-values as text: one, or the smallest and the largest."""
-        low, high = probability(min(self.p)), probability(max(self.p))
+        low = probability(min(self.p))
+        high = probability(max(self.p))
         sign = "" if low.startswith("<") else "= "
         return f"p {sign}{low}" if low == high else f"p {low}–{high}".replace("< ", "<\u2009")
 
@@ -87,12 +88,14 @@ def verdict(comparison: Comparison, system: System, score: str) -> Verdict | Non
     score.
     """
     baseline = {other.name: other for other in comparison.systems}.get(comparison.baseline)
-    own, base = system.score(score), baseline.score(score) if baseline else None
+    own = system.score(score)
+    base = baseline.score(score) if baseline else None
     if system.name == comparison.baseline or own is None or base is None:
         return None
     difference = own.mean - base.mean
     results = {run.name: run for run in comparison.runs}
-    p, significant = [], 0
+    p = []
+    significant = 0
     for name in system.runs:
         ours = results[name].score(score)
         if ours is None or ours.p is None:
@@ -127,7 +130,8 @@ def length_gaps(
     """Return the lengths that both systems, one of them the baseline, have, in order of the lead of
     the first.
     """
-    theirs, gaps = {bucket.label: bucket for bucket in breakdown.systems.get(second, ())}, []
+    theirs = {bucket.label: bucket for bucket in breakdown.systems.get(second, ())}
+    gaps = []
     for ours in breakdown.systems.get(first, ()):
         other = theirs.get(ours.label)
         if other is not None and (ours.lead or other.lead):

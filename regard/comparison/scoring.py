@@ -63,7 +63,8 @@ def _score_translations(
     have p = 1.
     """
     references = [list(lines) for lines in zip(*test.references, strict=True)]
-    baseline, results = named[0][0], {}
+    baseline = named[0][0]
+    results = {}
     for (name, _), scores in zip(named, paired_tests(named, references, ter, bleu), strict=True):
         against = "" if name == baseline else baseline
         results[name] = tuple(
@@ -88,15 +89,19 @@ def _score_captions(
 ) -> dict[str, tuple[RunScore, ...]]:
     """Score captions. CIDEr-D, a mean over images, alone has an interval and a p-value."""
     ciders = {name: cider_scores(outputs, test.references, tokenize) for name, outputs in named}
-    baseline, results = named[0][0], dict[str, tuple[RunScore, ...]]()
+    baseline = named[0][0]
+    results = dict[str, tuple[RunScore, ...]]()
     zeros = [0.0] * len(test.references)
     for name, outputs in named:
         scores = []
         for score in caption_scores(outputs, test.references, tokenize):
-            low, high, p = score.value, score.value, None
+            low = score.value
+            high = score.value
+            p = None
             if score.name == "CIDEr-D":
                 alone = paired_bootstrap(zeros, ciders[name])
-                low, high = alone.low, alone.high
+                low = alone.low
+                high = alone.high
                 p = None if name == baseline else paired_bootstrap(ciders[baseline], ciders[name]).p
             against = "" if p is None else baseline
             scores.append(
@@ -113,7 +118,8 @@ def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
     """
     if not scores:
         raise UsageError("wanted the score of at least one run")
-    first, values = scores[0], [score.value for score in scores]
+    first = scores[0]
+    values = [score.value for score in scores]
     if len(values) == 1:
         return SeedScore(first.name, first.value, first.low, first.high, 1)
     mean, low, high = student_interval(values)

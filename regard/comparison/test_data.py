@@ -150,7 +150,8 @@ def read_test_data(files: Files) -> TestData:
     links = list[str]()
     if files.test_pairs:
         corpus = read_corpus(PairFiles(None, None, files.test_pairs), None, "test")
-        sources, references = corpus.sources, [corpus.targets]
+        sources = corpus.sources
+        references = [corpus.targets]
         name = Path(files.test_pairs).name
     else:
         assert files.test_source, "checked before"
@@ -160,14 +161,13 @@ def read_test_data(files: Files) -> TestData:
         name = Path(files.test_source).name
     if not sources:
         raise DataError(f"{name}: has no lines to test on; give others")
-    linked, gold = tuple[tuple[str, str], ...](), tuple[Gold, ...]()
+    linked = tuple[tuple[str, str], ...]()
+    gold = tuple[Gold, ...]()
     if files.test_alignments:
         linked = tuple(zip(sources, references[0], strict=True))
         gold = tuple(parse_gold(files.test_alignments, links, sources, references[0]))
-    sources, references = (
-        [clean(line) for line in sources],
-        [[nfc(line) for line in lines] for lines in references],
-    )
+    sources = [clean(line) for line in sources]
+    references = [[nfc(line) for line in lines] for lines in references]
     return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold, linked)
 
 

@@ -91,7 +91,8 @@ class TrainingBatch:
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
         links = None if self.links is None else self.links[targets]
-        out, indices = self.target_out[targets], [self.indices[row] for row in rows]
+        out = self.target_out[targets]
+        indices = [self.indices[row] for row in rows]
         tokens = int((out != PAD).sum())
         return TrainingBatch(
             self.source[rows], keep, self.target_in[targets], out, tokens, indices, links

@@ -182,7 +182,10 @@ class BatchStream(BatchSource):
         """
         if not examples:
             raise DataError("there is no sentence pair to make batches of; give at least one")
-        self.examples, self.settings, self.seed, self.resample = examples, settings, seed, resample
+        self.examples = examples
+        self.settings = settings
+        self.seed = seed
+        self.resample = resample
         self.per_update = 1 if settings.micro_batches == "auto" else settings.micro_batches
         self.budget = -(-settings.tokens // self.per_update)
         self._block = -(-len(examples) // BLOCKS)

@@ -116,7 +116,8 @@ def _bucket_images(extents: IntArray, budget: int) -> Iterator[list[int]]:
         size = int(max(grown[0] * grown[1], count * grown[2]))
         if batch and (size * (len(batch) + 1) > budget or count != counts[batch[-1]]):
             yield batch
-            batch, grown = [], np.array(sizes)
+            batch = []
+            grown = np.array(sizes)
         largest = grown
         batch.append(index)
     yield batch
@@ -137,7 +138,8 @@ def _bucket_pairs(sources: IntArray, targets: IntArray, budget: int) -> Iterator
         longest = max(longest, larger[index])
         if batch and longest * (len(batch) + 1) > budget:
             yield batch
-            batch, longest = [], larger[index]
+            batch = []
+            longest = larger[index]
         batch.append(index)
     yield batch
 

@@ -157,7 +157,8 @@ def read_captions(
     notes = list(text_file.notes)
     kind, unit, rows = _rows(text_file.lines, path, _SPLITS[name])
     captions: dict[str, list[str]] = {}
-    index, long = _FolderIndex(folder), list[int]()
+    index = _FolderIndex(folder)
+    long = list[int]()
     for number, image, text in rows:
         caption = clean(text)
         file, cause = index.find(image)
@@ -359,7 +360,8 @@ def _tabs(
     lines: Sequence[str], path: Path, wanted: str = "exactly one tab, between file and caption"
 ) -> list[Row]:
     """Parse lines of file, tab, caption."""
-    wrong, rows = [], list[Row]()
+    wrong = []
+    rows = list[Row]()
     for number, line in enumerate(lines, 1):
         sides = line.split("\t")
         if number == 1 and sides[0].strip().lower() in HEADERS:
@@ -389,7 +391,8 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
     """Parse objects {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other
     names of the keys.
     """
-    wrong, rows = [], list[Row]()
+    wrong = []
+    rows = list[Row]()
     for number, value in enumerate(values, 1):
         if value == ():  # an empty line, or an image of another split
             continue
@@ -427,7 +430,9 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
     """Parse COCO: images with id and file_name, annotations with image_id and caption, numbered in
     file order.
     """
-    wrong, rows, names = [], list[Row](), dict[Any, str]()
+    wrong = []
+    rows = list[Row]()
+    names = dict[Any, str]()
     for number, image in enumerate(_list_of(value, "images", path), 1):
         if isinstance(image, dict) and isinstance(image.get("file_name"), str) and "id" in image:
             names[str(image["id"])] = image["file_name"]

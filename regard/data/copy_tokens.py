@@ -39,7 +39,8 @@ def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
 
     It would be a token of its own. `Copies.restore` knows where it belongs.
     """
-    parts, end = list[str](), 0
+    parts = list[str]()
+    end = 0
     for (start, stop), character in sorted(copies):
         parts += [line[end:start].removesuffix(" "), character]
         end = stop
@@ -67,7 +68,10 @@ class Copies(NamedTuple):
     @classmethod
     def of(cls, line: str, places: Sequence[Place], characters: str) -> Copies:
         """Note the spans of a line, which stand in these places, in order, for copy characters."""
-        spans, around, end, last = dict[str, str](), dict[str, Around](), 0, ""
+        spans = dict[str, str]()
+        around = dict[str, Around]()
+        end = 0
+        last = ""
         for (start, stop), character in zip(places, characters, strict=False):
             gap = line[end:start].removesuffix(" ")
             spans[character] = line[start:stop]
@@ -82,7 +86,9 @@ class Copies(NamedTuple):
         """
         if not self.spans:
             return text
-        parts, end, last = list[str](), 0, ""
+        parts = list[str]()
+        end = 0
+        last = ""
         for match in _COPIES.finditer(text):
             gap = text[end : match.start()]
             span = self.spans.get(match[0], match[0])
@@ -98,7 +104,8 @@ class Copies(NamedTuple):
             else:  # at the start, or behind another span
                 is_parted = bool(last) and " " in (before, before or behind)
             parts += [" " * is_parted, span]
-            last, end = match[0], match.end()
+            last = match[0]
+            end = match.end()
         rest = text[end:]
         return "".join([*parts, " " * self._is_parted_behind(last, rest[:1]), rest])
 
@@ -106,7 +113,9 @@ class Copies(NamedTuple):
         """Return for each word of a text the words of the restored text that it becomes part of, or
         is made of.
         """
-        restored, words, at = self.restore(text), list[range](), 0
+        restored = self.restore(text)
+        words = list[range]()
+        at = 0
         starts = [match.start() for match in WORD.finditer(restored)]
         for match in WORD.finditer(text):
             pieces = [self.spans.get(character, character) for character in match[0]]

@@ -397,7 +397,8 @@ def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T],
 
 def read_corpus(files: PairFiles, filters: Filters | None = None, name: str = "train") -> Corpus:
     """Read sentence pairs into memory; without `filters` only empty ones are dropped."""
-    reader, pair_filter = PairReader(files), PairFilter(filters)
+    reader = PairReader(files)
+    pair_filter = PairFilter(filters)
     pairs: list[Pair] = []
     for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1)):
         pairs += compress(chunk, pair_filter.keep_mask(chunk))
@@ -408,7 +409,9 @@ class CorpusDigest:
     """Computes the facts of a corpus in one pass over its pairs."""
 
     def __init__(self) -> None:
-        self._pairs, self._source, self._target = 0, hashlib.sha256(), hashlib.sha256()
+        self._pairs = 0
+        self._source = hashlib.sha256()
+        self._target = hashlib.sha256()
 
     def update(self, pairs: Iterable[Pair]) -> None:
         """Add pairs."""
@@ -476,7 +479,8 @@ def _line(text: str) -> bytes:
 
 def _problem(prefix: str, source: str | None, target: str | None, pairs: str | None) -> str | None:
     """Return what is wrong with the file settings of a corpus, if anything."""
-    both, one = f"{prefix}source and {prefix}target", f"{prefix}pairs"
+    both = f"{prefix}source and {prefix}target"
+    one = f"{prefix}pairs"
     if pairs is not None and (source is not None or target is not None):
         return f"{both} exclude {one}; give one or the other"
     if (source is None) != (target is None):

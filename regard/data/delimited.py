@@ -38,7 +38,8 @@ class Dialect:
         for line in lines:
             if self.quoted is None and '"' in line:
                 self.quoted = self.is_quoted([(line, 1)])
-            parts, size = [line], len(line)
+            parts = [line]
+            size = len(line)
             is_open = (
                 self.quoted
                 and line.count('"') % 2 > 0
@@ -46,7 +47,8 @@ class Dialect:
             )
             while is_open and size <= READ_LINE and (following := next(lines, None)) is not None:
                 parts.append(following)
-                size, is_open = size + len(following) + 1, following.count('"') % 2 == 0
+                size = size + len(following) + 1
+                is_open = following.count('"') % 2 == 0
             yield "\n".join(parts), len(parts)
 
     def fields(self, record: str) -> list[str]:

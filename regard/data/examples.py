@@ -64,7 +64,8 @@ def resampler(
         return sources, tokenizer.target.detokenised([pair.target for pair in chosen])
 
     def resample(indices: Sequence[int], seed: int) -> list[Example]:
-        pairs, varied = [examples[index] for index in indices], dict[int, tuple[str, str]]()
+        pairs = [examples[index] for index in indices]
+        varied = dict[int, tuple[str, str]]()
         if variation is not None:
             varied = variation.vary(
                 indices, lambda places: zip(*read([pairs[n] for n in places]), strict=True), seed
@@ -97,9 +98,7 @@ def _with_ends(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> li
 def _with_links(
     examples: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer
 ) -> list[Example]:
-    sources, targets = (
-        [example.source_ids for example in examples],
-        [example.target for example in examples],
-    )
+    sources = [example.source_ids for example in examples]
+    targets = [example.target for example in examples]
     aligned = token_links(links, sources, targets, tokenizer)
     return [replace(example, links=row) for example, row in zip(examples, aligned, strict=True)]

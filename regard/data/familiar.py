@@ -69,10 +69,8 @@ class Familiar:
         """Return how many pairs of neighbours no line of training has; those with −1, a copy token,
         do not count.
         """
-        bits, pairs = (
-            base64.b64decode(self.pairs),
-            (pair for pair in pairwise(ids) if min(pair) >= 0),
-        )
+        bits = base64.b64decode(self.pairs)
+        pairs = (pair for pair in pairwise(ids) if min(pair) >= 0)
         size = 8 * len(bits)
         return sum(
             any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size))

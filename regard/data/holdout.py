@@ -56,7 +56,9 @@ def hold_out(
     is_drawn = np.zeros(sum(lengths), np.bool_)
     is_drawn[indices] = True
     keep = ~np.any([np.isin(texts, texts[indices]) for texts in sides], axis=0)
-    valid, train, ends = list[Pair](), dict[str, T](), np.cumsum(lengths)[:-1]
+    valid = list[Pair]()
+    train = dict[str, T]()
+    ends = np.cumsum(lengths)[:-1]
     for part, drawn, kept in zip(
         corpora, np.split(is_drawn, ends), np.split(keep, ends), strict=True
     ):
@@ -80,7 +82,8 @@ def _draw(sides: Array, seed: int) -> Array:
     Of equally many, those of the same side follow each other, so that what is held out takes few
     others along.
     """
-    shared, first = [], []
+    shared = []
+    first = []
     for texts in sides:
         _, index, inverse, counts = np.unique(
             texts, return_index=True, return_inverse=True, return_counts=True

@@ -93,7 +93,8 @@ def _draw_params(
     (Y, X), (height, width) = image.pixels.shape[:2], image.size
     height = max(1, round(height * (1 - settings.random_crop * draws[0])))
     width = max(1, round(width * (1 - settings.random_crop * draws[1])))
-    top, left = int(draws[2] * (Y - height + 1)), int(draws[3] * (X - width + 1))
+    top = int(draws[2] * (Y - height + 1))
+    left = int(draws[3] * (X - width + 1))
     colours = None
     if settings.colour_jitter:
         brightness, contrast, saturation = (

@@ -32,8 +32,10 @@ from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_byte
 
 IN_MEMORY = 64_000_000  # bytes of pixels
 DECODED_AT_ONCE = 64  # images
-FORMAT, VERSION = "Regard image cache", 1
-INDEX, PIXELS = "index.json", "pixels.npy"
+FORMAT = "Regard image cache"
+VERSION = 1
+INDEX = "index.json"
+PIXELS = "pixels.npy"
 
 Log = Callable[[str], None]
 
@@ -109,18 +111,17 @@ class _CacheWriter:
     """Collects decoded images: in memory while they are few, then on disk."""
 
     def __init__(self, folder: Path | None, stack: contextlib.ExitStack) -> None:
-        self._folder, self._stack = folder, stack
+        self._folder = folder
+        self._stack = stack
         self._file: BinaryIO = io.BytesIO()
         self._temporary: Path | None = None  # the folder on disk
         self._sizes: list[tuple[int, int]] = []
         self._problems: dict[int, str] = {}
-        self._digest, self._file_bytes, self._crc32, self._length, self._data_start = (
-            hashlib.sha256(),
-            0,
-            0,
-            0,
-            0,
-        )
+        self._digest = hashlib.sha256()
+        self._file_bytes = 0
+        self._crc32 = 0
+        self._length = 0
+        self._data_start = 0
 
     def add(self, image: _Decoded) -> None:
         """Append one image."""
@@ -156,7 +157,8 @@ class _CacheWriter:
 
     def finish(self, cache_key: Mapping[str, Any]) -> ImageCache:
         """Return the cache; on disk, complete its files and give the folder its name."""
-        sizes, digest = tuple(self._sizes), self._digest.hexdigest()
+        sizes = tuple(self._sizes)
+        digest = self._digest.hexdigest()
         if self._temporary is None or self._folder is None:
             assert isinstance(self._file, io.BytesIO), "the pixels are in memory"
             pixels = np.frombuffer(self._file.getbuffer(), dtype=np.uint8)

@@ -261,7 +261,8 @@ class SourcePixels:
 def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels:
     """Wrap a resized image without augmentation: cropped in the centre, if it is to be cropped."""
     (Y, X), (height, width) = pixels.shape[:2], image_size.cropped(pixels.shape[:2])
-    top, left = (Y - height) // 2, (X - width) // 2
+    top = (Y - height) // 2
+    left = (X - width) // 2
     return SourcePixels(
         pixels,
         (height, width),
@@ -392,7 +393,8 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
         return f"truth values; {wanted}: image{convert} * 255"
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         return f"values of another kind; {wanted}"
-    low, high = float(array.min()), float(array.max())
+    low = float(array.min())
+    high = float(array.max())
     values = f"values from {low:g} to {high:g}; {wanted}"
     if not (np.isfinite(low) and np.isfinite(high)):
         return f"{values}: replace what is not finite"
@@ -556,7 +558,8 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         image.mode.startswith("I;16") or np.asarray(image).max(initial=0) > white
     ):
         white = 65535.0
-    result, rows = Image.new("RGB", image.size), max(1, _STRIP // image.width)
+    result = Image.new("RGB", image.size)
+    rows = max(1, _STRIP // image.width)
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         if has_wide_values:

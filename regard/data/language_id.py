@@ -47,7 +47,8 @@ language as in one; and how wide the range of doubt is for a single character.
 """
 _DOUBT = 100
 """Characters from which on more of them make nothing surer, since they are of one domain."""
-_SMOOTHING, _ALPHABET = 20.0, 1_000
+_SMOOTHING = 20.0
+_ALPHABET = 1_000
 _STEP = 12
 """Steps of the rounded logarithm of a count: 12 for each factor e."""
 _HELD_OUT = 20
@@ -145,7 +146,8 @@ class LanguageId:
         if not letters.strip() or not self.profiles:
             return [(code, 0.0) for code in sorted(self.profiles)]
         likelihoods = self._log_probabilities(letters)  # (L, N)
-        total, count = likelihoods.sum(1), likelihoods.shape[1]
+        total = likelihoods.sum(1)
+        count = likelihoods.shape[1]
         shares = np.exp((total - total.max()) / TEMPERATURE)
         nats = np.array([profile.nats for profile in self.profiles.values()])
         ratios = -total / count / nats
@@ -175,7 +177,8 @@ class LanguageId:
         probabilities = ((counts[0] + _SMOOTHING / _ALPHABET) / (totals + _SMOOTHING))[:, 1:]
         for shorter, longer in pairwise(counts):
             size = longer.shape[1]
-            context, rest = shorter[:, :size], probabilities.shape[1] - size
+            context = shorter[:, :size]
+            rest = probabilities.shape[1] - size
             sure = (np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]) / (
                 context + _SMOOTHING
             )
@@ -225,7 +228,8 @@ def _hashes(codes: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.uint64]]:
 
 def _hashed(counts: Mapping[str, float]) -> tuple[npt.NDArray[np.uint64], Numbers]:
     """Return the hashes of n-grams and their counts."""
-    keys, numbers = [np.zeros(0, np.uint64)], list[float]()
+    keys = [np.zeros(0, np.uint64)]
+    numbers = list[float]()
     for order, texts in enumerate(_by_order(counts), 1):
         codes = _code_points("".join(texts)).reshape(-1, order)
         hashes = np.zeros(len(codes), np.uint64)
@@ -278,7 +282,8 @@ def _letter_entropy(counts: Mapping[str, float]) -> float:
 
 def _count(text: str) -> dict[str, float]:
     """Count the most frequent n-grams of a text, as rounded as they are written."""
-    texts, counts = list[str](), [np.zeros(0, np.int64)]
+    texts = list[str]()
+    counts = [np.zeros(0, np.int64)]
     for order, hashes in enumerate(_hashes(_code_points(text)), 1):
         _, first, count = np.unique(hashes, return_index=True, return_counts=True)
         usable = count > (1 if order > 1 else 0)
@@ -327,11 +332,9 @@ def _profile_values(profile: LanguageProfile) -> dict[str, Any]:
 
 def _read_profile(values: Mapping[str, Any]) -> LanguageProfile:
     """Read a language. Raises ValueError, or what wrong types raise."""
-    characters, nats, orders = (
-        float(values["characters"]),
-        float(values["nats"]),
-        list(values["ngrams"]),
-    )
+    characters = float(values["characters"])
+    nats = float(values["nats"])
+    orders = list(values["ngrams"])
     if not (0 < characters < math.inf and 0 < nats < math.inf):
         raise ValueError(
             f"characters and nats have to be positive, got {characters:g} and {nats:g}"

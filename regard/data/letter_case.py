@@ -13,7 +13,8 @@ import unicodedata
 from regard.data.text import nfc
 
 _INITIAL = "['’]?[^\\W\\d_][\u0300-\u036f]*"
-_TONOS, _DIALYTIKA = "\u0301", "\u0308"
+_TONOS = "\u0301"
+_DIALYTIKA = "\u0308"
 LONGEST_WORD = 40
 """Characters of a word that has several spellings at most."""
 _PARTED_SYLLABLES = 5
@@ -185,7 +186,10 @@ class _Armenian(LetterCase):
 
 
 PLAIN = LetterCase()
-_TURKIC, _GREEK, _GERMAN, _DUTCH = _Turkic(), _Greek(), _German(), _Dutch()
+_TURKIC = _Turkic()
+_GREEK = _Greek()
+_GERMAN = _German()
+_DUTCH = _Dutch()
 _LANGUAGES = {
     **dict.fromkeys(("tr", "az", "crh", "gag", "lzz", "tly"), _TURKIC),
     "el": _GREEK,

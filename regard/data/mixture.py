@@ -29,7 +29,8 @@ class Mixture(BatchSource):
                 f"a mixture of {len(streams)} corpora needs as many weights above 0, got "
                 f"{list(weights)}; give one each"
             )
-        self.streams, self.seed = tuple(streams), seed
+        self.streams = tuple(streams)
+        self.seed = seed
         self.per_update = streams[0].per_update
         self.shares = np.array(weights) / sum(weights)
         assert {stream.per_update for stream in streams} == {self.per_update}, (

@@ -195,8 +195,11 @@ class PairReader:
             )
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
-        path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, Dropped]()
-        lines, number = iter(reader), 1
+        path = str(self.files.pairs)
+        longest = self.files.max_line
+        wrong = dict[str, Dropped]()
+        lines = iter(reader)
+        number = 1
         head = [] if self.files.is_json else [*islice(lines, HEAD)]
         dialect = infer_dialect(
             head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
@@ -240,7 +243,8 @@ class PairFilter:
 
     def __init__(self, filters: Filters | None) -> None:
         """Without `filters` only empty pairs are dropped."""
-        self._filters, self._seen = filters, SeenPairs()
+        self._filters = filters
+        self._seen = SeenPairs()
         self._read = self._kept = self._repeated = self._copies = self._others = 0
         self._dropped: dict[str, Dropped] = {}
 
@@ -258,7 +262,8 @@ class PairFilter:
             if reason:
                 self._dropped.setdefault(reason, Dropped()).add(pair.line, pair)
         keep = [reason is None for reason in reasons]
-        self._read, self._kept = self._read + len(keep), self._kept + sum(keep)
+        self._read = self._read + len(keep)
+        self._kept = self._kept + sum(keep)
         self._others += reasons.count("")
         self._copies += sum(pair.source == pair.target for pair in compress(pairs, keep))
         return keep

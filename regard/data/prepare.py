@@ -142,7 +142,8 @@ def prepare_data(
     sampled lines) before it is tokenised, and may raise. `resumed`: changed files are refused.
     """
     _check_rereadable(data)
-    functions, varied = (log or _ignore, inspect or _ignore), variation or VariationSettings()
+    functions = (log or _ignore, inspect or _ignore)
+    varied = variation or VariationSettings()
     request = _DataRequest(
         data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied, resumed
     )
@@ -184,7 +185,8 @@ def _check_rereadable(data: CorpusSettings) -> None:
 
 def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
     """Prepare images and their captions."""
-    data, tokenizer = request.data, request.tokenizer
+    data = request.data
+    tokenizer = request.tokenizer
     train, valid, notes = read_caption_corpora(
         images, data.max_length, request.seed, request.run / IMAGES, request.log
     )
@@ -296,7 +298,9 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     """Read and tokenise the text: into memory, or `on_disk`, in a few passes with little of the
     text in memory.
     """
-    data, folder, log = request.data, request.run / SHARDS, request.log if on_disk else _ignore
+    data = request.data
+    folder = request.run / SHARDS
+    log = request.log if on_disk else _ignore
     log("reading the training text, which stays on disk")
     read: Read[TrainingCorpus] = scan if on_disk else read_corpus
     train, others = read_corpora(data, read)
@@ -326,7 +330,8 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     del sources, targets  # millions of lines
     cache_key = _cache_key(request, tokenizer)
     overlaps = {name: Overlap(other) for name, other in others.items()}
-    examples, facts = dict[str, Sequence[Example]](), dict[str, CorpusFacts]()
+    examples = dict[str, Sequence[Example]]()
+    facts = dict[str, CorpusFacts]()
     for name, corpus in train.items():
         log(f"tokenising the {counted(len(corpus), 'pair')} of {name}, into {folder / name}")
         digest = CorpusDigest()
@@ -368,7 +373,8 @@ def _prepared(
     sample: TextSample,
 ) -> PreparedData:
     """Make batches of tokenised corpora."""
-    batching, dropout = request.batching, request.batching.subword_dropout
+    batching = request.batching
+    dropout = request.batching.subword_dropout
 
     def stream(number: int, name: str, part: Sequence[Example]) -> BatchStream:
         vary = None if name in links else pair_variation(request.variation, part, tokenizer)

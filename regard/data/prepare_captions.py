@@ -131,7 +131,8 @@ def caption_examples(
     each one's image.
     """
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
-    examples, numbers = list[Example](), list[int]()
+    examples = list[Example]()
+    numbers = list[int]()
     for number, (image, captioned) in enumerate(
         zip(corpus.images, corpus.caption_set.images, strict=True)
     ):
@@ -149,7 +150,9 @@ def _read_caption_sets(
     """Read the training and validation captions; hold validation images out if there are none."""
     assert images.folder is not None, "ImageSettings checks it"
     assert images.captions is not None, "ImageSettings checks it"
-    folder, causes, caption_sets = Path(images.folder), list[str](), list[CaptionSet]()
+    folder = Path(images.folder)
+    causes = list[str]()
+    caption_sets = list[CaptionSet]()
     files: list[tuple[str, str, Path, int | None]] = [("train", images.captions, folder, max_words)]
     if images.valid_captions is not None:
         longest = max(max_words, EVALUATION_WORDS)

@@ -68,7 +68,8 @@ def describe_changes(
     new = fingerprint_files(data) if fingerprints is None else fingerprints
     try:
         before = parse_json(file_bytes(run / DATA_FILE))
-        old, old_settings = before["files"], before["settings"]
+        old = before["files"]
+        old_settings = before["settings"]
         if (
             before["version"] != VERSION
             and data.images is None
@@ -122,7 +123,8 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str
     """Return the dotted names of the values that differ between two nested tables."""
     names: list[str] = []
     for key in {**before, **after}:
-        old, new = before.get(key), after.get(key)
+        old = before.get(key)
+        new = after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             names += differences(old, new, f"{prefix}{key}.")
         elif old != new:

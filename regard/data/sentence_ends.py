@@ -117,7 +117,8 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Judge marks that need no white space behind them."""
-    last, after = match["glued"][-1], match["after"]
+    last = match["glued"][-1]
+    after = match["after"]
     if (
         match["quote"] and "\u3040" <= after <= "\u309f"
     ):  # Japanese goes on after a quotation: 「…。」と
@@ -153,7 +154,8 @@ def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bo
     """Judge marks with a small letter behind them: a full stop may be that of an abbreviation
     within a sentence.
     """
-    marks, stop = match["marks"], match.start()
+    marks = match["marks"]
+    stop = match.start()
     following = match.start("next")
     word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
     if marks == ".":
@@ -195,7 +197,8 @@ def _goes_on(word: str) -> bool:
 
 def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the full stop belongs to an abbreviation, an initial or a number."""
-    stop, first = match.start(), match["next"]
+    stop = match.start()
+    first = match["next"]
     word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
     if len(word) == 1 and word.isalpha() and not _CJK_LETTER.match(word):  # an initial, or "d. h."
         return True

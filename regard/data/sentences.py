@@ -79,7 +79,9 @@ def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> T
     `sentences=False` keeps text lines whole. `newlines=False`: a line break ends no sentence, and
     becomes a space in it; blank lines still do. Text without any letter is not translated.
     """
-    lines, gaps, end = list[str](), list[str](), 0
+    lines = list[str]()
+    gaps = list[str]()
+    end = 0
     for start, stop in _spans(text, NEWLINE if newlines else _BLANK_LINE, sentences):
         if has_letters(text[start:stop]):
             line = text[start:stop].lstrip()

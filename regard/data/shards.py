@@ -30,7 +30,9 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 
 ROWS = 1 << 18  # pairs in a shard
-FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
+FORMAT = "Regard shards"
+VERSION = 1
+INDEX = "index.json"
 REMEDY = "; remove the folder, and train with `resume=True`: it is made anew from the text"
 
 _SIDES = ("source", "target")
@@ -57,9 +59,11 @@ class Shards(Sequence[Example]):
 
     def __init__(self, folder: Path, index: Mapping[str, Any]) -> None:
         """Use `Shards.open`."""
-        self.folder, self.cache_key = folder, index["cache_key"]
+        self.folder = folder
+        self.cache_key = index["cache_key"]
         self.longest_source = int(index["longest_source"])  # tokens, EOS included
-        self._pairs, self._rows = int(index["pairs"]), int(index["rows"])
+        self._pairs = int(index["pairs"])
+        self._rows = int(index["rows"])
         count = -(-self._pairs // self._rows)
         self._shards = [
             tuple(_map_side(folder, number, side) for side in _SIDES) for number in range(count)
@@ -129,7 +133,9 @@ def write_shards(
     )
     try:
         with atomic_folder(folder) as temporary:
-            files, total, longest = list[dict[str, Any]](), 0, 0
+            files = list[dict[str, Any]]()
+            total = 0
+            longest = 0
             for number, shard in enumerate(_tokenise(pairs, tokenizer, rows, dtype)):
                 for name, side in zip(_SIDES, shard, strict=True):
                     files.append(
@@ -140,7 +146,8 @@ def write_shards(
                     )
                     files.append(_save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens))
                 lengths = np.diff(shard[0].offsets)
-                total, longest = total + len(lengths), max(longest, int(lengths.max()))
+                total = total + len(lengths)
+                longest = max(longest, int(lengths.max()))
             if not files:
                 raise DataError(f"{folder}: there is no sentence pair to write; give at least one")
             index = {

@@ -27,7 +27,8 @@ _ENDINGS = (
 )
 _BRACKETS = r"\([!#-'*-;=?-~]{0,80}\)"
 _FOLDER = r"[\w.()-]{1,60}"
-_FLAGS, _SIZE = r"[-\#0+]{0,3}", r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
+_FLAGS = r"[-\#0+]{0,3}"
+_SIZE = r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
 _PICTURE = (
     r"(?:[\U0001f000-\U0001f2ff\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u203c\u2049\u3297\u3299]"
     r"|[\u2190-\u21ff\u24c2\u25aa-\u25fe]\ufe0f)[\ufe0f\U0001f3fb-\U0001f3ff]{0,2}[\U000e0020-\U000e007f]{0,8}"
@@ -119,7 +120,8 @@ linear.
 _CACHED = 500
 """Characters of a line whose spans are kept for when they are asked for again, at most."""
 _MESSAGE_PART = lazy_pattern(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
-_DIGITS, _LIST = lazy_pattern(r"\d+"), lazy_pattern("[;|]")
+_DIGITS = lazy_pattern(r"\d+")
+_LIST = lazy_pattern("[;|]")
 
 
 class Span(NamedTuple):
@@ -142,7 +144,8 @@ def own_pattern(patterns: Sequence[str]) -> Any:
         return None
     with needs_extra("keep", "patterns of your own", ["re2"]):
         import re2
-    options, causes = re2.Options(), list[str]()
+    options = re2.Options()
+    causes = list[str]()
     options.log_errors = False
     options.never_capture = True  # only where a match stands is asked for
     for pattern in patterns:
@@ -185,7 +188,8 @@ def find_spans(line: str, own: Any = None) -> Sequence[Span]:
         return spans_of(line, own)
     composed, places = nfc_with_places(line)
     spans = spans_of(composed, own)
-    given, end = list[Span](), 0
+    given = list[Span]()
+    end = 0
     for span in spans:
         start = max(
             end, places[span.start][0]
@@ -225,7 +229,9 @@ def _own_spans(line: str, own: Any) -> Iterator[Span]:
 
 @lru_cache(maxsize=1024)
 def _cached_spans(line: str, own: Any) -> Sequence[Span]:
-    spans, at, messages = list[Span](), 0, 0
+    spans = list[Span]()
+    at = 0
+    messages = 0
     match: Span | None = Span(-1, -1, "")
     part = match
     places = [*_own_spans(line, own)][::-1] if own else []
@@ -260,8 +266,10 @@ def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str
     of one digit, which may be a word in the other language, are not compared. A number of the
     translation is invented if another is lost.
     """
-    before, after = Counter(_compared(source, own)), Counter(_compared(output, own))
-    lost, invented = [*(before - after).elements()], [*(after - before).elements()]
+    before = Counter(_compared(source, own))
+    after = Counter(_compared(output, own))
+    lost = [*(before - after).elements()]
+    invented = [*(after - before).elements()]
     if not any(map(str.isdigit, lost)):
         invented = [
             text for text in invented if not text.isdigit()

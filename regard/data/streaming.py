@@ -58,7 +58,8 @@ def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") 
     Memory holds a few thousand pairs, a bit for each line, and eight bytes for each pair to find
     duplicates.
     """
-    reader, pair_filter = PairReader(files), PairFilter(filters)
+    reader = PairReader(files)
+    pair_filter = PairFilter(filters)
     masks = [
         np.packbits(np.array(pair_filter.keep_mask(chunk), dtype=np.bool_))
         for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1))

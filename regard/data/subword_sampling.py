@@ -33,7 +33,8 @@ def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
     def segment(word: str, rng: random.Random) -> list[str]:
         tokens = list(word)
         while True:
-            best_score, best_index = -math.inf, -1
+            best_score = -math.inf
+            best_index = -1
             for index in range(len(tokens) - 1):
                 score = scores.get(tokens[index] + tokens[index + 1])
                 if (
@@ -41,7 +42,8 @@ def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
                     and score > best_score
                     and (dropout == 0 or rng.random() >= dropout)
                 ):
-                    best_score, best_index = score, index
+                    best_score = score
+                    best_index = index
             if best_index < 0:
                 return tokens
             tokens[best_index : best_index + 2] = [tokens[best_index] + tokens[best_index + 1]]
@@ -76,7 +78,8 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
             top = max(value for _, value in incoming)
             forward.append(top + math.log(sum(math.exp(value - top) for _, value in incoming)))
             arcs.append(incoming)
-        tokens, end = list[str](), len(word)
+        tokens = list[str]()
+        end = len(word)
         while end:
             start = _draw_start(arcs[end - 1], forward[end], rng)
             tokens.append(word[start:end])
@@ -110,7 +113,8 @@ def sample_segmentations(
             (seed << 32) + number
         )  # one for each word, so that words do not depend on each other
         variants[word] = [segment(word, rng) for _ in range(min(count, VARIANTS))]
-    rng, sampled = random.Random(seed), []
+    rng = random.Random(seed)
+    sampled = []
     for line in lines:
         options = [variants[word] for word in line]
         sampled.append(

@@ -107,7 +107,8 @@ def nfc_with_places(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
     """Normalise to NFC; also return from where to where each character has been made of."""
     if unicodedata.is_normalized("NFC", text):
         return text, [(place, place + 1) for place in range(len(text))]
-    parts, places = list[str](), list[tuple[int, int]]()
+    parts = list[str]()
+    places = list[tuple[int, int]]()
     starts = [
         index for index, character in enumerate(text) if not (index and _is_joined(character))
     ]
@@ -139,7 +140,8 @@ def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
     """Read files that correspond line by line. Raises DataError, with all causes, if their lengths
     differ.
     """
-    files, causes = list[list[str]](), list[str]()
+    files = list[list[str]]()
+    causes = list[str]()
     for path in paths:
         try:
             files.append(read_lines(path))
@@ -225,12 +227,10 @@ class LineReader:
         keep_ends: bool = False,
         takes_pipes: bool = False,
     ) -> None:
-        self.path, self.max_line, self.skip_long, self.keep_ends = (
-            data_path(path),
-            max_line,
-            skip_long,
-            keep_ends,
-        )
+        self.path = data_path(path)
+        self.max_line = max_line
+        self.skip_long = skip_long
+        self.keep_ends = keep_ends
         self.takes_pipes = takes_pipes
         self.count = 0
         self.notes: tuple[str, ...] = ()
@@ -272,7 +272,10 @@ class LineReader:
         """Yield the lines of an open file up to the first that is no text, where the reading of a
         stream ends, too.
         """
-        start, returns, marked, damage = b"", 0, False, dict[str, str]()
+        start = b""
+        returns = 0
+        marked = False
+        damage = dict[str, str]()
         for raw in bounded_lines(file, self.max_line):
             if not self.count:
                 marked = raw.startswith(_BOM)

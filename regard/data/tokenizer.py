@@ -89,7 +89,9 @@ class Tokenizer:
             "a joint tokenizer has one vocabulary, any other has two, unless a table numbers the "
             "tokens of both"
         )
-        self.source, self.target, self.settings = source, target, settings
+        self.source = source
+        self.target = target
+        self.settings = settings
 
     @classmethod
     def train(
@@ -257,7 +259,8 @@ def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> byte
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
-    whitespace, copies = settings.kind == "whitespace", settings.copy_characters
+    whitespace = settings.kind == "whitespace"
+    copies = settings.copy_characters
     return {
         "model_type": "word" if whitespace else settings.kind,
         "vocab_size": (settings.size or choose_size(lines, settings)) + len(copies),

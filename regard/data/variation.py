@@ -30,7 +30,8 @@ LONGEST_SURE = 3
 Pair = tuple[str, str]
 Link = tuple[Place, Place]
 ReadPairs = Callable[[Sequence[int]], Iterable[Pair]]
-_LEAST, _DICE = 2, 0.3
+_LEAST = 2
+_DICE = 0.3
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _END = re.compile(rf"[{re.escape(MARKS)}]+$")
 
@@ -67,7 +68,9 @@ class Lexicon:
     """
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        both, left, right = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+        both = Counter[tuple[str, str]]()
+        left = Counter[str]()
+        right = Counter[str]()
         for pair in pairs:
             words = [{word.lower() for word in _WORD.findall(side)} for side in pair]
             left.update(words[0])
@@ -77,7 +80,8 @@ class Lexicon:
         ranked = sorted(
             (item for item in dice.items() if item[1] >= _DICE), key=lambda item: (item[1], item[0])
         )
-        best_left, best_right = {a: b for (a, b), _ in ranked}, {b: a for (a, b), _ in ranked}
+        best_left = {a: b for (a, b), _ in ranked}
+        best_right = {b: a for (a, b), _ in ranked}
         self.translations = {a: b for a, b in best_left.items() if best_right[b] == a}
 
     def links(self, pair: Pair) -> list[Link]:
@@ -87,7 +91,8 @@ class Lexicon:
         words = [
             [(match[0].lower(), match.span()) for match in _WORD.finditer(side)] for side in pair
         ]
-        counts, places = [Counter(word for word, _ in side) for side in words], dict(words[1])
+        counts = [Counter(word for word, _ in side) for side in words]
+        places = dict(words[1])
         links = []
         for word, place in words[0]:
             other = word if word in places and len(word) > 2 else self.translations.get(word, "")
@@ -103,7 +108,8 @@ class PairVariation:
         self, settings: VariationSettings, lexicon: Lexicon, copies: str, size: int
     ) -> None:
         """`copies`: the characters of the copy tokens that the vocabularies have."""
-        self._lexicon, self._copies = lexicon, copies
+        self._lexicon = lexicon
+        self._copies = copies
         shares = settings.model_dump() | ({} if copies else {"spans": 0.0})
         self._limits = [*zip(shares, accumulate(shares.values()), strict=True)]
         self._is_plain = (
@@ -174,7 +180,8 @@ def _with_typo(pair: Pair, rng: random.Random) -> Pair | None:
     ]
     if not words:
         return None
-    word, source = rng.choice(words), pair[0]
+    word = rng.choice(words)
+    source = pair[0]
     at = word.start() + rng.randrange(1, len(word[0]) - 1)
     two = source[at : at + 2]
     return source[:at] + rng.choice((two[::-1], two[0], two[0] + two)) + source[at + 2 :], pair[1]

@@ -16,7 +16,10 @@ from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import COMPATIBILITY, clean, unknown_share
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
+PAD = 0
+UNK = 1
+BOS = 2
+EOS = 3
 
 SPACE = "▁"
 """How SentencePiece writes a space; the character itself becomes a plain underscore in text."""
@@ -209,14 +212,18 @@ class Vocabulary:
         they are in.
         """
         words: list[int] = []
-        word, is_open, has_letters = -1, False, False
+        word = -1
+        is_open = False
+        has_letters = False
         for token in tokens:
             if token in _UNREAD:
                 words.append(-1)
                 continue
             begins = token in _GAPS or token.startswith(self._word_starts)
             if not is_open or (has_letters and begins):
-                word, is_open, has_letters = word + 1, True, False
+                word = word + 1
+                is_open = True
+                has_letters = False
             has_letters = has_letters or token not in _GAPS
             words.append(word)
         return (

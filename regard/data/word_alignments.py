@@ -99,7 +99,8 @@ def read_word_links(
         [*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)]
     )
     ordered = tuple(rows[pair.line] for pair in pairs)
-    total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
+    total = sum(map(len, ordered)) // 2
+    without = sum(not row for row in ordered)
     note = f"; {counted(without, 'pair has', 'pairs have')} none" if without else ""
     note += f"; {counted(uneven, 'pair has', 'pairs have')} {UNEVEN}" if uneven else ""
     return WordLinks(ordered, f"{name}: {total:,} word links read from {path}{note}")
@@ -115,10 +116,8 @@ def token_links(
     the other.
     """
     for words, source, target in zip(links, sources, targets, strict=True):
-        left, right = (
-            _token_positions(tokenizer.source, source),
-            _token_positions(tokenizer.target, target),
-        )
+        left = _token_positions(tokenizer.source, source)
+        right = _token_positions(tokenizer.target, target)
         pairs = zip(words[::2], words[1::2], strict=True)
         yield array(
             "i",

@@ -49,7 +49,8 @@ def parse_gold(
 
     Raises DataError, with the first five causes, for links between words that do not exist.
     """
-    gold, problems = [], []
+    gold = []
+    problems = []
     for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
         try:
             gold.append(Gold(*read_gold(line)))
@@ -218,7 +219,8 @@ def agreeing_choices(
         ]
         agreement, choice = max(scored, key=lambda pair: pair[0])
         return choice, None, agreement
-    forward_choices, backward_choices = all_choices(forward[0]), all_choices(backward[0])
+    forward_choices = all_choices(forward[0])
+    backward_choices = all_choices(backward[0])
     forward_links = _link_matrix(forward, forward_choices, transposed=False)
     backward_links = _link_matrix(backward, backward_choices, transposed=True)
     sums = forward_links.sum(1)[:, None] + backward_links.sum(1)[None]
@@ -231,8 +233,10 @@ def _self_agreement(readings: Iterable[Readings], choice: AlignmentChoice) -> fl
     both = total = 0
     for reading in readings:
         weights = _words(reading, choice)
-        by_row, by_column = set(argmax_links(weights)), {(s, t) for t, s in argmax_links(weights.T)}
-        both, total = both + 2 * len(by_row & by_column), total + len(by_row) + len(by_column)
+        by_row = set(argmax_links(weights))
+        by_column = {(s, t) for t, s in argmax_links(weights.T)}
+        both = both + 2 * len(by_row & by_column)
+        total = total + len(by_row) + len(by_column)
     return both / max(total, 1)
 
 

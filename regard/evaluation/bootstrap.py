@@ -51,15 +51,15 @@ def paired_bootstrap(
             f"wanted scores of the same items, at least one; got {len(first)} and {len(second)} "
             "scores"
         )
-    first_scores, second_scores = (
-        np.asarray(first, dtype=np.float64),
-        np.asarray(second, dtype=np.float64),
-    )
+    first_scores = np.asarray(first, dtype=np.float64)
+    second_scores = np.asarray(second, dtype=np.float64)
     differences = second_scores - first_scores
-    rng, count = np.random.Generator(np.random.PCG64(seed)), len(differences)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    count = len(differences)
     means = np.array([differences[rng.integers(0, count, count)].mean() for _ in range(draws)])
     low, high = np.quantile(means, [0.025, 0.975])
-    below, above = int((means <= 0).sum()), int((means >= 0).sum())
+    below = int((means <= 0).sum())
+    above = int((means >= 0).sum())
     p = min(1.0, 2 * (min(below, above) + 1) / (draws + 1))
     mean = float(differences.mean())
     return Difference(
@@ -77,7 +77,8 @@ def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Return the mean of values and the ends of Student's 95 % interval; of one value, without any
     width.
     """
-    count, mean = len(values), sum(values) / len(values)
+    count = len(values)
+    mean = sum(values) / len(values)
     if count == 1:
         return mean, mean, mean
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
@@ -95,12 +96,14 @@ def student_quantile(degrees: int) -> float:
     def integral(
         end: float,
     ) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
-        last, steps = math.atan(end / math.sqrt(degrees)), 400
+        last = math.atan(end / math.sqrt(degrees))
+        steps = 400
         values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
         simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
         return scale * math.sqrt(degrees) * simpson * last / steps / 3
 
-    low, high = 0.0, 20.0
+    low = 0.0
+    high = 20.0
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)

@@ -54,7 +54,8 @@ class Calibration:
 def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
     """Measure the calibration of a model on encoded pairs, or on encoded images and captions."""
     model.eval()
-    probabilities, right = list[torch.Tensor](), list[torch.Tensor]()
+    probabilities = list[torch.Tensor]()
+    right = list[torch.Tensor]()
     for plan in BatchStream(list(examples), BatchingSettings(tokens=TOKENS), seed=0).epoch(0):
         batch = plan.batch().to(device_of(model))
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -74,7 +75,8 @@ def calibration_of(
     for number in range(BINS):
         inside = numbers == number
         if count := int(inside.sum()):
-            mean, share = float(probabilities[inside].mean()), float(right[inside].mean())
+            mean = float(probabilities[inside].mean())
+            share = float(right[inside].mean())
             bins.append(CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share))
     total = max(1, len(probabilities))
     return Calibration(

@@ -84,7 +84,8 @@ def _similarity(output: _Vector, reference: _Vector) -> float:
     """Return the mean over n of clipped TF-IDF cosines, times the length penalty."""
     total = 0.0
     for n in range(MAX_N):
-        weights, wanted = output.weights[n], reference.weights[n]
+        weights = output.weights[n]
+        wanted = reference.weights[n]
         if output.norms[n] and reference.norms[n]:
             dot = sum(
                 min(weight, wanted.get(ngram, 0.0)) * wanted.get(ngram, 0.0)

@@ -20,7 +20,8 @@ def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
     """
     with record_attention(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
-    target_keep, other_keep = batch.target_out != PAD, {"encoder": _source_keep(model, batch)}
+    target_keep = batch.target_out != PAD
+    other_keep = {"encoder": _source_keep(model, batch)}
     return {
         name: _mean(weights, other_keep.get(str(model.get_submodule(name).role), target_keep))
         for name, weights in readings.items()

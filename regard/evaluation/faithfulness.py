@@ -92,7 +92,8 @@ def _saliency(
     """Differentiate the log-probabilities at these target positions, with a copy of the sentence
     for each.
     """
-    B, device = len(positions), model.device
+    B = len(positions)
+    device = model.device
     inputs: list[Tensor] = []
 
     def capture(_: object, __: object, output: Tensor) -> Tensor:

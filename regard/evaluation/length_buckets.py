@@ -69,9 +69,7 @@ def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[flo
     scores = np.sort(
         [float(metric._compute_score_from_stats(statistics).score) for statistics in sums]
     )
-    mean, half = (
-        float(scores.mean()),
-        float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2,
-    )
+    mean = float(scores.mean())
+    half = float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2
     low, high = (min(100.0, max(0.0, end)) for end in (mean - half, mean + half))
     return float(metric._aggregate_and_compute(counts).score), low, high

@@ -35,10 +35,8 @@ def points_at(
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     (rows, columns), (Y, X) = weights.shape, region.shape
-    y, x = (
-        (row + cell_centre) / rows * cell_extent[0] * Y,
-        (column + cell_centre) / columns * cell_extent[1] * X,
-    )
+    y = (row + cell_centre) / rows * cell_extent[0] * Y
+    x = (column + cell_centre) / columns * cell_extent[1] * X
     return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
 
 

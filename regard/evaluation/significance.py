@@ -93,15 +93,15 @@ def _tested(
 ) -> Iterator[TestedScore]:
     for theirs, name in names.items():
         result = results[theirs][number]
-        mean, ci, p = float(result.mean), float(result.ci), result.p_value
+        mean = float(result.mean)
+        ci = float(result.ci)
+        p = result.p_value
         low, high = (
             max(0.0, end) if name == "TER" else min(100.0, max(0.0, end))
             for end in (mean - ci, mean + ci)
         )
-        p, is_equal = (
-            None if p is None else float(p),
-            number > 0 and result.score == results[theirs][0].score,
-        )
+        p = None if p is None else float(p)
+        is_equal = number > 0 and result.score == results[theirs][0].score
         yield TestedScore(
             name, float(result.score), mean, ci, low, high, p, str(signatures[theirs]), is_equal
         )

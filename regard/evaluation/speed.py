@@ -125,10 +125,12 @@ def serve(run: str, device: str, options: str) -> None:
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
     warnings.simplefilter("ignore")
-    pipeline, search = load(run, device), json.loads(options)
+    pipeline = load(run, device)
+    search = json.loads(options)
     sources: list[str] = json.loads(sys.stdin.readline())
     translate = pipeline.caption if isinstance(pipeline, Captioner) else pipeline.translate
-    many, alone = _spread(sources, MANY), _spread(sources, ALONE)
+    many = _spread(sources, MANY)
+    alone = _spread(sources, ALONE)
     translate(many[:4], **search)  # compiles and packs
     print("{}", flush=True)
     for _ in sys.stdin:

@@ -144,7 +144,8 @@ def _next_step(
     out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool
 ) -> tuple[str, str]:
     """Return the step that promises most, and its command, if it is one."""
-    valid, train = validations(journal), [event for event in journal if event["event"] == "train"]
+    valid = validations(journal)
+    train = [event for event in journal if event["event"] == "train"]
     if not valid:
         return (
             "train on: the journal holds no validation, by which to see whether the score still "
@@ -153,10 +154,8 @@ def _next_step(
         )
     last = valid[-1]
     early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
-    gain, updates = (
-        last["chrf"] - max(event["chrf"] for event in early),
-        last["update"] - early[-1]["update"],
-    )
+    gain = last["chrf"] - max(event["chrf"] for event in early)
+    updates = last["update"] - early[-1]["update"]
     if not by_patience and (gain >= RISING or len(valid) == 1 or last["update"] < SHORT):
         why = (
             f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"

@@ -62,7 +62,8 @@ class Validator:
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
-        objective, device = Objective(model, 0.0), device_of(model)
+        objective = Objective(model, 0.0)
+        device = device_of(model)
         losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
         return sum(float(loss.cross_entropy) for loss in losses) / sum(
             loss.tokens for loss in losses
@@ -80,10 +81,8 @@ def make_validator(
     settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
     if isinstance(data, CaptionCorpus):
         examples, _ = caption_examples(data, tokenizer, captions_per_image=5)
-        images, references = (
-            list(data.images[:max_outputs]),
-            data.caption_set.references[:max_outputs],
-        )
+        images = list(data.images[:max_outputs])
+        references = data.caption_set.references[:max_outputs]
 
         def score(model: Model) -> dict[str, float]:
             captions = Captioner(model, tokenizer, settings).caption(images)
@@ -92,7 +91,8 @@ def make_validator(
             )
     else:
         examples = encode_pairs(data.sources, data.targets, tokenizer)
-        sources, targets = data.sources[:max_outputs], data.targets[:max_outputs]
+        sources = data.sources[:max_outputs]
+        targets = data.targets[:max_outputs]
 
         def score(model: Model) -> dict[str, float]:
             translations = FolderTranslator(model, tokenizer, settings).translate(sources)

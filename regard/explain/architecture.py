@@ -80,7 +80,8 @@ def weights_by_kind(model: Model) -> tuple[tuple[str, int], ...]:
     """Count weights by the kind of the layer that they belong to, shared ones once; the largest
     kind first.
     """
-    counts, seen = Counter[str](), set[int]()
+    counts = Counter[str]()
+    seen = set[int]()
 
     def add(module: nn.Module, whole: str | None) -> None:
         kind = whole or _kind(module)
@@ -147,7 +148,8 @@ def _each(layers: Any, name: str, count: Count) -> int:
 
 
 def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
-    count, s = partial(_count, seen), settings
+    count = partial(_count, seen)
+    s = settings
     is_decoder = hasattr(side, "output")
     score = f"Q·K / √{s.size // s.heads}" if s.score == "scaled_dot" else s.score
     inside = (
@@ -190,7 +192,8 @@ def _recurrent(
     """Describe a recurrent encoder or decoder; `start`: what of the encoder the first state is
     computed from.
     """
-    count, s = partial(_count, seen), settings
+    count = partial(_count, seen)
+    s = settings
     cell = {"tanh": "RNN (tanh)"}.get(s.cell, s.cell.upper())
     entry = _input(side, s, vocabulary, count, "none")
     if not hasattr(side, "output"):
@@ -215,7 +218,8 @@ def _recurrent(
         if attends
         else ((), False)
     )
-    middle, weights = [cells], count(side.readout)
+    middle = [cells]
+    weights = count(side.readout)
     if attends:
         own = count(
             getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention
@@ -232,8 +236,10 @@ def _recurrent(
 
 
 def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
-    count, s = partial(_count, seen), settings
-    is_decoder, layers = hasattr(side, "output"), side.layers
+    count = partial(_count, seen)
+    s = settings
+    is_decoder = hasattr(side, "output")
+    layers = side.layers
     widen = _single("linear", f"{s.embedding} → {s.size}", count(side.widen))
     narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
     detail = words("kernel {size}, GLU", size=s.kernel_size)
@@ -263,7 +269,8 @@ def _image_encoder(
     """Describe an image encoder: the image, its backbone, and the grid of cells, the last of which
     may hang over.
     """
-    count, s = partial(_count, seen), settings
+    count = partial(_count, seen)
+    s = settings
     cells = tuple(-(-n // side.stride) for n in image) * all(image)  # rows and columns, if known
     pixels, grid = (" × ".join(map(str, sizes)) for sizes in (tuple(image) * all(image), cells))
     stacks = [
@@ -285,16 +292,15 @@ def _image_encoder(
     named = ("backbone", "patch_embedding", "grid_head")
     if rest := [module for name, module in side.named_children() if name not in named]:
         stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
-    head, cell = side.grid_head, words("{size} × {size} pixels each", size=side.stride)
+    head = side.grid_head
+    cell = words("{size} × {size} pixels each", size=side.stride)
     name = words("{grid} cells", grid=grid) if grid else "grid of cells"
     stacks.append(_single(name, cell, 0, "input", cells=cells))
     if s.positions != "none":
         stacks.append(_single("+ positions", s.positions, count(head.position_embedding), "input"))
     if s.layers:
-        name, detail = (
-            "self-attention, feed-forward",
-            f"{s.heads} × {s.size // s.heads}, {s.feedforward}",
-        )
+        name = "self-attention, feed-forward"
+        detail = f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
         stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))
         stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

@@ -69,7 +69,8 @@ def _model(
     with tempfile.TemporaryDirectory(prefix="regard-page-") as temporary:
         file = Path(temporary) / "model.regard"
         parity = runtime.export(folder, file, "int8", source, "packed", languages)
-        card, content = RuntimeModel(file).card, file.read_bytes()
+        card = RuntimeModel(file).card
+        content = file.read_bytes()
     codes = card["languages"]
     sentences, origin = real_sentences(
         folder, load_folder(folder).tokenizer.source, source, codes[0]
@@ -88,10 +89,8 @@ def _model(
     )  # of the model's language
     trust = measure_trust(folder, sentences) if is_own else None
     names = {code: language_names()[code][:2] for code in codes if code in language_names()}
-    languages_shown, examples = (
-        (codes[0], codes[1]),
-        choose_examples(sentences, EXAMPLES if is_own else 1),
-    )
+    languages_shown = (codes[0], codes[1])
+    examples = choose_examples(sentences, EXAMPLES if is_own else 1)
     model = LiveModel(
         content, languages_shown, card["alignment"], examples, card["readme"], shown, trust, names
     )

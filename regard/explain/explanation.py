@@ -114,7 +114,8 @@ def _data(
     """Return what is shown of a translation as of a caption, and `more` that only one of them
     has.
     """
-    shown, layers = ShownHead(0), readings.layers("cross")
+    shown = ShownHead(0)
+    layers = readings.layers("cross")
     if layers:
         choice = alignment_choice(pipeline, readings)
         shown = ShownHead(layers.index(choice.layer), choice.head, choice.shifted)
@@ -189,22 +190,22 @@ def _states(translator: FolderTranslator, text: str, readings: Readings) -> Stat
     model = translator.model
     if not isinstance(model, Model) or not isinstance(model.encoder, RecurrentEncoder):
         return None
-    ids, encoder = translator.encode(text), model.encoder
+    ids = translator.encode(text)
+    encoder = model.encoder
     model.eval()
     encoded = encoder(Batch.of([ids], model.device))
     directions = 2 if encoder.layers[0].bidirectional else 1
     source = model.decoder.prepare(encoded)
-    state, tops = model.begin(source), list[Tensor]()
+    state = model.begin(source)
+    tops = list[Tensor]()
     begun = _top_state(model.decoder, state, encoded.outputs) if "states" in state.tensors else None
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
         features, state = model.step(torch.tensor([[token]], device=model.device), state, source)
         tops.append(_top_state(model.decoder, state, features))
     sides = encoded.outputs[0].view(len(ids), directions, -1), torch.stack(tops)
     encoder_states, decoder_states = (states.float().cpu().numpy() for states in sides)
-    tokens, order = (
-        tuple(translator.tokenizer.source.tokens(ids)),
-        getattr(model.decoder, "order", ""),
-    )
+    tokens = tuple(translator.tokenizer.source.tokens(ids))
+    order = getattr(model.decoder, "order", "")
     initial = None if begun is None else begun.float().cpu().numpy()
     return States(
         tokens,
@@ -267,7 +268,8 @@ def _shown(
     """Return the candidates to show, with their prefixes: all but the pruned, the best of those,
     and the output.
     """
-    shown, pruned = [], 0
+    shown = []
+    pruned = 0
     for candidate, prefix in zip(candidates, prefixes, strict=True):
         pruned += candidate.fate == "pruned"
         if candidate.fate != "pruned" or pruned <= MAX_PRUNED or prefix == output:

@@ -110,7 +110,8 @@ def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
     """Return the place of a word, or of WORD:2 its second one; add a cause if it is not there."""
     name, _, number = word.rpartition(":")
     if word in line or not number.isdecimal():
-        name, number = word, "1"
+        name = word
+        number = "1"
     places = [place for place, other in enumerate(line) if other == name]
     if 1 <= int(number) <= len(places):
         return places[int(number) - 1]
@@ -129,12 +130,14 @@ def _panels(
     from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.visualisation import Alignment, Heads
 
-    readings, alignments = explanation.translation.readings, []
+    readings = explanation.translation.readings
+    alignments = []
     assert readings is not None, "readings were requested"
     rows, columns = _words(readings, readings.roles[layer])
     attributions = explanation.data.attributions if readings.roles[layer] == "cross" else None
     for head in heads:
-        read, note = readings.words(layer, head - 1, shifted), ""
+        read = readings.words(layer, head - 1, shifted)
+        note = ""
         if attributions is not None:
             note = f" · {format_correlation(agreement(read.weights, attributions.weights[0]))}"
         caption = words("head {head}", head=head) + note

@@ -29,11 +29,9 @@ def draw_residuals(translator: FolderTranslator, text: str, explanation: Explana
 
     Raises UsageError for a model without such connections.
     """
-    model, readings, inputs = (
-        translator.model,
-        explanation.translation.readings,
-        dict[nn.Module, Tensor](),
-    )
+    model = translator.model
+    readings = explanation.translation.readings
+    inputs = dict[nn.Module, Tensor]()
     named = model.named_modules() if isinstance(model, Model) else ()
     connections = {
         name: each for name, each in named if isinstance(each, Residual) and each.connected
@@ -61,10 +59,8 @@ def draw_residuals(translator: FolderTranslator, text: str, explanation: Explana
             handle.remove()
     sides = dict[str, list[tuple[str, float, float]]]()
     for name, each in connections.items():
-        added, x = (
-            inputs[each.dropout],
-            inputs[each.norm] - (0 if each.pre else inputs[each.dropout]),
-        )
+        added = inputs[each.dropout]
+        x = inputs[each.norm] - (0 if each.pre else inputs[each.dropout])
         side, _, layer, sublayer = name.removesuffix("_residual").split(".")
         label = (
             f"{int(layer) + 1} "

@@ -47,7 +47,8 @@ PRECISIONS: dict[Precision, tuple[float, float]] = {
 """How far an export may be from the model: the mean difference of log-probabilities, in nats a
 token, and the least share of sentences with the same tokens.
 """
-GREEDY, BEAM = "greedy search", "beam search"
+GREEDY = "greedy search"
+BEAM = "beam search"
 NOTES = "regard.json"
 """File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 BEAM_LEEWAY = 0.1
@@ -107,7 +108,8 @@ def compare(
         name: getattr(search, name)
         for name in ("length_penalty", "max_ratio", "max_extra", "longest_source")
     }
-    greedy, wide = SearchSettings(beam=1, **kept), SearchSettings(beam=search.beam, **kept)
+    greedy = SearchSettings(beam=1, **kept)
+    wide = SearchSettings(beam=search.beam, **kept)
     mismatches = dict[str, int]()
     targets = list[tuple[int, ...]]()
     for name, settings in ((GREEDY, greedy), (BEAM, wide)):
@@ -210,7 +212,8 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         vars(spec)["layer_norm"] = LayerNormSpec()
         _norm(spec.layer_norm, part.norm)
     for layer, layer_spec in zip(part.layers, spec.layer, strict=True):
-        attention, attention_spec = layer.self_attention, layer_spec.self_attention
+        attention = layer.self_attention
+        attention_spec = layer_spec.self_attention
         _norm(attention_spec.layer_norm, layer.self_attention_residual.norm)
         _linears(attention_spec.linear[0], attention.query, attention.key, attention.value)
         _linears(attention_spec.linear[1], attention.output)
@@ -232,7 +235,8 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
 
 
 def _norm(spec: Any, norm: Any) -> None:
-    spec.gamma, spec.beta = _copy(norm.weight), _copy(norm.bias)
+    spec.gamma = _copy(norm.weight)
+    spec.beta = _copy(norm.bias)
 
 
 def _linears(spec: Any, *layers: Any) -> None:
@@ -243,9 +247,11 @@ def _linears(spec: Any, *layers: Any) -> None:
 
 def _halves(layer: Any, *specs: Any) -> None:
     """Write one linear layer as two: the half with the activation, and its gate."""
-    weights, biases = _copy(layer.weight).chunk(2), _copy(layer.bias).chunk(2)
+    weights = _copy(layer.weight).chunk(2)
+    biases = _copy(layer.bias).chunk(2)
     for spec, weight, bias in zip(specs, weights, biases, strict=True):
-        spec.weight, spec.bias = weight.clone(), bias.clone()
+        spec.weight = weight.clone()
+        spec.bias = bias.clone()
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

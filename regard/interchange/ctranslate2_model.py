@@ -40,7 +40,8 @@ class CTranslate2:
         ctranslate2 = import_ctranslate2("an export to CTranslate2")
         with torch_threads():  # making a translator changes PyTorch's number of threads
             self._translator = ctranslate2.Translator(str(export), inter_threads=1, intra_threads=0)
-        self.max_source, self.max_target = max_source, max_target
+        self.max_source = max_source
+        self.max_target = max_target
         self._source, self._target = _vocabularies(export)
         self._ids = {token: i for i, token in enumerate(self._target)}
 

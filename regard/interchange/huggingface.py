@@ -44,7 +44,9 @@ from regard.models import Batch, build, count_parameters, huggingface_obstacles
 from regard.runtime.engine.known_model import own_classes
 from regard.search import SearchSettings
 
-CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+CONFIG = "config.json"
+GENERATION = "generation_config.json"
+TOKENIZER = "tokenizer_config.json"
 PYTORCH = "pytorch_model.bin"
 FILES = (
     CONFIG,
@@ -63,7 +65,8 @@ MAX_DIFFERENCE = 1e-4
 MAX_TOKENS = 60
 """Tokens of a translation that is compared, at most."""
 BATCH_SIZE = 16
-TOKENISATION, GREEDY = "tokenisation", "greedy search"
+TOKENISATION = "tokenisation"
+GREEDY = "greedy search"
 
 
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
@@ -131,7 +134,8 @@ def write(model: ModelFolder, out: Path) -> None:
     """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`
     load.
     """
-    settings, tokenizer = model.settings, model.tokenizer
+    settings = model.settings
+    tokenizer = model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
     write_text(out / CONFIG, _json(config))
     write_text(out / GENERATION, _json(marian.generation_of(tokenizer, settings.search)))
@@ -166,7 +170,8 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
     """Tokenise, translate and score the same sentences with both."""
     theirs, their_tokenizer = _load_marian(folder)
     tokenizer = model.tokenizer
-    source, target = marian.rows(tokenizer.source), marian.rows(tokenizer.target)
+    source = marian.rows(tokenizer.source)
+    target = marian.rows(tokenizer.target)
     rows = [[*tokenizer.source.encode(text), EOS] for text in sentences]
     pairs = zip(sentences, rows, strict=True)
     mismatches = {
@@ -178,10 +183,8 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
     for batch in (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)):
         ids, keep = pad(batch)
-        their_ids, mask = (
-            torch.tensor(source)[ids],
-            torch.ones_like(ids) if keep is None else keep.long(),
-        )
+        their_ids = torch.tensor(source)[ids]
+        mask = torch.ones_like(ids) if keep is None else keep.long()
         targets = best_targets(model, batch, settings)
         outputs = theirs.generate(
             their_ids, attention_mask=mask, num_beams=1, do_sample=False, max_length=MAX_TOKENS + 1
@@ -212,7 +215,8 @@ def _load_marian(folder: Path) -> tuple[Any, Any]:
         warnings.simplefilter("ignore")
         safe = {"local_files_only": True, "trust_remote_code": False}
         try:  # the classes are imported only now, and torchvision with them
-            model_class, tokenizer_class = package.MarianMTModel, package.MarianTokenizer
+            model_class = package.MarianMTModel
+            tokenizer_class = package.MarianTokenizer
         except Exception as problem:
             raise ExportError(_unusable(problem)) from None
         model = model_class.from_pretrained(
@@ -278,7 +282,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
     if (not joint or models[0] == models[1]) and numbers == [
         json.loads(_vocab_json(vocabulary)) for vocabulary in vocabularies[: len(numbers)]
     ]:
-        source, target = vocabularies[0], vocabularies[0 if joint else 1]
+        source = vocabularies[0]
+        target = vocabularies[0 if joint else 1]
         return Tokenizer(
             source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source))
         )

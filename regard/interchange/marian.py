@@ -97,7 +97,8 @@ def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any
     """Return the `generation_config.json` of the same search, up to the shape of the length
     penalty.
     """
-    special, row_of = special_ids(tokenizer.target), rows(tokenizer.target)
+    special = special_ids(tokenizer.target)
+    row_of = rows(tokenizer.target)
     return {
         "num_beams": search.beam,
         "length_penalty": search.length_penalty * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH),
@@ -198,7 +199,8 @@ def from_marian(
     unknown or different.
     """
     tensors = {name: tensor.float() for name, tensor in tensors.items()}
-    names, embeddings = _weight_names(settings), _embeddings(settings, tokenizer)
+    names = _weight_names(settings)
+    embeddings = _embeddings(settings, tokenizer)
     stored = {theirs: _stored_name(theirs, tensors) for _, theirs, _ in embeddings}
     causes = [
         f"there are no weights called {theirs}"
@@ -264,7 +266,8 @@ def _weight_names(settings: ModelSettings) -> dict[str, str]:
 
 def _embeddings(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str, str, Vocabulary]]:
     """Return each embedding: our name, Marian's, and its vocabulary."""
-    source, target = tokenizer.source, tokenizer.target
+    source = tokenizer.source
+    target = tokenizer.target
     if settings.resolved_share(tokenizer.settings.joint) == "all":
         return [("encoder.input_embedding.embedding.weight", _EMBEDDINGS[0], source)]
     return [

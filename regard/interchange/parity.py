@@ -65,7 +65,8 @@ def best_targets(
         for n, ids in enumerate(sources)
     ]
     if tokenizer is not None:
-        t, own = tokenizer.target, zip(tasks, map(tokenizer.copies_of, sources), strict=True)
+        t = tokenizer.target
+        own = zip(tasks, map(tokenizer.copies_of, sources), strict=True)
         tasks = [
             replace(task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens)
             for task, c in own

@@ -16,7 +16,8 @@ from regard.data.vocabulary import Vocabulary
 
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
-SAMPLE, SAMPLE_LANGUAGES = "the sample", ("ko", "en")
+SAMPLE = "the sample"
+SAMPLE_LANGUAGES = ("ko", "en")
 DRAWN = "tokens drawn from its vocabulary"
 """Origin of the sentences if there are no real ones."""
 HELD_OUT = "valid.tsv"

@@ -32,7 +32,9 @@ from regard.search import LengthPenalty, SearchSettings
 from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
-TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
+TOKENS = "tokenisation"
+GREEDY = "greedy search"
+BEAM = "beam search"
 LIMITS: dict[str, tuple[float, float]] = {
     "float32": (1e-3, 0.97),
     "bfloat16": (0.02, 0.8),
@@ -119,7 +121,8 @@ def _content(
 
 def obstacles(model: ModelFolder) -> list[str]:
     """Return why a model cannot be exported, a sentence for each cause."""
-    settings, causes = model.settings, list[str]()
+    settings = model.settings
+    causes = list[str]()
     if settings.model.encoder.reads != "text":
         causes.append(
             "this model reads images, and their encoders run on PyTorch only; export a translator"
@@ -185,14 +188,16 @@ def compare(
             ids != exported.encode(text) for ids, text in zip(sources, sentences, strict=True)
         )
     }
-    own, differences = model.settings.search, list[float]()
+    own = model.settings.search
+    differences = list[float]()
     changed = {
         "min_length": max(1, own.min_length),
         "max_whole": max(map(len, sources)),
         "longest_source": None,
     }
     for name, beam in ((GREEDY, 1), (BEAM, own.beam)):
-        options, settings = exported.model.options(), own.with_values(beam=beam, **changed)
+        options = exported.model.options()
+        settings = own.with_values(beam=beam, **changed)
         options.beam = beam
         lines = exported.model.translate(sentences, options)
         # Lines that are split, or copied because they have no letters, are not searched as one

@@ -66,7 +66,8 @@ class Cell(nn.Module):
 class Elman(Cell):
     """Elman network (1990): tanh of the sum of both projections, without gates."""
 
-    gates, states = 1, 1
+    gates = 1
+    states = 1
     fused = staticmethod(torch.rnn_tanh)
 
     @staticmethod
@@ -80,7 +81,8 @@ class Elman(Cell):
 class GRU(Cell):
     """Gated recurrent unit (Cho et al. 2014) with the single state h."""
 
-    gates, states = 3, 1
+    gates = 3
+    states = 1
     fused = staticmethod(torch.gru)
 
     @staticmethod
@@ -94,7 +96,8 @@ class GRU(Cell):
 class LSTM(Cell):
     """Long short-term memory (Hochreiter and Schmidhuber 1997) with the states h and c."""
 
-    gates, states = 4, 2
+    gates = 4
+    states = 2
     fused = staticmethod(torch.lstm)
 
     @staticmethod
@@ -116,9 +119,11 @@ class _GRU(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> Tensor:
-        E, ctx.dtype = h.shape[-1], (input_proj.dtype, hidden_proj.dtype)
+        E = h.shape[-1]
+        ctx.dtype = (input_proj.dtype, hidden_proj.dtype)
         rz = torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E]).to(h.dtype).sigmoid_()
-        r, z = rz[:, :E], rz[:, E:]
+        r = rz[:, :E]
+        z = rz[:, E:]
         hidden_n = hidden_proj[:, 2 * E :].to(h.dtype)
         n = torch.addcmul(input_proj[:, 2 * E :].to(h.dtype), r, hidden_n).tanh_()
         ctx.save_for_backward(rz, n, hidden_n, h)
@@ -129,7 +134,8 @@ class _GRU(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         rz, n, hidden_n, h = ctx.saved_tensors
         E = h.shape[-1]
-        r, z = rz[:, :E], rz[:, E:]
+        r = rz[:, :E]
+        z = rz[:, E:]
         grad_h = gradient * z
         grad_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
         grad_n = torch.mul(

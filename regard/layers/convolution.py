@@ -29,7 +29,8 @@ class WeightNormLinear(nn.Module):
     def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0) -> None:
         super().__init__()
         weight = torch.randn(outputs, inputs).mul_(math.sqrt(gain * (1 - dropout) / inputs))
-        self.direction, self.length = nn.Parameter(weight), nn.Parameter(weight.norm(dim=1))
+        self.direction = nn.Parameter(weight)
+        self.length = nn.Parameter(weight.norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     @property

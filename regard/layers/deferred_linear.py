@@ -28,7 +28,8 @@ class DeferredLinear:
         dtype = (
             torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         )
-        self._dtype, self._steps = dtype, list[tuple[int, Tensor, Tensor]]()
+        self._dtype = dtype
+        self._steps = list[tuple[int, Tensor, Tensor]]()
         self._weight = weight.detach().to(dtype)
         self._bias = None if bias is None else bias.detach().to(dtype)
         needs_grad = torch.is_grad_enabled() and (
@@ -59,7 +60,9 @@ class _Anchor(torch.autograd.Function):
     def forward(
         ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]
     ) -> Tensor:
-        ctx.steps, ctx.dtype, ctx.biased = steps, weight.dtype, bias is not None
+        ctx.steps = steps
+        ctx.dtype = weight.dtype
+        ctx.biased = bias is not None
         return weight.new_zeros(())
 
     @staticmethod

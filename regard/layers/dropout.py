@@ -40,7 +40,8 @@ class Dropout(nn.Module):
     def __init__(self, probability: float, per_position: bool = False) -> None:
         super().__init__()
         assert 0 <= probability < 1, f"dropout needs 0 <= probability < 1, got {probability}"
-        self.probability, self.per_position = probability, per_position
+        self.probability = probability
+        self.per_position = per_position
 
     def forward(self, x: Tensor) -> Tensor:
         threshold = min(round(self.probability * 256), 255)

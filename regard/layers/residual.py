@@ -32,7 +32,9 @@ class Residual(nn.Module):
     def __init__(self, size: int, norm: Norm, dropout: float, connected: bool = True) -> None:
         super().__init__()
         self.norm = make_norm(size, norm)
-        self.dropout, self.pre, self.connected = Dropout(dropout), norm.startswith("pre"), connected
+        self.dropout = Dropout(dropout)
+        self.pre = norm.startswith("pre")
+        self.connected = connected
 
     def before(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         """Return the input of the sublayer: normalised if pre-norm."""
@@ -57,7 +59,8 @@ class BatchNorm(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size))
         self.mean = nn.Parameter(torch.zeros(size), requires_grad=False)
         self.variance = nn.Parameter(torch.ones(size), requires_grad=False)
 

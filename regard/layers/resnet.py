@@ -41,10 +41,8 @@ class GroupNorm(nn.GroupNorm):
                 return super().forward(x.float()).to(x.dtype)
             return super().forward(x)
         B, C, Y, X = x.shape
-        grouped, visible = (
-            x.float().reshape(B, self.num_groups, -1, Y * X),
-            keep.reshape(B, 1, 1, Y * X),
-        )
+        grouped = x.float().reshape(B, self.num_groups, -1, Y * X)
+        visible = keep.reshape(B, 1, 1, Y * X)
         count = visible.sum(-1, keepdim=True) * (C // self.num_groups)
         mean = grouped.masked_fill(~visible, 0).sum((2, 3), keepdim=True) / count
         centred = grouped - mean
@@ -60,10 +58,8 @@ class FrozenBatchNorm(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.weight, self.bias = (
-            nn.Parameter(torch.ones(channels)),
-            nn.Parameter(torch.zeros(channels)),
-        )
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
         # Parameters without gradient rather than buffers, so that model folders hold them.
         self.running_mean = nn.Parameter(torch.zeros(channels), requires_grad=False)
         self.running_var = nn.Parameter(torch.ones(channels), requires_grad=False)
@@ -88,7 +84,8 @@ class _Block(nn.Module):
     downsample: nn.ModuleList | None
 
     def _add_downsample(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
-        outputs, self.stride = channels * self.expansion, stride
+        outputs = channels * self.expansion
+        self.stride = stride
         same = stride == 1 and inputs == outputs
         self.downsample = (
             None if same else nn.ModuleList([_conv(inputs, outputs, 1), norm(outputs)])
@@ -111,8 +108,10 @@ class BasicBlock(_Block):
 
     def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv(inputs, channels, 3, stride), norm(channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3), norm(channels)
+        self.conv1 = _conv(inputs, channels, 3, stride)
+        self.bn1 = norm(channels)
+        self.conv2 = _conv(channels, channels, 3)
+        self.bn2 = norm(channels)
         self._add_downsample(inputs, channels, stride, norm)
 
     def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
@@ -131,9 +130,12 @@ class Bottleneck(_Block):
 
     def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv(inputs, channels, 1), norm(channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3, stride), norm(channels)
-        self.conv3, self.bn3 = _conv(channels, 4 * channels, 1), norm(4 * channels)
+        self.conv1 = _conv(inputs, channels, 1)
+        self.bn1 = norm(channels)
+        self.conv2 = _conv(channels, channels, 3, stride)
+        self.bn2 = norm(channels)
+        self.conv3 = _conv(channels, 4 * channels, 1)
+        self.bn3 = norm(4 * channels)
         self._add_downsample(inputs, channels, stride, norm)
 
     def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
@@ -172,10 +174,14 @@ class ResNetBackbone(nn.Module):
         make_norm: Norm = (
             FrozenBatchNorm if norm == "batch" else partial(GroupNorm, group_size=group_size)
         )
-        self.bn1, self.pooled, self.stages = make_norm(width), classic, len(depths)
-        kind, inputs = BLOCKS[block], width
+        self.bn1 = make_norm(width)
+        self.pooled = classic
+        self.stages = len(depths)
+        kind = BLOCKS[block]
+        inputs = width
         for i, depth in enumerate(depths):
-            channels, blocks = width * 2**i, []
+            channels = width * 2**i
+            blocks = []
             for j in range(depth):
                 blocks.append(kind(inputs, channels, 2 if i and not j else 1, make_norm))
                 inputs = channels * kind.expansion
@@ -190,7 +196,8 @@ class ResNetBackbone(nn.Module):
         x = x.contiguous(memory_format=torch.channels_last)  # a fifth faster, on a CPU too
         x = _masked_relu(self.bn1(self.conv1(x), keep), keep)
         if self.pooled:  # padding is zero, the minimum after ReLU
-            x, keep = F.max_pool2d(x, 3, 2, 1), strided_mask(keep, 2)
+            x = F.max_pool2d(x, 3, 2, 1)
+            keep = strided_mask(keep, 2)
             x = _zero_padding(x, keep)
         for i in range(self.stages):
             for block in self.get_submodule(f"layer{i + 1}").children():

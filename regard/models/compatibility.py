@@ -79,7 +79,8 @@ def _different_sides(settings: ModelSettings) -> list[str]:
     """Return the settings that differ between encoder and decoder, and are one setting in a Marian
     model.
     """
-    encoder, decoder = settings.encoder, settings.decoder
+    encoder = settings.encoder
+    decoder = settings.decoder
     if not isinstance(encoder, TransformerSettings) or not isinstance(decoder, TransformerSettings):
         return []
     return [

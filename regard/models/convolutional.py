@@ -66,10 +66,8 @@ class _InputEmbedding(nn.Module):
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.embedding, scale_embedding=False)
         self.position_embedding = LearnedPositions(settings.max_positions, settings.embedding)
-        self.dropout, self.word_dropout = (
-            Dropout(settings.dropout),
-            Dropout(settings.word_dropout, per_position=True),
-        )
+        self.dropout = Dropout(settings.dropout)
+        self.word_dropout = Dropout(settings.word_dropout, per_position=True)
 
     def forward(
         self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
@@ -85,7 +83,8 @@ class ConvolutionalEncoder(Encoder):
     def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
+        self.input_embedding = _InputEmbedding(vocabulary, s)
+        self.dropout = Dropout(s.dropout)
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
         self.layers = nn.ModuleList(
@@ -118,14 +117,10 @@ class ConvolutionalDecoderLayer(nn.Module):
     def __init__(self, settings: ConvolutionalDecoderSettings, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.convolution, self.dropout = (
-            GatedConvolution(s.size, s.kernel_size, s.dropout),
-            Dropout(s.dropout),
-        )
-        self.query_in, self.context_out = (
-            WeightNormLinear(s.size, source.size),
-            WeightNormLinear(source.size, s.size),
-        )
+        self.convolution = GatedConvolution(s.size, s.kernel_size, s.dropout)
+        self.dropout = Dropout(s.dropout)
+        self.query_in = WeightNormLinear(s.size, source.size)
+        self.context_out = WeightNormLinear(source.size, s.size)
         self.cross_attention = Attention(
             "cross",
             source.size,
@@ -170,15 +165,14 @@ class ConvolutionalDecoder(Decoder):
     ) -> None:
         super().__init__()
         s = settings
-        self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
+        self.input_embedding = _InputEmbedding(vocabulary, s)
+        self.dropout = Dropout(s.dropout)
         self.max_target = s.max_positions
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
         self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
-        self.fit_target, self.fit_source = (
-            _fit(s.embedding, source.size),
-            _fit(source.embedding, source.size),
-        )
+        self.fit_target = _fit(s.embedding, source.size)
+        self.fit_source = _fit(source.embedding, source.size)
         self.output = OutputProjection(vocabulary, s.embedding)
         self.window = (s.kernel_size - 1, s.size)
 
@@ -213,7 +207,9 @@ class ConvolutionalDecoder(Decoder):
         embedded = self.input_embedding(
             tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
         )
-        x, target, windows = self.widen(embedded).float(), self.fit_target(embedded), {}
+        x = self.widen(embedded).float()
+        target = self.fit_target(embedded)
+        windows = {}
         for i, layer in enumerate(self.layers):
             name = f"window.{i}"
             x, windows[name] = layer(x, state.tensors[name], target, source.memories[i])

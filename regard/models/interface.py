@@ -257,7 +257,8 @@ class Model(nn.Module):
 
     def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
         super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+        self.encoder = encoder
+        self.decoder = decoder
 
     @property
     def device(self) -> torch.device:
@@ -301,7 +302,9 @@ class Model(nn.Module):
         With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
         source = self.decoder.prepare(self.encoder(batch))
-        state, B, N = self.decoder.begin(source), len(batch.data), len(target_in)
+        state = self.decoder.begin(source)
+        B = len(batch.data)
+        N = len(target_in)
         assert N % B == 0, (
             f"expected the same number of targets for each of {B} sources, got {N} in all"
         )

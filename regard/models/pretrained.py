@@ -37,16 +37,15 @@ def load_pretrained(model: Model, settings: ModelSettings) -> None:
         or encoder.weights is None
     ):
         return
-    path, backbone = Path(encoder.weights), model.encoder.backbone
+    path = Path(encoder.weights)
+    backbone = model.encoder.backbone
     tensors = {
         name: tensor
         for name, tensor in read_tensors(path).items()
         if not name.startswith(CLASSIFIER) and not name.endswith(COUNTERS)
     }
-    parameters, is_complete = (
-        dict(backbone.named_parameters()),
-        isinstance(encoder, ResNetEncoderSettings),
-    )
+    parameters = dict(backbone.named_parameters())
+    is_complete = isinstance(encoder, ResNetEncoderSettings)
     if not is_complete:
         tensors = _select_stages(parameters, tensors)
     _check(parameters, tensors, path, is_complete)
@@ -84,7 +83,8 @@ def _check(
     unexpected = [name for name in tensors if name not in parameters]
     problems += [f"{path}: weights {name} belong to no part of this network" for name in unexpected]
     for name in parameters.keys() & tensors.keys():
-        expected, got = tuple(parameters[name].shape), tuple(tensors[name].shape)
+        expected = tuple(parameters[name].shape)
+        got = tuple(tensors[name].shape)
         if expected != got:
             problems.append(
                 f"{path}: weights {name} have another shape: expected {expected}, got {got}"

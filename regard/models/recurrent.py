@@ -121,13 +121,13 @@ class RecurrentEncoder(Encoder):
 
     def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        s, directions = settings, 2 if settings.bidirectional else 1
-        self.embedding, self.dropout = (
-            Embedding(vocabulary, s.embedding, scale_embedding=False),
-            Dropout(s.dropout),
-        )
+        s = settings
+        directions = 2 if settings.bidirectional else 1
+        self.embedding = Embedding(vocabulary, s.embedding, scale_embedding=False)
+        self.dropout = Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
-        cell, width = CELLS[s.cell], s.size * directions
+        cell = CELLS[s.cell]
+        width = s.size * directions
         self.layers = nn.ModuleList(
             RNN_CLASSES[s.cell](
                 s.embedding if i == 0 else width,
@@ -165,10 +165,8 @@ class _RecurrentDecoder(Decoder):
     def __init__(self, settings: _DecoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.embedding, self.dropout = (
-            Embedding(vocabulary, s.embedding, scale_embedding=False),
-            Dropout(s.dropout),
-        )
+        self.embedding = Embedding(vocabulary, s.embedding, scale_embedding=False)
+        self.dropout = Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         self.states = CELLS[s.cell].states
 
@@ -234,7 +232,8 @@ class RecurrentDecoder(_RecurrentDecoder):
         self, settings: RecurrentDecoderSettings, vocabulary: int, source: EncoderSizes
     ) -> None:
         super().__init__(settings, vocabulary)
-        s, cell = settings, CELLS[settings.cell]
+        s = settings
+        cell = CELLS[settings.cell]
         self.order = s.order
         _check_sizes(s, source)
         self.cross_attention = Attention(
@@ -297,12 +296,12 @@ class RecurrentDecoder(_RecurrentDecoder):
         y]).
         """
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_proj = (
-            _deferred(self.cross_attention.query),
-            DeferredLinear.from_layer(self.context_proj),
-        )
+        query = _deferred(self.cross_attention.query)
+        context_proj = DeferredLinear.from_layer(self.context_proj)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
-        states, tops, contexts = before["states"], [], []
+        states = before["states"]
+        tops = []
+        contexts = []
         for input_proj in input_projs:
             top = states[:, self._top]
             context = self.cross_attention.attend(
@@ -333,13 +332,13 @@ class RecurrentDecoder(_RecurrentDecoder):
     ) -> tuple[Tensor, Tensors]:
         """Luong attention with input feeding: h = cell([y; previous features], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_proj = (
-            _deferred(self.cross_attention.query),
-            DeferredLinear.from_layer(self.context_proj),
-        )
+        query = _deferred(self.cross_attention.query)
+        context_proj = DeferredLinear.from_layer(self.context_proj)
         readout = DeferredLinear.from_layer(self.readout)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
-        states, input_feed, features = before["states"], before["input_feed"], []
+        states = before["states"]
+        input_feed = before["input_feed"]
+        features = []
         for input_proj in input_projs:
             states = self._step_cells(input_proj + context_proj(input_feed), states, hidden_layers)
             top = states[:, self._top]
@@ -372,7 +371,8 @@ class _Bottleneck(nn.Module):
 
     def __init__(self, inputs: int, numbers: int, outputs: int) -> None:
         super().__init__()
-        self.down, self.up = nn.Linear(inputs, numbers, bias=False), nn.Linear(numbers, outputs)
+        self.down = nn.Linear(inputs, numbers, bias=False)
+        self.up = nn.Linear(numbers, outputs)
 
     @property
     def weight(self) -> Float[Tensor, "Dv Dk"]:
@@ -396,7 +396,8 @@ class NoAttentionDecoder(_RecurrentDecoder):
         super().__init__(settings, vocabulary)
         s = settings
         self.every = s.context == "every"
-        inputs, summary = s.embedding + s.size * self.every, source.size * source.summary_rows
+        inputs = s.embedding + s.size * self.every
+        summary = source.size * source.summary_rows
         self.cells = _cells(s, inputs)
         self.bridges = nn.ModuleList(
             _Bottleneck(summary, s.bottleneck, s.size)
@@ -429,7 +430,8 @@ class NoAttentionDecoder(_RecurrentDecoder):
         state: State,
         source: Source,  # noqa: ARG002
     ) -> tuple[Float[Tensor, "N T D"], State]:
-        T, x = tokens.shape[1], self._embed(tokens)
+        T = tokens.shape[1]
+        x = self._embed(tokens)
         if self.every:
             x = torch.cat([x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1)
         tops, states = self._run_cells(x, state.tensors["states"])

@@ -99,7 +99,8 @@ class ModelSettings(Settings):
         """Raise ConfigurationError with every reason why this cannot be built; `joint`: one
         vocabulary.
         """
-        encoder, decoder = self.encoder, self.decoder
+        encoder = self.encoder
+        decoder = self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
             if isinstance(part, VisionSettings) and not part.layers:
@@ -133,7 +134,9 @@ class ModelSettings(Settings):
 
     def _sharing_obstacles(self, joint: bool) -> list[str]:
         """Return the reasons why both sides cannot share one embedding matrix."""
-        causes, encoder, decoder = [], self.encoder, self.decoder
+        causes = []
+        encoder = self.encoder
+        decoder = self.decoder
         if not joint:
             causes.append(
                 "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or "

@@ -72,8 +72,10 @@ class TimmEncoder(ImageEncoder):
         s = settings
         (self.backbone, self.channels), self.stride = _create_network(s.name, s.stride), s.stride
         self._batch_norms = _freeze_batch_norm(self.backbone)
-        self.projection, self.norm = nn.Linear(self.channels, s.size), nn.LayerNorm(s.size)
-        self.grid_head, self.sizes = GridHead(s), EncoderSizes(s.size, 1, s.size)
+        self.projection = nn.Linear(self.channels, s.size)
+        self.norm = nn.LayerNorm(s.size)
+        self.grid_head = GridHead(s)
+        self.sizes = EncoderSizes(s.size, 1, s.size)
         if s.freeze_backbone:
             self.backbone.requires_grad_(False)
 
@@ -124,7 +126,8 @@ class TimmEncoder(ImageEncoder):
             for (height, width), rows in sizes.items()
         }
         Y, X = (max(features.shape[side] for features in maps.values()) for side in (2, 3))
-        cells, cell_keep = x.new_zeros(len(x), self.channels, Y, X), keep.new_zeros(len(x), 1, Y, X)
+        cells = x.new_zeros(len(x), self.channels, Y, X)
+        cell_keep = keep.new_zeros(len(x), 1, Y, X)
         for rows, features in zip(sizes.values(), maps.values(), strict=True):
             cells[rows, :, : features.shape[2], : features.shape[3]] = features.to(cells.dtype)
             cell_keep[rows, :, : features.shape[2], : features.shape[3]] = True

@@ -149,10 +149,8 @@ class InputEmbedding(nn.Module):
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.size, settings.scale_embedding)
-        self.dropout, self.word_dropout = (
-            Dropout(settings.dropout),
-            Dropout(settings.word_dropout, per_position=True),
-        )
+        self.dropout = Dropout(settings.dropout)
+        self.word_dropout = Dropout(settings.word_dropout, per_position=True)
         self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
         if settings.positions == "learned":
             self.position_embedding = LearnedPositions(settings.max_positions, settings.size)
@@ -203,7 +201,8 @@ class DecoderLayer(ShardUnit):
         self.cross_attention = Attention(
             "cross", size, source.size, size, settings.heads, settings.score
         )
-        self.causal, self.window = settings.causal, settings.window
+        self.causal = settings.causal
+        self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.cross_attention_residual, self.feedforward_residual = (
             Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(3)
@@ -294,7 +293,8 @@ class TransformerDecoder(Decoder):
     ) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
-        x, memories = self.input_embedding(tokens, positions), {}
+        x = self.input_embedding(tokens, positions)
+        memories = {}
         for i, layer in enumerate(self.layers):
             if layer_drop(self.layer_dropout, self.training, x.device):
                 memories[str(i)] = state.memories[str(i)]

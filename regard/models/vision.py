@@ -140,7 +140,8 @@ class GridHead(nn.Module):
             if s.positions == "none"
             else GridPositions(s.size, s.positions == "learned", s.max_positions)
         )
-        self.layers, self.dropout = _transformer_layers(s), Dropout(s.dropout)
+        self.layers = _transformer_layers(s)
+        self.dropout = Dropout(s.dropout)
         self.norm = nn.LayerNorm(s.size) if s.layers else nn.Identity()
 
     def forward(
@@ -177,12 +178,12 @@ class ResNetEncoder(ImageEncoder):
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.backbone, self.stride = (
-            ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group_size),
-            s.stride,
-        )
-        self.projection, self.norm = nn.Linear(self.backbone.channels, s.size), nn.LayerNorm(s.size)
-        self.grid_head, self.sizes = GridHead(s), EncoderSizes(s.size, 1, s.size)
+        self.backbone = ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group_size)
+        self.stride = s.stride
+        self.projection = nn.Linear(self.backbone.channels, s.size)
+        self.norm = nn.LayerNorm(s.size)
+        self.grid_head = GridHead(s)
+        self.sizes = EncoderSizes(s.size, 1, s.size)
         if s.freeze_backbone:
             self.backbone.requires_grad_(False)
 
@@ -206,10 +207,8 @@ class ViTEncoder(ImageEncoder):
         super().__init__()
         self.stride = settings.patch_size
         self.patch_embedding = nn.Conv2d(3, settings.size, settings.patch_size, settings.patch_size)
-        self.grid_head, self.sizes = (
-            GridHead(settings),
-            EncoderSizes(settings.size, 1, settings.size),
-        )
+        self.grid_head = GridHead(settings)
+        self.sizes = EncoderSizes(settings.size, 1, settings.size)
         if settings.freeze_backbone:
             self.patch_embedding.requires_grad_(False)
             self.grid_head.layers.requires_grad_(False)

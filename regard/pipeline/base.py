@@ -162,14 +162,13 @@ class BasePipeline:
         `key` and the seed.
         """
         encoder = self._constraint_encoder
-        prefix, terms = (
-            encoder.encode_prefix(constraints.prefix),
-            encoder.encode_terms(constraints.terms),
-        )
+        prefix = encoder.encode_prefix(constraints.prefix)
+        terms = encoder.encode_terms(constraints.terms)
         required = len(prefix) + required_tokens(terms)
         max_steps = settings.max_steps(source_length(source), self._model.max_target, required)
         check_required(constraints, required, max_steps)
-        forbidden, target = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target
+        forbidden = encoder.encode_forbidden(constraints.forbid)
+        target = self.tokenizer.target
         copies = self.tokenizer.copies_of(source) if isinstance(source, list) else ()
         rest = target.byte_tokens, copies, target.copy_tokens
         return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, key, *rest))

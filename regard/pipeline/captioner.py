@@ -73,10 +73,8 @@ class Caption:
         """
         if self.readings is None or not self.readings.layers():
             return ()
-        choice, words = (
-            self.chosen or last_layer(self.readings),
-            range(len(self.readings.target_text)),
-        )
+        choice = self.chosen or last_layer(self.readings)
+        words = range(len(self.readings.target_text))
         maps = (
             self.readings.image_map(word, choice.layer, choice.head, choice.shifted)
             for word in words
@@ -191,7 +189,8 @@ class Captioner(BasePipeline):
         """Decode and resize images. Raises DataError with all causes."""
         if not images:
             raise DataError("there is no image to caption: got an empty list; give one, or several")
-        loaded, causes = list[SourcePixels](), list[str]()
+        loaded = list[SourcePixels]()
+        causes = list[str]()
         for number, image in enumerate(images, 1):
             if isinstance(image, SourcePixels):
                 loaded.append(image)
@@ -259,12 +258,10 @@ class Captioner(BasePipeline):
         )
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = rows * encoder.stride / Y, columns * encoder.stride / X
-        weights, roles, of_cells, centre = (
-            forced.weights,
-            forced.roles,
-            tuple(range(len(cells))),
-            encoder.cell_centre,
-        )
+        weights = forced.weights
+        roles = forced.roles
+        of_cells = tuple(range(len(cells)))
+        centre = encoder.cell_centre
         return Readings(
             cells,
             tokens,
@@ -299,8 +296,10 @@ def _region(
                 and strong[cell]
             ):
                 region.append(cell)
-    ys, xs = [r for r, _ in region], [c for _, c in region]
-    down, across = cell_edges(rows, centre, extent[0]), cell_edges(columns, centre, extent[1])
+    ys = [r for r, _ in region]
+    xs = [c for _, c in region]
+    down = cell_edges(rows, centre, extent[0])
+    across = cell_edges(columns, centre, extent[1])
     return (
         float(across[min(xs)]),
         float(down[min(ys)]),

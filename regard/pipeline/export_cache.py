@@ -116,7 +116,8 @@ def write_export(name: str, content: bytes) -> Path | None:
 
 
 def _remove_old(folder: Path) -> None:
-    size, now = 0, time.time()
+    size = 0
+    now = time.time()
     with suppress(OSError):  # others may remove them too
         status = {path: path.stat() for path in folder.glob("model-*")}
         for path in sorted(status, key=lambda path: -status[path].st_atime_ns):

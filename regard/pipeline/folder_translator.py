@@ -273,14 +273,14 @@ class FolderTranslator(BasePipeline, Translator):
         required terms stays whole, because nobody knows which segment they belong to. `notes` are
         added to. Raises LineError, with `index`, for what must stay whole and is too long for that.
         """
-        line, longest = clean(line), self.settings.search.longest_source
+        line = clean(line)
+        longest = self.settings.search.longest_source
         if not line:
             return []
-        code, encode = self.tokenizer.source.language_code(line), cache(self.encode)
-        parts, is_constrained = (
-            [line.removeprefix(code)],
-            bool(constraints.terms or constraints.prefix),
-        )
+        code = self.tokenizer.source.language_code(line)
+        encode = cache(self.encode)
+        parts = [line.removeprefix(code)]
+        is_constrained = bool(constraints.terms or constraints.prefix)
         if not constraints.terms:
             each = settings.splits_sentences and not constraints.prefix
             clauses = self.settings.search.line_clauses
@@ -359,7 +359,8 @@ class FolderTranslator(BasePipeline, Translator):
     def _copy(self, segment: _Segment, nbest: int, alignments: bool) -> Translation:
         """Return a segment without letters as its own translation."""
         code = self.tokenizer.source.language_code(segment.read)
-        text, first = segment.text.removeprefix(code).strip(), int(bool(code))
+        text = segment.text.removeprefix(code).strip()
+        first = int(bool(code))
         links = tuple((first + word, word) for word in range(len(text.split(" "))))
         copy = Translation(text, (), 0.0, links if alignments else None)
         return copy if nbest == 1 else replace(copy, nbest=(copy,))
@@ -430,15 +431,14 @@ class FolderTranslator(BasePipeline, Translator):
     def _readings(
         self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding
     ) -> Readings:
-        vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
+        vocabularies = (self.tokenizer.source, self.tokenizer.target)
+        ids = (source, [*target, EOS])
         (source_tokens, source_words, source_texts), (tokens, words, texts) = map(
             read_side, vocabularies, ids
         )
-        sides, weights, roles = (
-            (source_tokens, tokens, source_words, words),
-            forced.weights,
-            forced.roles,
-        )
+        sides = (source_tokens, tokens, source_words, words)
+        weights = forced.weights
+        roles = forced.roles
         return Readings(*sides, weights, roles, source_texts, texts, scores=forced.scores)
 
 

@@ -104,10 +104,8 @@ def _load_ensemble(
     members = [load_folder(folder, device) for folder in folders]
     UsageError.raise_all(_incompatible(folders, members))
     first = members[0]
-    model, choice = (
-        Ensemble([member.model for member in members]),
-        alignment_choice(folders[0], first),
-    )
+    model = Ensemble([member.model for member in members])
+    choice = alignment_choice(folders[0], first)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
     decoder = Engine(model, precision, choice=engine, is_private=True)
@@ -116,9 +114,11 @@ def _load_ensemble(
 
 def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
     """Return why members cannot be averaged with the first one, a sentence for each cause."""
-    first, causes = members[0], list[str]()
+    first = members[0]
+    causes = list[str]()
     for folder, member in zip(folders[1:], members[1:], strict=True):
-        reads, wanted = member.settings.model.encoder.reads, first.settings.model.encoder.reads
+        reads = member.settings.model.encoder.reads
+        wanted = first.settings.model.encoder.reads
         if member.tokenizer.fingerprint != first.tokenizer.fingerprint:
             causes.append(
                 f"{folder}: its vocabulary differs from that of {folders[0]}; an ensemble shares "
@@ -144,7 +144,8 @@ def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | Non
     values = load_alignment(folder, loaded.settings.seal)
     if values is None:
         return None
-    module, head = dict(loaded.model.named_modules()).get(values["layer"]), values["head"]
+    module = dict(loaded.model.named_modules()).get(values["layer"])
+    head = values["head"]
     heads = module.heads if isinstance(module, Attention) and module.role == "cross" else 0
     if heads and (head is None or (type(head) is int and 0 <= head < heads)):
         return AlignmentChoice(**values)

@@ -234,7 +234,8 @@ class RuntimeTranslator(Translator):
         check_constraints(per_line, encoder, settings)
         encoded = dict[Constraints, LibraryConstraints]()
         for item in dict.fromkeys(per_line):
-            prefix, terms = encoder.encode_prefix(item.prefix), encoder.encode_terms(item.terms)
+            prefix = encoder.encode_prefix(item.prefix)
+            terms = encoder.encode_terms(item.terms)
             if settings.max_length is not None:  # the library has the limit of the model itself
                 check_required(item, len(prefix) + required_tokens(terms), settings.max_length + 1)
             encoded[item] = library_constraints(
@@ -265,7 +266,8 @@ class RuntimeTranslator(Translator):
             chosen = {name: getattr(settings, name) for name in (*_SHARED, *_SAMPLING)}
         _set_options(options, chosen)
         check_nbest(nbest, options.beam)
-        options.nbest, options.threads = nbest, self.threads
+        options.nbest = nbest
+        options.threads = self.threads
         return options
 
 
@@ -398,7 +400,8 @@ class LibraryDecoder(Decoder):
         """
         if not line.source:
             return None
-        model, sides = self._model, ((line.source, False), ((*best.ids, _EOS), True))
+        model = self._model
+        sides = ((line.source, False), ((*best.ids, _EOS), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
         texts = [
@@ -408,7 +411,8 @@ class LibraryDecoder(Decoder):
         roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
-        weights, scores = best.weights, best.scores
+        weights = best.weights
+        scores = best.scores
         return Readings(
             tokens[0],
             tokens[1],

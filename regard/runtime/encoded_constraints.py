@@ -28,11 +28,14 @@ def library_constraints(
     outlive them.
     """
     constraints = Constraints.of_prefix(prefix)
-    constraints.terms, constraints.term_count = (Term * len(terms))(*map(_term, terms)), len(terms)
+    constraints.terms = (Term * len(terms))(*map(_term, terms))
+    constraints.term_count = len(terms)
     if banned:
         table = _table(banned[0])
-        constraints.banned, constraints.banned_count = table, len(table)
-    constraints.max_steps, constraints.sampling_key = max_steps, sampling_key
+        constraints.banned = table
+        constraints.banned_count = len(table)
+    constraints.max_steps = max_steps
+    constraints.sampling_key = sampling_key
     return constraints
 
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
-_ERROR_SIZE, _ALIGNED = 1024, 64
+_ERROR_SIZE = 1024
+_ALIGNED = 64
 _SHORT, _FEW = 1_000, 8  # characters of all lines, or sources, whose search is soon over
 _Result = TypeVar("_Result")
 
@@ -92,7 +93,8 @@ class _Options(ctypes.Structure):
 
 
 _NAMES = tuple(item.name for item in fields(Options))
-_Ids, _Floats = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)
+_Ids = ctypes.POINTER(ctypes.c_int32)
+_Floats = ctypes.POINTER(ctypes.c_float)
 
 
 class Term(ctypes.Structure):
@@ -182,7 +184,8 @@ class EncodedSource(ctypes.Structure):
         assert all(array.dtype == "float32" and array.flags.c_contiguous for array in arrays), (
             "read as they lie"
         )
-        self._arrays, sizes = arrays, (array.shape[-1] for array in arrays)
+        self._arrays = arrays
+        sizes = (array.shape[-1] for array in arrays)
         super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
 
 
@@ -285,7 +288,10 @@ _CARD: dict[str, Any] = {
 }
 """Values of a card that lacks them; others are of the same types, `alignment` a table."""
 _TEXTS = ("languages", "language_codes", "warnings")
-_CARD_SIZE, _ENTRIES, _CHARACTERS, _LARGEST = 1 << 22, 2_000, 1_000, 1e15
+_CARD_SIZE = 1 << 22
+_ENTRIES = 2_000
+_CHARACTERS = 1_000
+_LARGEST = 1e15
 
 
 def _read_card(path: Path, content: bytes) -> dict[str, Any]:
@@ -422,7 +428,8 @@ class RuntimeModel:
         """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another
         version or card.
         """
-        self._library, self.path = _declared(kernels()), Path(path)
+        self._library = _declared(kernels())
+        self.path = Path(path)
         self._open(self._library.regard_open, os.fsencode(path))
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
@@ -434,7 +441,8 @@ class RuntimeModel:
     def from_memory(cls, content: bytes) -> RuntimeModel:
         """Open the content of a runtime file. Raises ModelFolderError as for a file."""
         model = cls.__new__(cls)
-        model._library, model.path = _declared(kernels()), Path("<memory>")
+        model._library = _declared(kernels())
+        model.path = Path("<memory>")
         buffer = (ctypes.c_char * (len(content) + _ALIGNED))()
         start = ctypes.addressof(buffer) + -ctypes.addressof(buffer) % _ALIGNED
         ctypes.memmove(start, content, len(content))
@@ -627,7 +635,8 @@ class RuntimeModel:
 
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
-        array, size = (ctypes.c_int32 * len(ids))(*ids), ctypes.c_size_t()
+        array = (ctypes.c_int32 * len(ids))(*ids)
+        size = ctypes.c_size_t()
         address = self._library.regard_decode(
             self._model, int(is_target), array, len(ids), ctypes.byref(size)
         )
@@ -639,7 +648,8 @@ class RuntimeModel:
 
     def word_indices(self, ids: Sequence[int], is_target: bool) -> list[int]:
         """Return the word that each token belongs to; −1: end of sentence."""
-        array, words = (ctypes.c_int32 * len(ids))(*ids), (ctypes.c_int32 * len(ids))()
+        array = (ctypes.c_int32 * len(ids))(*ids)
+        words = (ctypes.c_int32 * len(ids))()
         if self._library.regard_words(self._model, int(is_target), array, len(ids), words):
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         return list(words)
@@ -706,7 +716,9 @@ class RuntimeModel:
     def _step(self, result: Any, step: int) -> SearchStep:
         from regard.search.search_steps import Candidate, SearchStep
 
-        library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()
+        library = self._library
+        count = ctypes.c_size_t()
+        ids = (ctypes.c_int32 * step)()
         prefixes = []
         for row in range(library.regard_open_hypotheses(result, step)):
             library.regard_open_tokens(result, step, row, ids)
@@ -768,7 +780,8 @@ class RuntimeQueue:
     def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
         self._library, self._model = model._library, model  # a model is not closed before its queue
-        self._process, self._tickets = os.getpid(), itertools.count()
+        self._process = os.getpid()
+        self._tickets = itertools.count()
         self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
@@ -820,7 +833,8 @@ class RuntimeQueue:
 
         None: none was done.
         """
-        done, result = ctypes.c_uint64(ticket or 0), ctypes.c_void_p()
+        done = ctypes.c_uint64(ticket or 0)
+        result = ctypes.c_void_p()
         if ticket is None:
             is_done = self._library.regard_queue_take(
                 self._queue, seconds, ctypes.byref(done), ctypes.byref(result)
@@ -842,7 +856,8 @@ class RuntimeQueue:
 
     def close(self) -> None:
         """Stop the threads and give up unfinished calls. No thread may wait for results then."""
-        queue, self._queue = self._queue, None
+        queue = self._queue
+        self._queue = None
         if queue and self._process == os.getpid():  # a fork has no threads to wait for
             self._library.regard_queue_close(queue)
 
@@ -859,7 +874,8 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
         not is_long or threading.current_thread() is not threading.main_thread()
     ):  # where no signal comes
         return call()
-    results, problems = list[_Result](), list[BaseException]()
+    results = list[_Result]()
+    problems = list[BaseException]()
 
     def run() -> None:
         try:
@@ -990,9 +1006,14 @@ computes.
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions of regard.h."""
-    pointer, size, integer, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_char_p
-    counted, ids = ctypes.POINTER(size), ctypes.POINTER(integer)
-    hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
+    pointer = ctypes.c_void_p
+    size = ctypes.c_size_t
+    integer = ctypes.c_int32
+    text = ctypes.c_char_p
+    counted = ctypes.POINTER(size)
+    ids = ctypes.POINTER(integer)
+    hypothesis = [pointer, size, integer]
+    lines = [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         **dict.fromkeys(

@@ -129,7 +129,8 @@ def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
     """
     if library.regard_level() is not None:
         return library
-    levels, wanted = levels_of(library), os.environ.get(LEVEL, "")
+    levels = levels_of(library)
+    wanted = os.environ.get(LEVEL, "")
     reason = "this processor lacks it" if wanted in levels else "this library has no such level"
     here = ", ".join(name for name, runs in levels.items() if runs) or "none"
     return (
@@ -141,7 +142,8 @@ def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
     """Return the levels of a library from the lowest to the best, and whether this processor can
     run each.
     """
-    levels, runs = dict[str, bool](), ctypes.c_int()
+    levels = dict[str, bool]()
+    runs = ctypes.c_int()
     while (name := library.regard_level_at(len(levels), ctypes.addressof(runs))) is not None:
         levels[name.decode()] = bool(runs.value)
     return levels
@@ -286,7 +288,9 @@ def processor() -> str:
 
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
-    pointer, integer, text = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+    pointer = ctypes.c_void_p
+    integer = ctypes.c_int64
+    text = ctypes.c_char_p
     declare(
         library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer
     )
@@ -302,7 +306,8 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
 def declare(library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any) -> Any:
     """Declare the types of a function of the library; return it."""
     function = getattr(library, f"regard_{name}")
-    function.restype, function.argtypes = result, arguments
+    function.restype = result
+    function.argtypes = arguments
     return function
 
 

@@ -132,7 +132,8 @@ def _is_private(folder: Path) -> bool:
     """Return whether nobody else can put a file into this folder, nor another folder in its
     place.
     """
-    uid, resolved = _user(), Path(os.path.realpath(folder))
+    uid = _user()
+    resolved = Path(os.path.realpath(folder))
     for part in (folder.absolute(), *folder.absolute().parents):
         status = part.lstat()
         if stat.S_ISLNK(status.st_mode) and status.st_uid not in (0, uid):

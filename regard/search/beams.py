@@ -146,7 +146,8 @@ class Beams:
         Samples, and groups of beams, differ from the start: there are all `beam` at once. The
         model's state for them is `begin(source)` with the rows of `initial_rows`.
         """
-        B, G = len(tasks), settings.groups
+        B = len(tasks)
+        G = settings.groups
         K = settings.beam if settings.sample or G > 1 else 1
         scores = np.zeros((B, K))
         if not settings.sample:  # a group begins with one beam; its first step makes the others
@@ -221,7 +222,8 @@ class Beams:
         At most K tokens of a row are selected, and end of sentence may be among them; tokens that
         are banned, or penalised because another group took them, may rank before them.
         """
-        s, bans = self.settings, self._bans
+        s = self.settings
+        bans = self._bans
         if self.rule_set.needs_all_logits or self.byte_choices or (s.sample and s.top_k is None):
             return None
         banned = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
@@ -242,15 +244,14 @@ class Beams:
     def advance(self, step: StepCandidates) -> StepResult:
         """Select the continuations of every sentence from the model's candidates for each row."""
         best, finished, continuing = self._select(self._candidates(step))
-        counts, hypotheses = self.finished_counts, self.hypotheses
+        counts = self.finished_counts
+        hypotheses = self.hypotheses
         is_open = self.lengths + 1 < self.max_steps
         if finished is not None:
             B, G = counts.shape
             width = self.settings.beam // G
-            counts, hypotheses = (
-                counts + finished.reshape(B, G, -1).sum(2),
-                self._with_finished(best, finished),
-            )
+            counts = counts + finished.reshape(B, G, -1).sum(2)
+            hypotheses = self._with_finished(best, finished)
             is_full = (counts >= width).repeat(width, 1)
             continuing = continuing._replace(scores=np.where(is_full, -np.inf, continuing.scores))
         is_open &= continuing.scores.max(1) > -np.inf
@@ -295,7 +296,9 @@ class Beams:
         is_stuck = ~(highest > -np.inf)  # also if all are NaN
         if is_due.any() or is_stuck.any():
             rows = np.flatnonzero(is_due.repeat(K) | is_stuck)
-            log_probs, scores, tokens = log_probs.copy(), scores.copy(), tokens.copy()
+            log_probs = log_probs.copy()
+            scores = scores.copy()
+            tokens = tokens.copy()
             scores[rows] = -np.inf
             scores[rows, 0] = np.where(is_stuck[rows], LAST_RESORT, 0.0)
             log_probs[rows, 0], tokens[rows, 0] = eos_log_probs[rows], EOS
@@ -325,7 +328,8 @@ class Beams:
 
         Returns log-probabilities, scores, tokens, and the log-probability of end of sentence.
         """
-        scores, rows = log_probs.copy(), np.arange(len(log_probs))[:, None]
+        scores = log_probs.copy()
+        rows = np.arange(len(log_probs))[:, None]
         scores[:, list(self.suppressed)] = -np.inf
         self._open_copies(scores, log_probs)
         for row, choices in self.byte_choices.items():
@@ -363,7 +367,8 @@ class Beams:
         """
         for row, missing in self.missing_copies.items():
             if missing:
-                b, end = row // self.width, scores[row, EOS]
+                b = row // self.width
+                end = scores[row, EOS]
                 has_room = self.max_steps[b] - 1 - self.lengths[b] > len(missing)
                 scores[row, EOS if has_room else slice(None)] = -np.inf
                 scores[row, missing] = log_probs[row, missing]
@@ -385,11 +390,13 @@ class Beams:
         self, best: Selection, finished: Array
     ) -> tuple[tuple[Hypothesis, ...], ...]:
         """Return the finished hypotheses of each sentence, with those that end in this step."""
-        penalty, hypotheses = LengthPenalty(self.settings.length_penalty), list(self.hypotheses)
+        penalty = LengthPenalty(self.settings.length_penalty)
+        hypotheses = list(self.hypotheses)
         for b, column in np.argwhere(finished).tolist():
             length = int(self.lengths[b])
             row = b * self.width + int(best.beam_indices[b, column])
-            ids, log_prob = self.prefix_of(row), float(best.log_probs[b, column])
+            ids = self.prefix_of(row)
+            log_prob = float(best.log_probs[b, column])
             complete = row not in self.constraint_states or self.constraint_states[row].is_complete
             if self.tasks[b].copies:  # the model has placed them, and there was room for all
                 k = row - b * self.width
@@ -410,23 +417,25 @@ class Beams:
         is_open: Array,
     ) -> StepResult:
         """Build the beams of the sentences that stay open, and the results of the others."""
-        K, tasks, lengths, max_steps, kept = (
-            self.width,
-            self.tasks,
-            self.lengths,
-            self.max_steps,
-            None,
-        )
+        K = self.width
+        tasks = self.tasks
+        lengths = self.lengths
+        max_steps = self.max_steps
+        kept = None
         finished: list[Finished] = []
         if not is_open.all():
             kept = np.flatnonzero(is_open)
             for b in np.flatnonzero(~is_open).tolist():
                 finished.append(Finished(tasks[b], self._ranked(hypotheses[b])))
             continuing = Selection(*(array[kept] for array in continuing))
-            counts, lengths, max_steps = counts[kept], lengths[kept], max_steps[kept]
+            counts = counts[kept]
+            lengths = lengths[kept]
+            max_steps = max_steps[kept]
             tasks = tuple(tasks[b] for b in kept.tolist())
             hypotheses = tuple(hypotheses[b] for b in kept.tolist())
-        tokens, rows, history = continuing.tokens.reshape(-1), None, self.history
+        tokens = continuing.tokens.reshape(-1)
+        rows = None
+        history = self.history
         sentences = np.arange(len(tasks)) if kept is None else kept
         if kept is not None or K > 1 or continuing.beam_indices.shape[1] > 1:
             rows = (sentences[:, None] * K + continuing.beam_indices).reshape(-1)

@@ -57,7 +57,8 @@ class ConstraintEncoder:
 
     def __init__(self, vocabulary: TargetVocabulary, case: LetterCase = PLAIN) -> None:
         """`case`: the rules of the target's language, by which a word begins a sentence."""
-        self.vocabulary, self._case = vocabulary, case
+        self.vocabulary = vocabulary
+        self._case = case
         self._terms: dict[str, Term] = {}
         self._phrases: dict[tuple[str, ...], BannedPhrase] = {}
         self._phrase_count = 0

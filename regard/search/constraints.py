@@ -27,7 +27,8 @@ class TermIndex:
     """The terms of a task, and the forms that begin with each token."""
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
-        self.terms, self.sizes = terms, [_size(term) for term in terms]
+        self.terms = terms
+        self.sizes = [_size(term) for term in terms]
         self.forms: list[PartialMatch] = [
             (t, form, 0) for t, term in enumerate(terms) for form in term.forms
         ]
@@ -115,7 +116,8 @@ class ConstraintState:
         by_term: dict[tuple[int, int], int] = {}
         for t, form, n in (*self.index.forms, *self.partial):
             if t not in self.done:
-                size, key = self.index.sizes[t], (form[n], t)
+                size = self.index.sizes[t]
+                key = (form[n], t)
                 by_term[key] = max(
                     by_term.get(key, 0), size if n + 1 == len(form) else min(n + 1, size - 1)
                 )

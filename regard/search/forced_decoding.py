@@ -75,11 +75,14 @@ def _batches(
     rows: list[int] = []
     S = T = 0
     for i in order:
-        S, T = max(S, source_length(sources[i])), max(T, len(targets[i]) + 1)
+        S = max(S, source_length(sources[i]))
+        T = max(T, len(targets[i]) + 1)
         differs = bool(rows) and _shape(sources[i]) != _shape(sources[rows[0]])
         if rows and (differs or (len(rows) + 1) * max(S, T) ** 2 > MAX_ENTRIES):
             yield rows
-            rows, S, T = [], source_length(sources[i]), len(targets[i]) + 1
+            rows = []
+            S = source_length(sources[i])
+            T = len(targets[i]) + 1
         rows.append(i)
     if rows:
         yield rows
@@ -95,10 +98,8 @@ def _decode_batch(
 ) -> list[ForcedDecoding]:
     decoder: DecodingModel = model
     device = model.device
-    target_in, target_out = (
-        pad([[BOS, *ids] for ids in targets])[0],
-        pad([[*ids, EOS] for ids in targets])[0],
-    )
+    target_in = pad([[BOS, *ids] for ids in targets])[0]
+    target_out = pad([[*ids, EOS] for ids in targets])[0]
     records: list[Any] = [nullcontext({})] * 2
     if with_attention:
         records = [

@@ -13,7 +13,8 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.shapes import Array
 
-ORDER, BETA = CHRF.CHAR_ORDER, CHRF.BETA
+ORDER = CHRF.CHAR_ORDER
+BETA = CHRF.BETA
 MIN_COVERAGE = 1e-6
 """Attention that a source token counts as having received at least, so that its logarithm is
 finite.
@@ -61,7 +62,8 @@ def _chrf(texts: Sequence[str]) -> Array:
         precision += common / np.maximum(totals, 1)[:, None]
         recall += common / np.maximum(totals, 1)
         orders += (totals[:, None] > 0) & (totals > 0)
-    precision, recall = precision / np.maximum(orders, 1), recall / np.maximum(orders, 1)
+    precision = precision / np.maximum(orders, 1)
+    recall = recall / np.maximum(orders, 1)
     weighted = BETA**2 * precision + recall
     return 100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
 
@@ -118,15 +120,15 @@ def find_repetition(target: Sequence[int], source: Sequence[int] = ()) -> Repeti
 
 def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
     """Find the repetition that takes up most tokens; of equals, that of the shorter n-gram."""
-    longest, most, row = None, 0, np.asarray(ids)
+    longest = None
+    most = 0
+    row = np.asarray(ids)
     for period in range(1, len(row) // 2 + 1):
         same = np.concatenate([[False], row[period:] == row[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             times = (end - start) // period + 1
             if times > 1 and times * period > most:
-                most, longest = (
-                    times * period,
-                    Repetition(start, tuple(row[start : start + period].tolist()), times),
-                )
+                most = times * period
+                longest = Repetition(start, tuple(row[start : start + period].tolist()), times)
     return longest

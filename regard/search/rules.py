@@ -106,7 +106,8 @@ class NoRepeat(Rule):
     n: int
 
     def bans(self, beams: BeamView) -> Bans | None:
-        lengths, n = beams.lengths.repeat(beams.width), self.n
+        lengths = beams.lengths.repeat(beams.width)
+        n = self.n
         longest = int(lengths.max(initial=0))
         if longest < n:
             return None
@@ -133,7 +134,8 @@ class Prefix(Rule):
     def adjust(self, scores: Array, beams: BeamView) -> Array:
         for b, task in enumerate(beams.tasks):
             if (length := int(beams.lengths[b])) < len(task.prefix):
-                token, rows = task.prefix[length], slice(b * beams.width, (b + 1) * beams.width)
+                token = task.prefix[length]
+                rows = slice(b * beams.width, (b + 1) * beams.width)
                 forced = scores[rows, token].copy()
                 scores[rows] = -np.inf
                 scores[rows, token] = np.where(forced > -np.inf, forced, FORCED)
@@ -172,10 +174,8 @@ class BannedPhrases(Rule):
         for b, task in enumerate(beams.tasks):
             if not task.banned:
                 continue
-            surfaces, size = (
-                task.banned[0].surfaces,
-                max(max(phrase.lengths, default=0) for phrase in task.banned),
-            )
+            surfaces = task.banned[0].surfaces
+            size = max(max(phrase.lengths, default=0) for phrase in task.banned)
             for row in range(b * beams.width, (b + 1) * beams.width):
                 text = _last_bytes(surfaces, beams.prefix_of(row), size + _LONGEST_CHARACTER)
                 banned += [
@@ -197,7 +197,8 @@ def _completing_tokens(text: bytes, phrases: Sequence[BannedPhrase]) -> Iterator
 
 def _last_bytes(surfaces: Sequence[bytes], ids: Sequence[int], size: int) -> bytes:
     """Return at least the last `size` bytes of the text of these tokens, if it has as many."""
-    parts, total = list[bytes](), 0
+    parts = list[bytes]()
+    total = 0
     for token in reversed(ids):
         if total >= size:
             break
@@ -234,7 +235,8 @@ class WholeCharacters(Rule):
                     *((row, other) for other, byte in byte_tokens.items() if byte == b" "),
                 ]
         for row in range(len(beams.tokens)):
-            task, missing = beams.tasks[row // beams.width], beams.missing_copies.get(row, ())
+            task = beams.tasks[row // beams.width]
+            missing = beams.missing_copies.get(row, ())
             room = max(
                 0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing)
             )

@@ -58,7 +58,8 @@ def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> A
     these, the fewest that together hold the probability top_p (Holtzman et al. 2020), at least one.
     −∞ is never drawn, unless a row holds nothing else.
     """
-    top_k, top_p = settings.top_k, settings.top_p
+    top_k = settings.top_k
+    top_p = settings.top_p
     scaled = scores / max(settings.temperature, MIN_TEMPERATURE)
     highest = scaled.max(1, keepdims=True)
     weights = np.exp(

@@ -69,7 +69,8 @@ def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
     """Map each hypothesis that is open after the step, or ended in it, to its fate."""
-    after, fates = result.beams, dict[Prefix, Fate]()
+    after = result.beams
+    fates = dict[Prefix, Fate]()
     if len(after):
         rows = (row for row in range(after.width) if after.scores[0, row] > -float("inf"))
         fates |= {after.prefix_of(row): "kept" for row in rows}

@@ -70,7 +70,8 @@ def select_diverse(
     """Select group by group, each penalised for tokens that earlier groups took (Vijayakumar et al.
     2018).
     """
-    size, parts = width // groups, list[StepSelection]()
+    size = width // groups
+    parts = list[StepSelection]()
     for first in range(0, width, size):
         group = slice(first, first + size)
         token_log_probs, token_scores, tokens = (array[:, group] for array in candidates)
@@ -109,7 +110,8 @@ def select_constrained(
     `states` holds the progress of each beam of such a sentence, `last_banks` the number of its last
     bank.
     """
-    width, k = plain.continuing.tokens.shape[1], candidates.tokens.shape[2]
+    width = plain.continuing.tokens.shape[1]
+    k = candidates.tokens.shape[2]
     best, continuing = (
         Selection(*(array.copy() for array in selection))
         for selection in (_first(plain.best, width), plain.continuing)
@@ -118,12 +120,11 @@ def select_constrained(
         np.zeros(best.tokens.shape, bool) if plain.finished is None else plain.finished.copy()
     )
     for b, beam_states in states.items():
-        tokens, token_log_probs = (
-            candidates.tokens[b].reshape(-1),
-            candidates.log_probs[b].reshape(-1),
-        )
+        tokens = candidates.tokens[b].reshape(-1)
+        token_log_probs = candidates.log_probs[b].reshape(-1)
         totals = (scores[b][:, None] + candidates.scores[b]).reshape(-1)
-        beams, banks = np.arange(len(totals)) // k, np.zeros(len(totals), np.int64)
+        beams = np.arange(len(totals)) // k
+        banks = np.zeros(len(totals), np.int64)
         for i in np.flatnonzero(totals > -np.inf).tolist():
             banks[i] = beam_states[i // k].bank(int(tokens[i]))
         for selection, ranked in (

@@ -27,7 +27,8 @@ class AnswerLimit:
     """
 
     def __init__(self, most: int, heads: Mapping[str, int]) -> None:
-        self.most, self.heads = most, heads
+        self.most = most
+        self.heads = heads
         self._taken = 0
         self._changed = threading.Condition()
 

@@ -22,7 +22,8 @@ class AnswersInPieces:
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
-        self.app, self.most = app, most
+        self.app = app
+        self.most = most
         self._sizes = dict[asyncio.Task[None], int]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -88,7 +88,8 @@ class Server:
         """Read a request; return its client, its parameters, and a digest of it. Raises
         HttpError.
         """
-        settings, scope = self.settings, request.scope
+        settings = self.settings
+        scope = request.scope
         body = await read_body(request, settings.body_limit, settings.deadline)
         values = await request_values(request, body, kind, settings.batch_limit)
         client = self.client(request, values)
@@ -147,7 +148,8 @@ class Call(Generic[P]):
         """Count texts, and the size of a prefix, against all limits. Raises HttpError: 400, 413,
         429 or 456.
         """
-        settings, count = self.server.settings, sum(map(len, texts)) + prefix
+        settings = self.server.settings
+        count = sum(map(len, texts)) + prefix
         if len(texts) > settings.batch_limit:
             raise HttpError(
                 413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once"
@@ -176,11 +178,9 @@ class Call(Generic[P]):
 
         Raises RegardError if it has brought down the process too often, and DeadlineExceeded.
         """
-        calls, suspects, at_end = (
-            self.server.calls,
-            self.server.suspects,
-            self.request.scope[AT_END],
-        )
+        calls = self.server.calls
+        suspects = self.server.suspects
+        at_end = self.request.scope[AT_END]
         if calls is None:
             return
         if calls.is_suspect(self.digest):

@@ -21,7 +21,8 @@ BEAT_SECONDS = 1.0
 """Seconds between two beats of a process, by which it says that it does not hang."""
 _SILENT_SECONDS, _START_SECONDS = 10.0, 600.0
 """Seconds without a beat, and without the first one, after which a process is killed."""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_SHORTEST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
 Events = queue.SimpleQueue[tuple["ChildProcess | None", Mapping[str, Any]]]
 """Messages of processes; of none: a signal. The last one of a process is empty: it has ended."""
 
@@ -42,7 +43,10 @@ class ChildProcess:
         events: Events,
         listener: socket.socket | None = None,
     ) -> None:
-        self.name, self._command, self._events, self._listener = name, command, events, listener
+        self.name = name
+        self._command = command
+        self._events = events
+        self._listener = listener
         self.process: subprocess.Popen[bytes] | None = None
         self.is_ready = self.is_stopping = False
         self.pause = 0.0
@@ -88,7 +92,8 @@ class ChildProcess:
         if self.process is not None and self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
-        self.is_stopping, self._seconds_left = True, seconds
+        self.is_stopping = True
+        self._seconds_left = seconds
 
     def end(self) -> None:
         """End the process at once, and wait for that."""
@@ -113,14 +118,17 @@ class ChildProcess:
         """
         has_lived = self._seconds_ready >= _LONGEST_PAUSE
         if self.is_ready and (has_lived or not self.is_stopping):
-            self.pause, self._next_pause = 0.0, _SHORTEST_PAUSE
+            self.pause = 0.0
+            self._next_pause = _SHORTEST_PAUSE
         else:
             self.pause, self._next_pause = (
                 self._next_pause,
                 min(_LONGEST_PAUSE, 2 * self._next_pause),
             )
         status = self.process.returncode if self.process is not None else None
-        self.process, self.is_ready, self.is_stopping = None, False, False
+        self.process = None
+        self.is_ready = False
+        self.is_stopping = False
         return status
 
     def advance(self, seconds: float) -> None:
@@ -176,7 +184,8 @@ def status_pipe() -> Callable[..., None]:
 
     Returns the function that sends a message, as `report(beat=1)`, from any thread.
     """
-    output, lock = os.fdopen(os.dup(1), "wb"), threading.Lock()
+    output = os.fdopen(os.dup(1), "wb")
+    lock = threading.Lock()
     os.dup2(2, 1)
 
     def report(**message: Any) -> None:

@@ -69,8 +69,10 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
-        self._protocol, self._connections = protocol, connections
-        self._app, protocol.app = protocol.app, self._serve
+        self._protocol = protocol
+        self._connections = connections
+        self._app = protocol.app
+        protocol.app = self._serve
         self._requests = set[asyncio.Task[Any]]()
         self._has_asked = self._is_body_awaited = self._is_answer_unread = self._is_lost = False
         self._awaited = ""
@@ -177,10 +179,12 @@ class Connections:
     """
 
     def __init__(self, most: int, settings: ServerSettings) -> None:
-        self.most, self._settings = most, settings
+        self.most = most
+        self._settings = settings
         self.write_seconds = settings.write_timeout
         self._open = set[Connection]()
-        self._waiting, self._waiting_of = _Order(), defaultdict[str, _Order](_Order)
+        self._waiting = _Order()
+        self._waiting_of = defaultdict[str, _Order](_Order)
 
     def attach(self, config: uvicorn.Config) -> None:
         """Let a server have these connections."""

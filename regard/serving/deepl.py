@@ -179,7 +179,8 @@ def deepl(server: Server) -> APIRouter:
         server.client(request, {})
         if request.query_params.get("resource", "translate_text") != "translate_text":
             return json_response([])
-        sources, targets = _names(server, "source"), _names(server, "target")
+        sources = _names(server, "source")
+        targets = _names(server, "target")
         names = sorted((sources | targets).items())
         return json_response(
             [
@@ -204,7 +205,8 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if
     keys are used.
     """
-    asked, texts = call.parameters, listed(call.parameters.text)
+    asked = call.parameters
+    texts = listed(call.parameters.text)
     _refuse(asked)
     results = await call.translate(
         texts, (asked.source_lang or AUTO, asked.target_lang), OWN_SEARCH, _layout(asked)

@@ -28,7 +28,8 @@ _NAME = {
 def own_endpoints(server: Server) -> APIRouter:
     """Return the endpoints under /v1."""
     router = APIRouter(prefix="/v1", tags=["Regard"])
-    add, known = CallRoutes(server, router).add, answers(Problem, *ERRORS)
+    add = CallRoutes(server, router).add
+    known = answers(Problem, *ERRORS)
     translations = answers(schemas.TranslateAnswer)
     translations[200]["description"] = (
         "The translations; with `stream`, events `delta`, then `result` or `error`"
@@ -67,7 +68,8 @@ async def translate(call: Call[schemas.TranslateRequest]) -> Any:
     """Translate a text or several; if asked, with scores, alternatives, alignments and attention,
     or streamed.
     """
-    asked, texts = call.parameters, listed(call.parameters.text)
+    asked = call.parameters
+    texts = listed(call.parameters.text)
     pairs = LanguagePairs(select_models(call.server.service.models, asked.model, "translation"))
     if asked.stream:
         return await stream_translations(call, texts, pairs)
@@ -133,7 +135,8 @@ def _add_models(router: APIRouter, server: Server) -> None:
         """Return one model, with its model card."""
         server.client(request, {})
         await server.service.check()
-        name, served = request.path_params["name"], server.service.models
+        name = request.path_params["name"]
+        served = server.service.models
         if name not in served:
             names = ", ".join(served) or "none"
             raise HttpError(404, f"there is no model named {excerpt(name)}; there are: {names}")
@@ -148,7 +151,8 @@ def _image_call(
     The model is the first one of captions, or the one that is wanted; the image came as a file, or
     as Base64, also as an address `data:`. Raises HttpError (400).
     """
-    service, image = call.server.service, call.parameters.image
+    service = call.server.service
+    image = call.parameters.image
     models = select_models(service.models, call.parameters.model, "captions")
     if not models:
         raise bad_request("this server has no model for captions")
@@ -172,7 +176,8 @@ def _line_call(
 
     Raises HttpError (400).
     """
-    asked, service = call.parameters, call.server.service
+    asked = call.parameters
+    service = call.server.service
     call.charge([asked.text], len(asked.prefix))
     pairs = LanguagePairs(select_models(service.models, asked.model, "translation"))
     choice = pairs.choose(service, asked.text, asked.source, asked.target)

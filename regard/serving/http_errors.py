@@ -63,7 +63,8 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
     DeepL's clients take 429 for overload, and of the statuses from 500 they know 503 alone.
     """
     error = http_error(problem)
-    status, message = error.status, "; ".join(error.causes)
+    status = error.status
+    message = "; ".join(error.causes)
     api, _, _ = path.removeprefix("/").partition("/")
     if api in DEEPL:
         status = 429 if isinstance(problem, Overloaded) else 503 if status == 504 else status

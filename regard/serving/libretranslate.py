@@ -99,7 +99,8 @@ def libretranslate(server: Server) -> APIRouter:
         )
         raise HttpError(403, f"{function} is not offered by this server")
 
-    add, known = CallRoutes(server, router).add, answers(LibreError, *ERRORS)
+    add = CallRoutes(server, router).add
+    known = answers(LibreError, *ERRORS)
     add("/translate", translate, TranslateParameters, answers(LibreAnswer) | known)
     add("/detect", detect, DetectParameters, answers(list[Detection]) | known)
     listed_languages = answers(list[Language])
@@ -125,7 +126,8 @@ async def translate(call: Call[TranslateParameters]) -> Any:
 
 async def detect(call: Call[DetectParameters]) -> Any:
     """Detect the language of a text."""
-    server, text = call.server, call.parameters.q
+    server = call.server
+    text = call.parameters.q
     call.charge([text])
     detected = server.service.detect(text) or [(next(iter(server.pairs().languages), ""), 0.0)]
     return [_detection(code, share) for code, share in detected]
@@ -158,7 +160,8 @@ def _add_states(router: APIRouter, server: Server) -> None:
         away = [model.name for model in server.service.models.values() if not model.is_ready]
         return json_response({"status": "not ready", "away": away}, 503)
 
-    metrics, token = server.metrics, server.settings.metrics_token
+    metrics = server.metrics
+    token = server.settings.metrics_token
     if metrics is None:
         return
 
@@ -197,7 +200,8 @@ def _detection(code: str, share: float) -> Detection:
 
 
 def _frontend_settings(server: Server) -> dict[str, Any]:
-    settings, target = server.settings, next(iter(server.pairs().targets), "")
+    settings = server.settings
+    target = next(iter(server.pairs().targets), "")
     return {
         "charLimit": settings.char_limit or -1,
         "frontendTimeout": 500,

@@ -35,7 +35,8 @@ class TokenBucket:
     """
 
     def __init__(self, size: int, unit: str, now: float) -> None:
-        self.size, self.unit = size, unit
+        self.size = size
+        self.unit = unit
         self.taken = 0
         self._left = float(size)
         self._time = now
@@ -46,7 +47,8 @@ class TokenBucket:
         Raises HttpError (429) if there is not enough.
         """
         refilled = self._left + max(now - self._time, 0.0) / MINUTE * self.size
-        self._left, self._time = min(refilled, self.size), now
+        self._left = min(refilled, self.size)
+        self._time = now
         missing = min(count, self.size) - self._left
         if missing > 0 and self.size:
             wait = str(max(math.ceil(missing * MINUTE / self.size), 1))
@@ -71,7 +73,8 @@ class Limits:
                 characters, "characters", clock()
             )
 
-        self.quota, self._clock = quota, clock
+        self.quota = quota
+        self._clock = clock
         self._of_key = cache(buckets)
         self._of_address = lru_cache(MOST_ADDRESSES)(buckets)
 

@@ -28,9 +28,11 @@ def model_names(paths: Sequence[Path]) -> list[str]:
             re.sub(r"[^\w.-]", "-", path.resolve().name if path.is_dir() else path.resolve().stem)
             or "model"
         )
-        name, number = stem, 2
+        name = stem
+        number = 2
         while name in names:
-            name, number = f"{stem}-{number}", number + 1
+            name = f"{stem}-{number}"
+            number = number + 1
         names.append(name)
     return names
 

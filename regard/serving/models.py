@@ -380,7 +380,8 @@ class Models:
             return [
                 cause if str(host.path) in cause else f"{host.path}: {cause}" for cause in causes
             ]
-        host.model, host.state = model, state
+        host.model = model
+        host.state = state
         host.is_whole = True
         host.is_open.set()
         with contextlib.suppress(
@@ -394,7 +395,8 @@ class Models:
 
         Raises WorkerError or OSError if it is not the files that are to blame, else RegardError.
         """
-        settings, path = self._settings, host.path
+        settings = self._settings
+        path = host.path
         if not path.exists():
             raise ModelFolderError("there is no such file or folder")
         opened = path if path.is_file() else await prepare(path, settings.precision)

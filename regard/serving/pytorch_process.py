@@ -200,10 +200,8 @@ def main() -> None:
     """
     report = status_pipe()
     configuration = json.loads(sys.stdin.readline())
-    address, key = (
-        configuration["pytorch"]["address"],
-        bytes.fromhex(configuration["pytorch"]["authkey"]),
-    )
+    address = configuration["pytorch"]["address"]
+    key = bytes.fromhex(configuration["pytorch"]["authkey"])
     Path(address).unlink(missing_ok=True)  # of a process that has died
     with Listener(address, authkey=key) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()

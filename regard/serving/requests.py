@@ -38,11 +38,9 @@ _MEDIA = 500
 _FEW, _NAMED = 5, 20
 """Wrong texts that an error lists, and wrong parameters."""
 _HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-FORM, MULTIPART, JSON = (
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "application/json",
-)
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+JSON = "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
 KEYS = ("api_key", "apiKey")
 """Names that a key may have among the parameters."""
@@ -298,7 +296,8 @@ def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
 def _unknown(kind: type[Parameters], names: Sequence[str]) -> list[str]:
     """Return a sentence for each unknown name that is like a known one, and one for all others."""
     known = list(kind.model_fields)
-    sentences, others = list[str](), list[str]()
+    sentences = list[str]()
+    others = list[str]()
     for name in names[:_NAMED]:
         if close := difflib.get_close_matches(name[:50], known, 1):
             sentences.append(f"unknown parameter {excerpt(name)}; did you mean `{close[0]}`?")

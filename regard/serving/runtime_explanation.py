@@ -47,10 +47,8 @@ class Explainer:
             self._hypothesis(hypothesis, rank)
             for rank, hypothesis in enumerate(line.hypotheses[1:], 1)
         )
-        is_doubtful, threshold = (
-            self.doubts.is_doubtful,
-            self.model.card["search"].get("score_threshold"),
-        )
+        is_doubtful = self.doubts.is_doubtful
+        threshold = self.model.card["search"].get("score_threshold")
         parts = [
             part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
             for part in line.parts
@@ -89,7 +87,8 @@ class Explainer:
         }
 
     def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str) -> dict[str, Any]:
-        weights, scores = hypothesis.weights[name], hypothesis.scores[name]
+        weights = hypothesis.weights[name]
+        scores = hypothesis.scores[name]
         heads, rows, columns = weights.shape
         sums = (
             {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
@@ -134,7 +133,8 @@ def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
     """
     if states is None or states.encoder is None:
         return None
-    encoder, decoder = states.encoder[..., :_DRAWN], states.decoder[..., :_DRAWN]
+    encoder = states.encoder[..., :_DRAWN]
+    decoder = states.decoder[..., :_DRAWN]
     return {
         "directions": encoder.shape[1],
         "encoderSize": encoder.shape[2],

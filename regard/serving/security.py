@@ -107,7 +107,9 @@ class RequestLog:
     def __init__(
         self, app: ASGIApp, settings: ServerSettings, metrics: Metrics | None = None
     ) -> None:
-        self.app, self.metrics, self.log_texts = app, metrics, settings.log_texts
+        self.app = app
+        self.metrics = metrics
+        self.log_texts = settings.log_texts
         self.head = HeadCheck(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -46,7 +46,8 @@ Report = Callable[..., None]
 def main() -> None:
     """Read the configuration from the first line of standard input, and serve until its end."""
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
-    report, supervisor = status_pipe(), os.getppid()
+    report = status_pipe()
+    supervisor = os.getppid()
     configuration = json.loads(sys.stdin.buffer.readline())
     try:
         asyncio.run(serve(configuration, report))
@@ -65,7 +66,8 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     level = logging.WARNING if configuration["quiet"] else logging.INFO
     logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
     settings = ServerSettings.parse(configuration["settings"], "regard serve")
-    paths, is_first = [Path(path) for path in configuration["models"]], configuration["strict"]
+    paths = [Path(path) for path in configuration["models"]]
+    is_first = configuration["strict"]
     pairs, notes = parse_pairs(configuration["languages"], len(paths))
     pytorch = PyTorchProcess(**configuration["pytorch"], start=lambda: report(pytorch=True))
     calls = Path(configuration["calls"])
@@ -102,7 +104,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, service: Models, report: Report) -> None:
         super().__init__(config)
-        self.service, self._report = service, report
+        self.service = service
+        self._report = report
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen. The system may have more connections waiting than are taken at once
@@ -174,7 +177,8 @@ def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list
         raise UsageError(
             f"--languages: given {len(languages)} times, for {models} models; give it once for each"
         )
-    pairs, notes = list[Pair](), list[str]()
+    pairs = list[Pair]()
+    notes = list[str]()
     for text in languages:
         parsed = parse_languages(text, f"--languages {text}", captions="," not in text)
         pairs.append(parsed.pair)

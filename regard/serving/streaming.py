@@ -70,7 +70,8 @@ async def _events(
     call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs
 ) -> AsyncGenerator[str, None]:
     """Yield a `delta` for whatever a line grows by, and the whole as `result`."""
-    asked, service = call.parameters, call.server.service
+    asked = call.parameters
+    service = call.server.service
     results = list[ServedText]()
     for number, text in enumerate(texts):
         choice = pairs.choose(service, text, asked.source, asked.target)

@@ -79,8 +79,12 @@ class Supervisor:
         commands: Sequence[Sequence[str]] = COMMANDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._configuration, self._listener, self._events = configuration, listener, events
-        self._say, self._max_memory, self._clock = say, max_memory, clock
+        self._configuration = configuration
+        self._listener = listener
+        self._events = events
+        self._say = say
+        self._max_memory = max_memory
+        self._clock = clock
         self._serving = ChildProcess("the serving process", commands[0], events, listener)
         self._pytorch = ChildProcess("the PyTorch process", commands[1], events)
         self._children = [self._serving]
@@ -97,7 +101,8 @@ class Supervisor:
             tempfile.TemporaryDirectory(prefix="regard-") as folder,
             lock_folder(Path(folder)),  # else systemd removes what has not changed for ten days
         ):
-            calls, address = Path(folder, "calls"), Path(folder, "pytorch")
+            calls = Path(folder, "calls")
+            address = Path(folder, "pytorch")
             if os.name == "nt":
                 address = Path(rf"\\.\pipe\{address.parent.name}")
             pytorch = {"address": str(address), "authkey": secrets.token_hex(32)}

@@ -75,13 +75,13 @@ class Unavailable:
 
     def _response(self, head: bytes) -> bytes:
         """Return the answer to a request, of which this is the head."""
-        status, content, retry = (
-            "503 Service Unavailable",
-            json.dumps(_BODY),
-            f"Retry-After: {self._retry_after()}\r\n",
-        )
+        status = "503 Service Unavailable"
+        content = json.dumps(_BODY)
+        retry = f"Retry-After: {self._retry_after()}\r\n"
         if re.match(rb"\S+ /health[? ]", head):
-            status, content, retry = "200 OK", json.dumps({"status": "ok"}), ""
+            status = "200 OK"
+            content = json.dumps({"status": "ok"})
+            retry = ""
         fields = (
             "Content-Type: application/json\r\n"
             f"Content-Length: {len(content)}\r\n"

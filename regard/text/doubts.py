@@ -32,7 +32,9 @@ class Doubts:
     def __init__(
         self, encode: Encode, tokens: Callable[[list[int]], list[str]], familiar: Familiar | None
     ) -> None:
-        self._encode, self._tokens, self._familiar = encode, tokens, familiar
+        self._encode = encode
+        self._tokens = tokens
+        self._familiar = familiar
         self._known = set[
             str
         ]()  # letters with a token, and what is no letter: a line of these need not be encoded

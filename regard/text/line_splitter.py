@@ -61,12 +61,16 @@ class LineSplitter:
         """Cut a text at some of the positions `ends`, each part as long as it can be, but up to one
         end at least.
         """
-        parts, start, first, count = list[str](), 0, 0, 1
+        parts = list[str]()
+        start = 0
+        first = 0
+        count = 1
         while first < len(ends):
             count = self._count_fitting(text, start, ends, first, count)
             end = ends[first + count - 1]
             parts.append(text[start:end])
-            start, first = end, first + count
+            start = end
+            first = first + count
         return parts
 
     def _count_fitting(
@@ -82,17 +86,21 @@ class LineSplitter:
         def fits(count: int) -> bool:
             return self.length(text[start : ends[first + count - 1]]) <= self.longest
 
-        fitting, exceeding, step = 1, len(ends) - first + 1, 1
+        fitting = 1
+        exceeding = len(ends) - first + 1
+        step = 1
         guess = min(guess, exceeding - 1)
         if guess > 1 and not fits(guess):
             exceeding = guess
             while exceeding - step > 1 and not fits(exceeding - step):
-                exceeding, step = exceeding - step, 2 * step
+                exceeding = exceeding - step
+                step = 2 * step
             fitting = max(1, exceeding - step)
         else:
             fitting = guess
             while fitting + step < exceeding and fits(fitting + step):
-                fitting, step = fitting + step, 2 * step
+                fitting = fitting + step
+                step = 2 * step
             exceeding = min(exceeding, fitting + step)
         while exceeding - fitting > 1:
             middle = (fitting + exceeding) // 2
@@ -133,7 +141,8 @@ class LineSplitter:
         length = self.length(sentence)
         if length <= self.longest:
             return [sentence]
-        parts, outcome = [sentence], "is translated whole, but may come out badly"
+        parts = [sentence]
+        outcome = "is translated whole, but may come out badly"
         if length > _WHOLE * self.longest:
             words = [self._split_word(word) for word in _WORD.findall(sentence)]
             parts = self._merge([part for word in words for part in word])

@@ -80,7 +80,8 @@ def _is_title(match: re.Match[str]) -> bool:
     line = match.string
     if _SENTENCE_END.search(line):
         return False
-    before, after = line[: match.start()].split(), line[match.end() :].split()
+    before = line[: match.start()].split()
+    after = line[match.end() :].split()
     if not before:
         return True
     others = [word.strip("()[]\"'“”‘’,:;.…") for word in (*before[1:], *after)]
@@ -104,7 +105,8 @@ def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
     """
     if not mnemonic:
         return text
-    mark, letter = mnemonic[0], mnemonic[1]
+    mark = mnemonic[0]
+    letter = mnemonic[1]
     if not _NO_LATIN.search(text):
         beginning = re.compile(rf"(?<![^\W_]){letter}", re.IGNORECASE)
         if starts := _outside_spans(beginning, text) or _outside_spans(_LETTER, text):

@@ -52,7 +52,9 @@ class ProtectedLine:
         """
         if isinstance(self.document, TextLayout):
             return self.copied.restore(self.document.join([line.text for line in translations]))
-        text, parts, end = self.document.render(translations), list[str](), 0
+        text = self.document.render(translations)
+        parts = list[str]()
+        end = 0
         for match in _MARK.finditer(text):
             parts += [_unescaped(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
             end = match.end()
@@ -91,7 +93,8 @@ def protect_line(
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
 
-    parts, end = list[str](), 0
+    parts = list[str]()
+    end = 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
         if (

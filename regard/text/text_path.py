@@ -232,7 +232,8 @@ def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
     too; at last with word links in the place of copy tokens. The translation that differs least is
     taken.
     """
-    label, mnemonic = line, ""
+    label = line
+    mnemonic = ""
     if not rules.wanted.readings:  # which show what the model reads
         label, mnemonic = strip_mnemonic(line, rules.reader.encode)
     protected = _protected(label, rules.copies, own, KEPT)

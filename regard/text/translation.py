@@ -203,7 +203,10 @@ def join_parts(
     after a language code of `code_words` words. Parts without a space between their sources get one
     if their translations want it.
     """
-    links, joined, source, repeated = list[tuple[int, int]](), "", 0, 0
+    links = list[tuple[int, int]]()
+    joined = ""
+    source = 0
+    repeated = 0
     for before, part, text in zip(("", *sources), parts, sources, strict=False):
         if joined and part.text and (before.endswith(" ") or has_spaces(joined[-1], part.text[0])):
             joined += " "
@@ -211,7 +214,9 @@ def join_parts(
         links += [
             (s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated
         ]
-        source, joined, repeated = source + text.count(" "), joined + part.text, code_words
+        source = source + text.count(" ")
+        joined = joined + part.text
+        repeated = code_words
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     return Translation(
         joined,

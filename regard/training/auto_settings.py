@@ -137,7 +137,8 @@ def _comparison(size: CorpusSize) -> str:
     corpora = package_toml("regard.training", "reached.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:
-        pairs, characters = size.pairs / corpus["pairs"], size.characters / corpus["characters"]
+        pairs = size.pairs / corpus["pairs"]
+        characters = size.characters / corpus["characters"]
         return abs(math.log(pairs)) + abs(math.log(characters / pairs))
 
     nearest = min(corpora, key=distance)

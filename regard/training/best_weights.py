@@ -22,7 +22,9 @@ class BestWeights:
     """
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
-        self.path, self.report, self.folder_id = path, report, folder_id(path.parent)
+        self.path = path
+        self.report = report
+        self.folder_id = folder_id(path.parent)
         self.sha256: str | None = (
             None  # of the file as training wrote it; None: it has written none
         )

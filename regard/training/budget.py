@@ -76,7 +76,9 @@ def choose(
     small corpus is learnt by then, and from a large one a model of that size would not learn much
     more.
     """
-    report, best, problem = [], None, None
+    report = []
+    best = None
+    problem = None
     epoch_tokens = batches.epoch_stats.tokens[1]
     for name, recipe in recipes.items():
         try:
@@ -91,11 +93,10 @@ def choose(
             report.append(problem)
             break
         updates = int(minutes * 60 / result.seconds)
-        tokens, enough = (
-            updates * result.tokens,
-            min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights),
-        )
-        speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
+        tokens = updates * result.tokens
+        enough = min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
+        speed = result.tokens / result.seconds
+        epochs = tokens / epoch_tokens
         report.append(
             f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} "
             f"minutes are {counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} "
@@ -139,7 +140,8 @@ def trial(
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
     updater = Updater(model, recipe, -(-batches.per_update // processes))
     updater.workers.configure(recipe.training.rdrop, recipe.training.scheduled_sampling)
-    seconds, tokens = [], []
+    seconds = []
+    tokens = []
     for number, update in zip(range(1, WARM_UP + TIMED + 1), batches.updates(), strict=False):
         began = time.perf_counter()
         share = [(i, update.plans[i].batch()) for i in range(0, len(update.plans), processes)]

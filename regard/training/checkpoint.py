@@ -26,7 +26,8 @@ from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_pa
 from regard.training.distributed import World
 
 T = TypeVar("T")
-STATE, BEST = "state.json", "best.safetensors"
+STATE = "state.json"
+BEST = "best.safetensors"
 FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")  # of tensors, whole or of one process
 
 
@@ -59,7 +60,9 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, keep: int, world: World | None = None) -> None:
-        self.folder, self.keep, self.world = folder, keep, world or World()
+        self.folder = folder
+        self.keep = keep
+        self.world = world or World()
 
     def save(
         self, update: int, parts: Parts, state: dict[str, Any], best: BestWeights | None = None
@@ -97,7 +100,8 @@ class Checkpoints:
         KeyError or TypeError for a state that cannot be. Raises TrainingError if every checkpoint
         is damaged.
         """
-        problems, damaged = [], list[Path]()
+        problems = []
+        damaged = list[Path]()
         for folder in reversed(_checkpoints(self.folder)):
             try:
                 seal = self._attempt(partial(_unseal, folder, self.world))
@@ -120,9 +124,11 @@ class Checkpoints:
         it elsewhere.
         """
         try:
-            result, problem = [step()], None
+            result = [step()]
+            problem = None
         except (OSError, SafetensorError, TrainingError, DamagedCheckpoint) as failure:
-            result, problem = [], failure
+            result = []
+            problem = failure
         (failed,) = self.world.all_reduce_max(float(problem is not None))
         if problem is not None:
             raise problem
@@ -166,7 +172,8 @@ class Checkpoints:
         (temporary / STATE).write_text(json.dumps(contents, indent=1), encoding="utf-8")
         for path in [*files, temporary / STATE, temporary]:
             sync(path)
-        final, old = temporary.with_suffix(""), temporary.with_suffix(".old")
+        final = temporary.with_suffix("")
+        old = temporary.with_suffix(".old")
         shutil.rmtree(old, ignore_errors=True)
         if final.exists():
             final.rename(old)
@@ -221,7 +228,8 @@ def _unseal(folder: Path, world: World) -> Seal:
             contents
         ):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
-        state, files = dict(contents["state"]), dict(contents["files"])
+        state = dict(contents["state"])
+        files = dict(contents["files"])
         if state.get("best_update") and BEST not in files:
             raise DamagedCheckpoint(
                 f"it has no {BEST}, although update {state['best_update']} was the best"

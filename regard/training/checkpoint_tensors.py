@@ -149,15 +149,14 @@ def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> Non
     """Copy the rows that this process holds of a tensor; a state that the optimizer did not have
     yet is zero.
     """
-    target, first = _local(tensor), _first_row(tensor)
+    target = _local(tensor)
+    first = _first_row(tensor)
     last = first + (target.shape[0] if target.shape else 1)
     if not shards:
         target.zero_()
     for shard in shards:
-        start, end = (
-            max(first, shard.start),
-            min(last, shard.start + (shard.shape[0] if shard.shape else 1)),
-        )
+        start = max(first, shard.start)
+        end = min(last, shard.start + (shard.shape[0] if shard.shape else 1))
         if start < end:
             values = shard.read(start, end)
             if part in ("model", "ema") and not bool(torch.isfinite(values).all()):

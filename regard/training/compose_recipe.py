@@ -71,7 +71,8 @@ class ParentRun:
         """Raise UsageError, with all causes, if vocabulary or shape of a recipe differ from those
         here.
         """
-        tokenizer, before = recipe.tokenizer.model_dump(), self.settings.tokenizer.model_dump()
+        tokenizer = recipe.tokenizer.model_dump()
+        before = self.settings.tokenizer.model_dump()
         causes = [
             f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {self.path} "
             f"is kept ({'where it is not set' if before[name] is None else repr(before[name])}); "
@@ -314,7 +315,8 @@ def _without_other_end(values: dict[str, Any], overrides: Mapping[str, Any]) -> 
     """A run's values without its updates if minutes are set now, and the other way round: both
     cannot be.
     """
-    before, new = values.get("training"), overrides.get("training")
+    before = values.get("training")
+    new = overrides.get("training")
     ends = {"updates", "minutes"}
     if not isinstance(before, dict) or not isinstance(new, dict) or len(ends & new.keys()) != 1:
         return values

@@ -138,7 +138,9 @@ def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[Wo
 
 def _init_process_group(backend: str) -> World:
     """Join all processes of this start."""
-    rank, size, lasting = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), torchrun_store()
+    rank = int(os.environ["RANK"])
+    size = int(os.environ["WORLD_SIZE"])
+    lasting = torchrun_store()
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         _stay_on_loopback()
     if lasting is not None:

@@ -65,7 +65,8 @@ def forecast(
             f"`processes={processes}`: so many cannot share the {batches.per_update} micro-batches "
             f"of an update; set batching.micro_batches={processes}"
         )
-    is_cpu, before = device == "cpu", torch.get_num_threads()
+    is_cpu = device == "cpu"
+    before = torch.get_num_threads()
     threads = max(1, before // processes)
     with torch_threads(threads):
         share = trial(recipe, batches, vocabularies, device, processes)
@@ -105,10 +106,12 @@ def take_part(rank: int, port: int) -> list[float]:
     """Send a few messages, and return the seconds of each."""
     gloo: Any = dist.ProcessGroupGloo
     store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)
-    options, seconds = gloo._Options(), []
+    options = gloo._Options()
+    seconds = []
     options._devices = [gloo.create_device(hostname="127.0.0.1")]
     options._timeout = timedelta(seconds=60)
-    group, message = gloo(store, rank, 2, options), torch.ones(_SIZE)
+    group = gloo(store, rank, 2, options)
+    message = torch.ones(_SIZE)
     for _ in range(_TRIALS):
         began = time.perf_counter()
         group.allreduce(message).wait()

@@ -42,7 +42,9 @@ class GradientWorkers:
         threads: int,
         scale: float = 1.0,
     ) -> None:
-        self.precision, self.device, self.scale = precision, device, scale
+        self.precision = precision
+        self.device = device
+        self.scale = scale
         self._threads_each = max(1, torch.get_num_threads() // threads)
         self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
         self._pool = ThreadPoolExecutor(
@@ -88,7 +90,8 @@ class GradientWorkers:
     def _share(
         self, objective: Objective, batches: Sequence[tuple[TrainingBatch, str]], tokens: int
     ) -> list[Loss]:
-        generator, losses = torch.Generator(self.device), []
+        generator = torch.Generator(self.device)
+        losses = []
         for number, (batch, key) in enumerate(batches, 1):
             set_last_of_update(objective.model, number == len(batches))
             generator.manual_seed(

@@ -65,11 +65,15 @@ class Objective(nn.Module):
         doubly_stochastic: float = 0.0,
     ) -> None:
         super().__init__()
-        self.model, self.smoothing, self.rdrop, self.guide = model, smoothing, rdrop, guide
+        self.model = model
+        self.smoothing = smoothing
+        self.rdrop = rdrop
+        self.guide = guide
         self.doubly_stochastic = doubly_stochastic
 
     def forward(self, batch: TrainingBatch) -> Loss:
-        kept, targets = None, batch.target_out.flatten()
+        kept = None
+        targets = batch.target_out.flatten()
         if batch.tokens < len(targets):
             kept = (targets != PAD).nonzero()[:, 0]
             targets = targets[kept]
@@ -192,8 +196,12 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
     ) -> Any:
         low = _product_dtype(features)
-        V, F, W, b = weight.shape[0], features.to(low), weight.to(low), bias.to(low)
-        columns, needed = weight.sum(0), any(ctx.needs_input_grad)
+        V = weight.shape[0]
+        F = features.to(low)
+        W = weight.to(low)
+        b = bias.to(low)
+        columns = weight.sum(0)
+        needed = any(ctx.needs_input_grad)
         smoothed, cross_entropy = features.new_zeros(2, dtype=torch.float32).unbind()
         grads = (
             (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias))
@@ -251,13 +259,14 @@ class _SlicedRDrop(torch.autograd.Function):
         rdrop: float,
     ) -> Any:
         low = _product_dtype(first)
-        V, W, b, columns = weight.shape[0], weight.to(low), bias.to(low), weight.sum(0)
+        V = weight.shape[0]
+        W = weight.to(low)
+        b = bias.to(low)
+        columns = weight.sum(0)
         count = _rows_at_once(first, V) // 2
         # Slices of both passes alternate, so that one matrix product serves both.
-        F, T = (
-            _interleave(first.to(low), second.to(low), count),
-            _interleave(targets, targets, count),
-        )
+        F = _interleave(first.to(low), second.to(low), count)
+        T = _interleave(targets, targets, count)
         smoothed, cross_entropy = first.new_zeros(2, dtype=torch.float32).unbind()
         grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias))
         with torch.autocast(first.device.type, enabled=False):
@@ -275,11 +284,10 @@ class _SlicedRDrop(torch.autograd.Function):
                 probs = log_probs.exp()
                 M = len(log_probs) // 2
                 log_ratio = log_probs[:M] - log_probs[M:]
-                p, q = probs[:M], probs[M:]
-                kl_pq, kl_qp = (
-                    (p * log_ratio).sum(1, keepdim=True),
-                    -(q * log_ratio).sum(1, keepdim=True),
-                )
+                p = probs[:M]
+                q = probs[M:]
+                kl_pq = (p * log_ratio).sum(1, keepdim=True)
+                kl_qp = -(q * log_ratio).sum(1, keepdim=True)
                 smoothed = smoothed + (kl_pq + kl_qp).sum() * (rdrop / 4)
                 # Gradient of the divergences by the logits: p · (log p − log q − KL(p‖q)) + p − q,
                 # and p, q swapped.
@@ -327,7 +335,8 @@ def _log_partition(logits: Tensor, at_target: Tensor, prob: Tensor) -> Tensor:
     """
     if not logits.is_cpu:  # to ask whether one is 0 would wait for the device
         return logits.float().logsumexp(1)
-    total, underflow = at_target - prob.log(), prob < torch.finfo(torch.float32).tiny
+    total = at_target - prob.log()
+    underflow = prob < torch.finfo(torch.float32).tiny
     return (
         torch.where(underflow, logits.float().logsumexp(1), total)
         if bool(underflow.any())

@@ -24,11 +24,9 @@ class Meter:
         self._cross_entropy += sum(float(loss.cross_entropy) for loss in losses)
         self._guided += sum(float(loss.guided) for loss in losses if loss.guided is not None)
         self._linked += sum(float(loss.linked) for loss in losses if loss.linked is not None)
-        self._tokens, self._seconds, self._norm = (
-            self._tokens + tokens,
-            self._seconds + seconds,
-            norm,
-        )
+        self._tokens = self._tokens + tokens
+        self._seconds = self._seconds + seconds
+        self._norm = norm
 
     @property
     def sums(self) -> tuple[float, ...]:

@@ -30,7 +30,8 @@ def write(
     events = read_journal(folder / "journal.jsonl")
     validations = {event["update"]: event for event in events if event["event"] == "valid"}
     best = validations.get(outcome.progress.best_update)
-    model, images = recipe.model, recipe.data.images is not None
+    model = recipe.model
+    images = recipe.data.images is not None
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
     experiment = (
@@ -75,10 +76,8 @@ def _in_short(
     """The paragraph for people: what the model does, what it has learnt from, and how well it does
     it.
     """
-    images, pairs = (
-        recipe.data.images is not None,
-        {name: facts.pairs for name, facts in corpora.items()},
-    )
+    images = recipe.data.images is not None
+    pairs = {name: facts.pairs for name, facts in corpora.items()}
     source, target = map(english_name, recipe.data.languages.pair)
     does = f"It translates {source} into {target}." if source and target else "It translates."
     tested = counted(pairs.get("valid", 0), "validation pair")
@@ -94,7 +93,8 @@ def _in_short(
 
 
 def _languages(recipe: Recipe) -> str:
-    languages, images = recipe.data.languages, recipe.data.images is not None
+    languages = recipe.data.languages
+    images = recipe.data.images is not None
     kind = "Language of the captions" if images else "Languages"
     return f"{kind}: {' → '.join(code or 'unknown' for code in languages.pair[images:])}."
 

@@ -18,7 +18,8 @@ class MovingAverage:
     """Moving average of a model's weights; with a `decay` of 0 it equals the weights."""
 
     def __init__(self, model: Model, decay: float) -> None:
-        self.model, self.decay = model, decay
+        self.model = model
+        self.decay = decay
         self.weights = {name: weight.clone() for name, weight in named_weights(model).items()}
 
     def update(self, number: int) -> None:

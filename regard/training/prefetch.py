@@ -20,7 +20,8 @@ class Prefetcher(Generic[T]):
     """
 
     def __init__(self, items: Iterable[T], depth: int = 2) -> None:
-        self._items, self._depth = iter(items), depth
+        self._items = iter(items)
+        self._depth = depth
         self._thread = ThreadPoolExecutor(1, "prefetch")
         self._next = deque[Future[T]]()
 

@@ -195,7 +195,9 @@ class Recipe(Settings):
 
     @pydantic.model_validator(mode="after")
     def _check_encoder_reads_data(self) -> Recipe:
-        images, encoder, problems = self.data.images is not None, self.model.encoder, list[str]()
+        images = self.data.images is not None
+        encoder = self.model.encoder
+        problems = list[str]()
         if images and encoder.reads != "images":
             problems.append(
                 f"model.encoder.kind = {encoder.kind!r} reads text, and the data are images; take "
@@ -273,7 +275,8 @@ def read_run_recipe(path: Path) -> dict[str, Any]:
     line was made of.
     """
     check_links(path.parent, path.name)
-    values, line = read_toml(path), path.read_text(encoding="utf-8-sig").partition("\n")[0]
+    values = read_toml(path)
+    line = path.read_text(encoding="utf-8-sig").partition("\n")[0]
     if line.strip() != DIGEST_LINE + json_digest(values):
         reason = (
             "its values do not match the SHA-256 in its first line"

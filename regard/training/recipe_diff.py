@@ -32,8 +32,10 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
 
     A value that the run resolved itself (auto, minutes turned into updates) is not a difference.
     """
-    old, new = dict(_flat(before.model_dump())), dict(_flat(after.model_dump()))
-    chosen, differences = {**new}, []
+    old = dict(_flat(before.model_dump()))
+    new = dict(_flat(after.model_dump()))
+    chosen = {**new}
+    differences = []
     settled: tuple[str, ...] = ()
     if new.get("training.minutes") is not None and old.get("training.updates") is not None:
         settled = ("training.minutes", "training.updates")

@@ -88,7 +88,8 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
     if updates is None:
         end = f"ends after {counted(s.patience, 'validation')} without a better score"
         return f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
-    minutes, epochs = updates * seconds / 60, updates * tokens / epoch_tokens
+    minutes = updates * seconds / 60
+    epochs = updates * tokens / epoch_tokens
     about = f"{minutes:.{0 if minutes >= 10 else 1}f}"
     return f"time: {counted(updates, 'update')}, about {about} minutes, {epochs:.1f} epochs"
 

@@ -129,13 +129,14 @@ class Trainer:
         world: World | None = None,
         closings: float = CLOSINGS,
     ) -> None:
-        self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
-        self.validate, self.report, self.world, self.closings = (
-            validate,
-            report,
-            world or World(),
-            closings,
-        )
+        self.model = model
+        self.batches = batches
+        self.recipe = recipe
+        self.folder = folder
+        self.validate = validate
+        self.report = report
+        self.world = world or World()
+        self.closings = closings
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
         self.updater = Updater(model, recipe, -(-batches.per_update // self.world.size), self.world)
@@ -150,7 +151,8 @@ class Trainer:
         self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
         self.signal: int | None = None  # that all processes stop for
         self._received: int | None = None  # signal of this process
-        self._saved, self._saved_update = time.monotonic(), -1
+        self._saved = time.monotonic()
+        self._saved_update = -1
         self._clock = _Clock()
 
     def run(self) -> Outcome:
@@ -211,7 +213,8 @@ class Trainer:
         """
         optimizer = self.updater.optimizer
         init_optimizer_state(optimizer)
-        own, signals = self._parts(), list[int]()
+        own = self._parts()
+        signals = list[int]()
         with handle_stop_signals(
             signals.append
         ):  # an interrupt in PyTorch's reading would look like damage
@@ -249,7 +252,9 @@ class Trainer:
         return True
 
     def _update(self, updates: Iterator[tuple[Update, Batches]], meter: Meter) -> None:
-        began, progress, s = time.perf_counter(), self.progress, self.settings
+        began = time.perf_counter()
+        progress = self.progress
+        s = self.settings
         self.model.train()
         update, batches = next(updates)
         progress.update += 1
@@ -264,7 +269,8 @@ class Trainer:
         self._check_finite(norm)
         self.updater.step(self._learning_rate())
         self.ema.update(progress.update)
-        progress.position, progress.tokens = update.after, progress.tokens + update.tokens
+        progress.position = update.after
+        progress.tokens = progress.tokens + update.tokens
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         meter.add(losses, norm, update.tokens, seconds)
@@ -300,7 +306,8 @@ class Trainer:
         """Compute micro-batches in twice as many parts. Raises TrainingError if that is not allowed
         or possible.
         """
-        progress, largest = self.progress, max(len(batch.source) for _, batch in batches)
+        progress = self.progress
+        largest = max(len(batch.source) for _, batch in batches)
         self.updater.free_memory()
         if (
             not self.settings.halve_batches
@@ -338,7 +345,8 @@ class Trainer:
     @property
     def _is_time_up(self) -> bool:
         """Return whether what `training.minutes` leaves is needed for the end of the run."""
-        minutes, progress = self.settings.minutes, self.progress
+        minutes = self.settings.minutes
+        progress = self.progress
         if minutes is None or not progress.update:
             return False
         return progress.elapsed + (progress.closing or 60 * minutes * CLOSING) >= 60 * minutes
@@ -347,7 +355,8 @@ class Trainer:
         """Write the updates that `training.minutes` came to into the recipe: a run by it has the
         same weights.
         """
-        progress, minutes = self.progress, self.settings.minutes
+        progress = self.progress
+        minutes = self.settings.minutes
         if minutes is None or self.signal is not None:
             return
         progress.updates = progress.update
@@ -366,7 +375,8 @@ class Trainer:
         """Return where the run stands: its update, the last one if known, the epoch, and the
         seconds left if known.
         """
-        progress, left = self.progress, None
+        progress = self.progress
+        left = None
         if self.settings.minutes is not None:
             left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
         elif progress.updates is not None:
@@ -396,7 +406,8 @@ class Trainer:
         )
 
     def _log(self, meter: Meter) -> None:
-        p, sums = self.progress, self.world.all_reduce_sum(*meter.sums)
+        p = self.progress
+        sums = self.world.all_reduce_sum(*meter.sums)
         values = {
             **meter.read(sums),
             "learning_rate": self._learning_rate(),
@@ -409,7 +420,8 @@ class Trainer:
         """Validate the averaged weights, write them if they are the best so far, and save a
         checkpoint.
         """
-        progress, began = self.progress, time.perf_counter()
+        progress = self.progress
+        began = time.perf_counter()
         with self.ema.swapped_in(self.world.sharded):
             self.model.eval()
             # If weights are split over the processes, all of them must take part in every pass.
@@ -420,8 +432,10 @@ class Trainer:
             progress.validations_since_best += 1
             progress.validated_at = progress.update
             if math.isfinite(loss) and (score, -loss) > (progress.best, -progress.best_loss):
-                progress.best, progress.best_loss = score, loss
-                progress.best_update, progress.validations_since_best = progress.update, 0
+                progress.best = score
+                progress.best_loss = loss
+                progress.best_update = progress.update
+                progress.validations_since_best = 0
                 self._save_weights()
         seconds = time.perf_counter() - began
         best = progress.best_update == progress.update
@@ -454,7 +468,8 @@ class Trainer:
         self.checkpoints.save(
             self.progress.update, self._parts(), self.progress.as_json(), self.best
         )
-        self._saved, self._saved_update = time.monotonic(), self.progress.update
+        self._saved = time.monotonic()
+        self._saved_update = self.progress.update
 
     def _parts(self) -> Parts:
         """The tensors of a checkpoint."""

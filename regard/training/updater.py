@@ -37,7 +37,9 @@ class Updater:
     def __init__(
         self, model: Model, recipe: Recipe, share: int, world: World | None = None
     ) -> None:
-        self.model, self.settings, self.world = model, recipe.training, world or World()
+        self.model = model
+        self.settings = recipe.training
+        self.world = world or World()
         s = self.settings
         self.guide = Guide.of(model, s)
         objective = Objective(model, s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic)

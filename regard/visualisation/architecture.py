@@ -36,7 +36,8 @@ SHADES: dict[Role, str] = {
     "output": "w12",
 }
 HUES = {"V": "s2", "K": "s0", "Q": "s1"}
-WIDTH, HEIGHT = 960.0, 540.0
+WIDTH = 960.0
+HEIGHT = 540.0
 TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
 COLUMN, BETWEEN, FRAME = (
     262.0,
@@ -45,7 +46,8 @@ COLUMN, BETWEEN, FRAME = (
 )  # pixels: width of a part, distance of the sides, room of a frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
 ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
-SIZE, SMALL = 13.0, 11.5
+SIZE = 13.0
+SMALL = 11.5
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ def connections(architecture: Architecture) -> Iterator[Connection]:
                 Connection(Place(side, n - far), Place(side, n), "also") for far in part.also
             )
             if part.before is not None:
-                end, opened = Place(side, n - part.before), parts[n - part.before].opens
+                end = Place(side, n - part.before)
+                opened = parts[n - part.before].opens
                 end = end._replace(row=0, column=len(opened[0]) - 1) if opened else end
                 yield Connection(Place(side, n), end, "before")
 
@@ -155,12 +158,14 @@ def layout_architecture(architecture: Architecture) -> Figure:
     row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values()))
     size = max(10.0, _fitting(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN))
     title = elide(architecture.title, size, WIDTH - 2 * MARGIN + 1)
-    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
+    boxes = dict[Place, Box]()
+    groups = [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
     for (side, stacks), x in zip(
         sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True
     ):
         placed = _place(side, stacks, x, row)
-        parts, boxes = [part for stack in stacks for part in stack.parts], boxes | placed
+        parts = [part for stack in stacks for part in stack.parts]
+        boxes = boxes | placed
         marks = [
             Text(x, TOP - 14, words(side.capitalize()), SIZE, "muted"),
             *_frames(side, stacks, placed),
@@ -199,7 +204,9 @@ def _rows(stacks: tuple[Stack, ...]) -> float:
 
 def _place(side: str, stacks: tuple[Stack, ...], x: float, row: float) -> dict[Place, Box]:
     """Place all boxes of a side from the foot upwards."""
-    placed, y, n = dict[Place, Box](), HEIGHT - FOOT, 0
+    placed = dict[Place, Box]()
+    y = HEIGHT - FOOT
+    n = 0
     for stack in stacks:
         y -= FRAME * (stack.times > 1)
         for part in stack.parts:
@@ -218,13 +225,12 @@ def _place(side: str, stacks: tuple[Stack, ...], x: float, row: float) -> dict[P
 
 
 def _part(part: Part, box: Box) -> Iterator[Mark]:
-    middle, size = box.y + box.height / 2, min(SIZE, box.height * 0.55)
+    middle = box.y + box.height / 2
+    size = min(SIZE, box.height * 0.55)
     small = min(SMALL, size)
     yield from (box, Box(box.x, box.y, box.width, box.height, "rule", outline=1.0))
-    weights, paint = (
-        f"{part.weights:,}" if part.weights else "",
-        "ink" if part.role == "attention" else "muted",
-    )
+    weights = f"{part.weights:,}" if part.weights else ""
+    paint = "ink" if part.role == "attention" else "muted"
     room = COLUMN - 20 - measure(weights, small) - 5
     name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
@@ -234,7 +240,8 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
     side = (box.height - 8) // max(part.cells, default=1)
     for row, column in product(*map(range, part.cells)) if part.cells and side >= 2 else ():
-        x, y = box.x + COLUMN - 10 - side * (part.cells[1] - column), box.y + 4 + side * row
+        x = box.x + COLUMN - 10 - side * (part.cells[1] - column)
+        y = box.y + 4 + side * row
         yield Box(x, y, side - 1, side - 1, "w70")
 
 
@@ -242,15 +249,15 @@ def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
     """Draw a box of what is inside a part, in the hue of what it makes; several heads as several
     sheets.
     """
-    name, size = part.opens[place.row][place.column], min(SMALL, box.height * 0.55)
-    hue, sheets = (
-        HUES.get(name[:1], "s3"),
-        2 if name[0].isdigit() and not name.startswith("1 ") else 0,
-    )
+    name = part.opens[place.row][place.column]
+    size = min(SMALL, box.height * 0.55)
+    hue = HUES.get(name[:1], "s3")
+    sheets = 2 if name[0].isdigit() and not name.startswith("1 ") else 0
     width = box.width - 2.5 * sheets
     yield Box(box.x, box.y, width, box.height, hue, outline=1.5)
     for shift in (2.5 * (n + 1) for n in range(sheets)):
-        right, top = box.x + width + shift, box.y - shift
+        right = box.x + width + shift
+        top = box.y - shift
         yield Polyline(((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2)
     text = elide(words(name), size, box.width - 8)
     yield Text(
@@ -265,11 +272,10 @@ def _frames(side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]) -> I
         parts = range(first, first + len(stack.parts))
         first = parts.stop
         if stack.times > 1:
-            boxes, room = (
-                [placed[place] for place in placed if place.part in parts],
-                10 * bool(stack.parts[0].opens),
-            )
-            x, top = placed[Place(side, parts[0])].x - FRAME + 2, boxes[-1].y - FRAME + 2
+            boxes = [placed[place] for place in placed if place.part in parts]
+            room = 10 * bool(stack.parts[0].opens)
+            x = placed[Place(side, parts[0])].x - FRAME + 2
+            top = boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
             yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL)
@@ -282,14 +288,14 @@ def _connection(
     in.
     """
     start, end, kind = connection
-    one, other = boxes[start], boxes[end]
-    right, foot, paint, is_decoder = (
-        one.x + COLUMN,
-        other.y + other.height,
-        "muted",
-        start.side == "decoder",
-    )
-    low, high = one.y + 0.3 * one.height, other.y + 0.7 * other.height
+    one = boxes[start]
+    other = boxes[end]
+    right = one.x + COLUMN
+    foot = other.y + other.height
+    paint = "muted"
+    is_decoder = start.side == "decoder"
+    low = one.y + 0.3 * one.height
+    high = other.y + 0.7 * other.height
     if kind == "up":
         x = max(
             one.x + one.width / 2,
@@ -303,7 +309,9 @@ def _connection(
             for place, box in boxes.items()
             if place[:2] == (start.side, start.part + 1)
         )
-        x, turn, side = one.x + COLUMN * 0.95, above + GAP / 2, right + FRAME / 2
+        x = one.x + COLUMN * 0.95
+        turn = above + GAP / 2
+        side = right + FRAME / 2
         path = [(x, one.y), (x, turn), (side, turn), (side, high), (right + 5, high), (right, high)]
     elif kind == "also":
         path = [
@@ -316,20 +324,16 @@ def _connection(
         edge, tip, aside = (
             (right, other.x + other.width, 1) if is_decoder else (one.x, other.x, -0.67)
         )
-        x, high, paint = (
-            edge + FRAME * aside,
-            high - 0.15 * other.height,
-            "s1" if is_decoder else "s0",
-        )
+        x = edge + FRAME * aside
+        high = high - 0.15 * other.height
+        paint = "s1" if is_decoder else "s0"
         path = [(edge, low), (x, low), (x, high), (tip, high)]
         yield Text(x + 5, low + 4, "t − 1" if is_decoder else "", SMALL, paint)
     else:
-        x, middle, paint, opened = (
-            right + FRAME + 2,
-            other.x + other.width / 2,
-            "link",
-            end.row >= 0,
-        )
+        x = right + FRAME + 2
+        middle = other.x + other.width / 2
+        paint = "link"
+        opened = end.row >= 0
         high = foot + GAP + 4 if opened else other.y + other.height / 2
         path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
         path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
@@ -344,7 +348,8 @@ def _connection(
 
 def _table(architecture: Architecture) -> Iterator[Mark]:
     """Write the weights by kind with their shares, and the notes below."""
-    right, y = WIDTH - MARGIN, TOP + 4
+    right = WIDTH - MARGIN
+    y = TOP + 4
     total = sum(count for _, count in architecture.kinds)
     yield Text(TABLE, TOP - 14, words("Weights by kind"), SIZE, "muted")
     for kind, count in architecture.kinds:

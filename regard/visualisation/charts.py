@@ -113,7 +113,8 @@ class Panel:
         Where series of one name and paint, such as the seeds of one system, share their x, their
         mean joins them.
         """
-        groups, lines = dict[tuple[str, int], list[Series]](), list[tuple[Series, int, float]]()
+        groups = dict[tuple[str, int], list[Series]]()
+        lines = list[tuple[Series, int, float]]()
         for series, paint in zip(self.series, self.paints(), strict=True):
             groups.setdefault((series.label or series.name, paint), []).append(series)
         for (_, paint), members in groups.items():
@@ -211,7 +212,8 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     """Draw the axes and series of a panel in `area`; the label of the x-axis is left out if the
     panel below has it.
     """
-    panel, columns = chart.panels[number], min(chart.columns, len(chart.panels))
+    panel = chart.panels[number]
+    columns = min(chart.columns, len(chart.panels))
     x_axis = _x_axis(chart, panel, area)
     ys = [y for series in panel.series for _, y in (*series.points, *panel.guide)]
     ys += chain.from_iterable(interval for series in panel.series for interval in series.band or ())
@@ -330,13 +332,15 @@ class _Axis:
         ticks: Sequence[float] = (),
     ) -> None:
         self._scale, (self._start, self._end) = scale, ends
-        low, high = self._transform(min(values)), self._transform(max(values))
+        low = self._transform(min(values))
+        high = self._transform(max(values))
         room = (
             (high - low) * pad
             if high > low
             else 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
         )
-        self._low, self._high = low - room, high + room
+        self._low = low - room
+        self._high = high + room
         if scale == "linear" and pad and low >= 0 > self._low:
             self._low = 0.0
         if ticks:
@@ -360,7 +364,8 @@ class _Axis:
         span = self._high - self._low
         step = 10.0 ** math.floor(math.log10(span / 4))
         step *= next(times for times in (1, 2, 5, 10) if span / (step * times) <= MAX_TICKS)
-        first, last = math.ceil(self._low / step - 1e-9), math.floor(self._high / step + 1e-9)
+        first = math.ceil(self._low / step - 1e-9)
+        last = math.floor(self._high / step + 1e-9)
         return [n * step for n in range(first, last + 1)]
 
     def _decades(self) -> list[float]:
@@ -433,7 +438,8 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
     """Place (y, label, paint) with their markers at the ends of lines, moved apart until none
     overlaps another.
     """
-    ends, step = sorted(ends), SIZE * 1.2
+    ends = sorted(ends)
+    step = SIZE * 1.2
     heights = [y for y, _, _ in ends]
     for _ in range(40):
         for above, below in pairwise(range(len(heights))):
@@ -458,11 +464,13 @@ def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], f
         for s, paint in zip(panel.series, panel.paints(), strict=True)
     }
     marks: list[Mark] = []
-    x, row = MARGIN + LEFT, LINE_HEIGHT * SIZE * 1.2
+    x = MARGIN + LEFT
+    row = LINE_HEIGHT * SIZE * 1.2
     for name, number in numbers.items():
         room = 26 + measure(name, SIZE) + 12
         if x + room > width - MARGIN and x > MARGIN + LEFT:
-            x, top = MARGIN + LEFT, top + row
+            x = MARGIN + LEFT
+            top = top + row
         marks.append(Polyline(((x - 10, top), (x + 10, top)), f"s{number}", 2.0))
         marks.append(Polyline(_marker(number, x, top), f"s{number}"))
         marks.append(Text(x + 17, top + MIDLINE * SIZE, name, SIZE))

@@ -27,7 +27,8 @@ def encoding_heading(data: ExplanationData, step: int) -> str:
     if data.states is None:
         text = "Encoder, layer {layer} of {count}: which words each word (left) attends to"
         return words(text, layer=step + 1, count=len(data.encoder_layers))
-    tokens, S = data.states.tokens, len(data.states.tokens)
+    tokens = data.states.tokens
+    S = len(data.states.tokens)
     if step == S - 1:
         is_read = "the decoder can attend to each of these states"
         handed = "the outlined states are handed over to the decoder"
@@ -43,7 +44,8 @@ def reading_height(data: ExplanationData) -> float:
 
 def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
     """Join each word (left) to the words that it attends to (right), by the mean of the heads."""
-    rows, weights = range(min(len(source), ROWS)), layer.weights.mean(0)
+    rows = range(min(len(source), ROWS))
+    weights = layer.weights.mean(0)
     left = MARGIN + LABEL + 8
     right = left + ARCS
     yield Text(left - 8, NAME_SIZE, words("attends"), NAME_SIZE, "muted", "end")

@@ -217,7 +217,8 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
 
 def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
     """Sum the weights of source tokens into words, and keep target tokens: (H, P, S) and (H, P)."""
-    weights, words = readings.weights[layer], np.asarray(readings.source_words)
+    weights = readings.weights[layer]
+    words = np.asarray(readings.source_words)
     columns = np.arange(words.max(initial=-1) + 1)[:, None] == words
     return weights @ columns.T.astype(weights.dtype), weights[:, :, words < 0].sum(-1)
 
@@ -228,10 +229,8 @@ def page_data(
     """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists
     the keys.
     """
-    layers, states = (
-        [*data.layers, *_attribution_layers(data.attributions)],
-        data.states.tokens if data.states else (),
-    )
+    layers = [*data.layers, *_attribution_layers(data.attributions)]
+    states = data.states.tokens if data.states else ()
     sides = {"source": data.source, "target": data.target}
     steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
     return {
@@ -279,7 +278,8 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     Y, X = image.pixels.shape[:2]
     column_edges, row_edges = ([round(float(edge), 4) for edge in edges] for edges in image.edges())
-    url, size = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}", [X, Y]
+    url = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    size = [X, Y]
     return {
         "url": url,
         "size": size,

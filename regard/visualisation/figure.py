@@ -23,7 +23,8 @@ ASCENT, DESCENT = (
 MIDLINE = 0.36  # of a text's size: distance from the baseline up to the optical centre of a line
 LINE_HEIGHT = 1.35
 MARGIN = 18.0  # pixels around a figure
-TITLE_SIZE, CAPTION_SIZE = 16.0, 12.0
+TITLE_SIZE = 16.0
+CAPTION_SIZE = 12.0
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,15 @@ class Text:
         """Return the four corners of the rectangle reserved for the text."""
         width = measure(self.text, self.size)
         left = {"start": 0.0, "middle": -width / 2, "end": -width}[self.anchor]
-        top, bottom = -ASCENT * self.size, DESCENT * self.size
+        top = -ASCENT * self.size
+        bottom = DESCENT * self.size
         return tuple(
             self._rotate(along, down) for along in (left, left + width) for down in (top, bottom)
         )
 
     def _rotate(self, along: float, down: float) -> tuple[float, float]:
-        cos, sin = math.cos(math.radians(self.turn)), math.sin(math.radians(self.turn))
+        cos = math.cos(math.radians(self.turn))
+        sin = math.sin(math.radians(self.turn))
         return self.x + along * cos + down * sin, self.y - along * sin + down * cos
 
 
@@ -141,9 +144,11 @@ def arrow(
     """Draw a line with a tip at its end."""
     (x1, y1), (x2, y2) = start, end
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
+    dx = 5 * (x2 - x1) / length
+    dy = 5 * (y2 - y1) / length
     yield Polyline((start, (x2 - dx, y2 - dy)), paint, width)
-    dx, dy = dx * width**0.5, dy * width**0.5
+    dx = dx * width**0.5
+    dy = dy * width**0.5
     yield Polyline(
         (end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint
     )
@@ -169,7 +174,8 @@ def header_lines(title: str, caption: str, limit: float) -> tuple[tuple[Text, ..
     """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with
     their height.
     """
-    lines, top = list[Text](), MARGIN
+    lines = list[Text]()
+    top = MARGIN
     for text, size, paint in ((title, TITLE_SIZE, "ink"), (caption, CAPTION_SIZE, "muted")):
         for line in wrap(text, size, limit):
             lines.append(Text(MARGIN, top + size * ASCENT, line, size, paint))

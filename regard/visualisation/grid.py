@@ -50,7 +50,8 @@ class Grid:
 
     def cell(self, t: int, s: int) -> tuple[float, float, float, float]:
         """Return x, y, width and height of a cell, without the hairline between cells."""
-        x, y = self.left + s * self.cell_width, self.top + t * self.cell_height
+        x = self.left + s * self.cell_width
+        y = self.top + t * self.cell_height
         return x + 1, y + 1, self.cell_width - 1, self.cell_height - 1
 
     def end_cell(self, t: int) -> tuple[float, float, float, float]:
@@ -105,11 +106,13 @@ def column_labels(grid: Grid, source: Sequence[str]) -> tuple[Text, ...]:
 
 
 def _column_label(grid: Grid, x: float, word: str, paint: str = "ink") -> Text:
-    label, size = elide(word, grid.font, MAX_LABEL * grid.font), grid.font
+    label = elide(word, grid.font, MAX_LABEL * grid.font)
+    size = grid.font
     hint = word if label != word else ""
     if not grid.turn:
         return Text(x, grid.top - GAP, label, size, paint, "middle", 0.0, hint)
-    sin, cos = math.sin(math.radians(grid.turn)), math.cos(math.radians(grid.turn))
+    sin = math.sin(math.radians(grid.turn))
+    cos = math.cos(math.radians(grid.turn))
     lift = GAP - 2 if cos > 0.1 else GAP - 1
     return Text(
         x + MIDLINE * size * sin - 3 * cos,
@@ -126,7 +129,8 @@ def _column_label(grid: Grid, x: float, word: str, paint: str = "ink") -> Text:
 def row_labels(grid: Grid, target: Sequence[str]) -> Iterator[Text]:
     """Write the target words left of their rows."""
     for t, word in enumerate(target):
-        label, size = elide(word, grid.font, MAX_LABEL * grid.font), grid.font
+        label = elide(word, grid.font, MAX_LABEL * grid.font)
+        size = grid.font
         y = grid.top + (t + 0.5) * grid.cell_height + MIDLINE * size + 0.5
         yield Text(
             grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else ""

@@ -45,11 +45,9 @@ class HeadArcs:
     title: str = ""
 
     def __post_init__(self) -> None:
-        causes, longest, count = (
-            list[str](),
-            max(len(self.queries), len(self.keys)),
-            len(self.heads),
-        )
+        causes = list[str]()
+        longest = max(len(self.queries), len(self.keys))
+        count = len(self.heads)
         if count > SERIES:
             causes.append(
                 f"there are colours for {SERIES} heads, got {count}: choose some of them with "
@@ -123,7 +121,8 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
 
 def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Mark]:
     for number, word in enumerate(arcs.queries):
-        y, is_word = tops[0] + (number + 0.5) * ROW, number == arcs.word
+        y = tops[0] + (number + 0.5) * ROW
+        is_word = number == arcs.word
         text = elide(word, SIZE, MAX_WORD)
         yield Text(left - 10, y + MIDLINE * SIZE, text, SIZE, "ink" if is_word else "muted", "end")
         if is_word:
@@ -131,7 +130,8 @@ def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iter
             yield Box(left - 14 - width, y - ROW / 2 + 2, width + 8, ROW - 4, "ink", outline=1.5)
     strongest = arcs.weights.argmax(1)
     for number, word in enumerate(arcs.keys):
-        y, text = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE, elide(word, SIZE, MAX_WORD)
+        y = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE
+        text = elide(word, SIZE, MAX_WORD)
         yield Text(
             right, y, text, SIZE, "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
         )
@@ -145,7 +145,9 @@ def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iter
 def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
     """Draw for each key a square for each head, filled from its foot by the share of its weight."""
     for (head, key), weight in np.ndenumerate(arcs.weights):
-        left, y, side = x + head * SQUARE, top + (key + 0.5) * ROW - SQUARE / 2, SQUARE - 2
+        left = x + head * SQUARE
+        y = top + (key + 0.5) * ROW - SQUARE / 2
+        side = SQUARE - 2
         hint = _hint(arcs, head, key)
         yield Box(left, y, side, SQUARE, "grid", hint, outline=1.0)
         if weight >= LEAST:

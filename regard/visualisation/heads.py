@@ -24,7 +24,8 @@ from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
 from regard.visualisation.language import words
 
-GAP, NAME_SIZE = 22.0, 13.0
+GAP = 22.0
+NAME_SIZE = 13.0
 TARGET_SIDE = 210.0  # pixels of a head's longer side, unless cells reach their bounds
 MIN_CELL, MAX_CELL = 3.0, 22.0  # pixels
 WORDS_FROM = 11.0  # pixels: with smaller cells there are no words
@@ -51,8 +52,10 @@ def layout_heads(heads: Heads) -> Figure:
     """Lay out panels in rows of four, with words left of each row and above each column if there is
     room.
     """
-    first, ceiling = heads.heads[0], ceiling_of(heads.heads)
-    T, S = len(first.target), len(first.source)
+    first = heads.heads[0]
+    ceiling = ceiling_of(heads.heads)
+    T = len(first.target)
+    S = len(first.source)
     cell = min(MAX_CELL, max(MIN_CELL, TARGET_SIDE // max(S, T)))
     size = min(12.0, 0.8 * cell)
     has_words = cell >= WORDS_FROM
@@ -62,13 +65,15 @@ def layout_heads(heads: Heads) -> Figure:
     above = (
         min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6 if has_words else 0.0
     )
-    left, top = MARGIN + beside, MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
+    left = MARGIN + beside
+    top = MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
     step_x = max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)]) + GAP
     step_y = T * cell + NAME_SIZE + GAP
     groups = []
     for number, head in enumerate(heads.heads):
         row, column = divmod(number, COLUMNS)
-        x, y = left + column * step_x, top + row * step_y
+        x = left + column * step_x
+        y = top + row * step_y
         marks = [*_panel(head, x, y, cell, ceiling)]
         shift = MIDLINE * size
         for t, word in enumerate(head.target if has_words and column == 0 else ()):
@@ -86,7 +91,8 @@ def layout_heads(heads: Heads) -> Figure:
             anchor = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
             marks.append(Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
-    rows, columns = -(-len(heads.heads) // COLUMNS), min(COLUMNS, len(heads.heads))
+    rows = -(-len(heads.heads) // COLUMNS)
+    columns = min(COLUMNS, len(heads.heads))
     right = max(
         left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE))
     )

@@ -167,7 +167,8 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
 
 
 def _axes(grid: Grid) -> tuple[Text, ...]:
-    right, low = grid.left - GAP, grid.top - GAP
+    right = grid.left - GAP
+    low = grid.top - GAP
     high = low - LINE_HEIGHT * AXES_SIZE
     return tuple(
         Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end") for n, y in enumerate((high, low))
@@ -175,15 +176,14 @@ def _axes(grid: Grid) -> tuple[Text, ...]:
 
 
 def _grid_lines(grid: Grid) -> tuple[Box, ...]:
-    width, height = grid.right - grid.left + 1, grid.bottom - grid.top + 1
+    width = grid.right - grid.left + 1
+    height = grid.bottom - grid.top + 1
     boxes = [Box(grid.left, grid.top, width, height, "grid")]
     if grid.end is not None:
         boxes.append(Box(grid.end[0], grid.top, grid.end[1] + 1, height, "grid"))
     if max(grid.columns, grid.rows) >= RULES_FROM:
-        across, down = (
-            range(RULE_EVERY, grid.columns, RULE_EVERY),
-            range(RULE_EVERY, grid.rows, RULE_EVERY),
-        )
+        across = range(RULE_EVERY, grid.columns, RULE_EVERY)
+        down = range(RULE_EVERY, grid.rows, RULE_EVERY)
         boxes += [
             Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across
         ]
@@ -212,7 +212,8 @@ def _end_column(
     """Return the label and cells of the narrow column, if there is one."""
     if alignment.special_weights is None:
         return ()
-    words_of, end = alignment.target, words("end of sentence")
+    words_of = alignment.target
+    end = words("end of sentence")
     cells = tuple(
         Box(*grid.end_cell(t), f"w{level(weight, ceiling)}", _hint(words_of[t], end, weight))
         for t, weight in enumerate(alignment.special_weights)
@@ -228,7 +229,8 @@ def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
         np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ()
     ):
         x, y, width, height = grid.cell(t, s)
-        digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
+        digits = f"{weight:.2f}" if weight >= 0.005 else ""
+        paint = f"v{level(weight, ceiling)}"
         yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")
 
 
@@ -239,8 +241,10 @@ def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[B
     """Draw the colour scale with its end values, its name, and the outline that stands for a
     link.
     """
-    size, step = LEGEND_SIZE, BAR / BAR_STEPS
-    baseline, bar_left = top + ASCENT * size, left + 14
+    size = LEGEND_SIZE
+    step = BAR / BAR_STEPS
+    baseline = top + ASCENT * size
+    bar_left = left + 14
     bar_right = bar_left + BAR
     name = Text(
         bar_right + 14 + measure(f"{ceiling:g}", size), baseline, words(LEGEND[0]), size, "muted"
@@ -264,7 +268,8 @@ def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[B
 
 def _description(alignment: Alignment) -> str:
     """Describe the figure and the largest weight of each target word, for screen readers."""
-    columns, rows = len(alignment.source), len(alignment.target)
+    columns = len(alignment.source)
+    rows = len(alignment.target)
     largest = (
         f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
         for t, (word, s) in enumerate(

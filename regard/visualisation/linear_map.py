@@ -48,24 +48,30 @@ def layout_linear_map(
     change = (
         turn * stretch @ turn.T
     )  # symmetric, of the left plane turn @ across: the grid is stretched, not turned
-    before, arrows, scores = keys @ (turn @ across).T, queries @ base.T, queries @ matrix @ keys.T
+    before = keys @ (turn @ across).T
+    arrows = queries @ base.T
+    scores = queries @ matrix @ keys.T
     planar = arrows @ (before @ change).T
     share = f"{1 - np.square(scores - planar).sum() / max(1e-12, np.square(scores).sum()):.0%}"
     turned = int((scores.argmax(1) != planar.argmax(1)).sum())
     caption = words(CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries))
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
-    top, groups, link = MARGIN + height + 34, [Group("header", header)], list[Mark]()
+    top = MARGIN + height + 34
+    groups = [Group("header", header)]
+    link = list[Mark]()
     steps = np.eye(2) * np.abs(before).max(initial=1e-9) / LINES
     for n, (name, points, grid) in enumerate(
         (("h", before, steps), ("W · h", before @ change, steps @ change))
     ):
-        left, shown = MARGIN + n * (SIDE + BETWEEN), arrows[: n * len(arrows)]
+        left = MARGIN + n * (SIDE + BETWEEN)
+        shown = arrows[: n * len(arrows)]
         link.append(Text(left, top - 10, name, SIZE, "muted"))
         groups.append(
             Group(f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top))))
         )
-    x, y = MARGIN + SIDE + BETWEEN / 2, top + SIDE / 2
+    x = MARGIN + SIDE + BETWEEN / 2
+    y = top + SIDE / 2
     link += [
         Text(x, y - 12, "W", 18.0, "link", "middle"),
         *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
@@ -97,11 +103,13 @@ def _plane(
             line = at(n * one - LINES * other), at(n * one + LINES * other)
             yield Polyline(line, "grid" if n else "rule", 1.0)
     longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * SIDE / scale)
-    tips, spots = [at(arrow / longest) for arrow in arrows], [at(point) for point in points]
+    tips = [at(arrow / longest) for arrow in arrows]
+    spots = [at(point) for point in points]
     labels = list[Text]()
     for paint, texts, ends_of in (("s0", names[0], spots), ("s1", names[1], tips)):
         for name, (x, y) in zip(texts, ends_of, strict=False):
-            text, far = elide(name, SIZE, LABEL), DOT + 4
+            text = elide(name, SIZE, LABEL)
+            far = DOT + 4
             wide = far + measure(text, SIZE)
             is_left = x + wide > left + SIDE or (
                 paint == "s1" and left < x - wide < left + SIDE / 2 - wide
@@ -122,7 +130,8 @@ def _plane(
 def _apart(label: Text, others: Sequence[Text]) -> Text:
     """Move a label up or down by as little as keeps it off the others."""
     spans = [[x for x, _ in each.corners()] for each in (label, *others)]
-    low, high = min(spans[0]), max(spans[0])
+    low = min(spans[0])
+    high = max(spans[0])
     near = [
         each.y
         for each, xs in zip(others, spans[1:], strict=True)

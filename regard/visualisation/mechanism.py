@@ -65,7 +65,9 @@ class Diagram:
     """
 
     def __init__(self, data: ExplanationData) -> None:
-        self.data, self.cross, states = data, data.has_cross_attention, data.states
+        self.data = data
+        self.cross = data.has_cross_attention
+        states = data.states
         layer = (
             data.layers[data.shown_head.layer] if self.cross else None
         )  # the weight of the end comes last
@@ -75,7 +77,8 @@ class Diagram:
             else np.full((1, 1, 1), bool(states))
         )
         self.weights = rows.mean(0) if data.shown_head.head is None else rows[data.shown_head.head]
-        self.heads, sums = len(rows) if self.cross else 0, layer.log_sums if layer else None
+        self.heads = len(rows) if self.cross else 0
+        sums = layer.log_sums if layer else None
         self.sums = (
             -np.log(np.maximum(self.weights.max(1), 1e-30))
             if sums is None
@@ -106,12 +109,11 @@ class Diagram:
         """Draw the model in step `read` of the encoder, or in a stage of step t of the decoder if
         that is not None.
         """
-        states, weights = (
-            self.data.states,
-            self.weights[t] if self.cross and t is not None else None,
-        )
+        states = self.data.states
+        weights = self.weights[t] if self.cross and t is not None else None
         columns = self._columns(weights, read)
-        width, end = min(WIDEST, ROOM / len(columns)), LEFT + min(ROOM, WIDEST * len(columns))
+        width = min(WIDEST, ROOM / len(columns))
+        end = LEFT + min(ROOM, WIDEST * len(columns))
         placed = [(LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)]
         yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
         more = len(self.data.source) - len(placed)
@@ -182,16 +184,16 @@ class Diagram:
         """
         states = self.data.states
         assert states is not None, "a recurrent encoder has states"
-        S, largest = (
-            len(states.tokens),
-            float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9)),
-        )
+        S = len(states.tokens)
+        largest = float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9))
         for k in range(states.directions):
-            y, hue = self.state + STEP * k, "s2" if lit else "grid"
+            y = self.state + STEP * k
+            hue = "s2" if lit else "grid"
             for n, (x, column) in enumerate(placed):
                 token = column.tokens[0 if k else -1] if column.tokens else 0
                 is_read = lit or (S - 1 - token if k else token) <= read
-                left, right = x - width / 2 + 5, x + width / 2 - 5
+                left = x - width / 2 + 5
+                right = x + width / 2 - 5
                 if is_read:
                     yield from _strip(
                         states.encoder[token, k, :NUMBERS], left, y, right - left, STATE, largest
@@ -227,11 +229,10 @@ class Diagram:
         lit, weighed, summed = (
             t is not None and stage >= least for least in (SCORES, WEIGHTS, WORD)
         )
-        unit, zero = HIGH / (self.highest - self.lowest), 0.0 if self.highest else self.lowest
-        rows, ink = (
-            [("scores e", self.score + 20, lit)] if self.scored else [],
-            _pale("ink", weighed),
-        )
+        unit = HIGH / (self.highest - self.lowest)
+        zero = 0.0 if self.highest else self.lowest
+        rows = [("scores e", self.score + 20, lit)] if self.scored else []
+        ink = _pale("ink", weighed)
         rows += [("weights α", self.weight + 24, weighed), ("context c", self.sum + 4, summed)]
         yield from (
             Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit)) for name, y, is_lit in rows
@@ -281,12 +282,10 @@ class Diagram:
         yield from arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", summed))
 
     def _decoder(self, t: int | None, stage: int) -> Iterator[Mark]:
-        lit, width, middle, is_last = (
-            t is not None,
-            WIDTH - MARGIN - RIGHT,
-            RIGHT + 85,
-            t is not None and stage == WORD,
-        )
+        lit = t is not None
+        width = WIDTH - MARGIN - RIGHT
+        middle = RIGHT + 85
+        is_last = t is not None and stage == WORD
         step = self.data.steps[t].candidates if t is not None and is_last else ()
         chosen = (
             token_label(self.data.tokens[t]) if t is not None and is_last else words("next word")
@@ -299,7 +298,8 @@ class Diagram:
         boxes = {0.0: self._word_before(t), self.own: name}
         late = {self.output: words("output layer, softmax"), self.next: chosen}
         late |= {self.output - 36: ""} if self.before else {}
-        muted, last = _pale("muted", lit), _pale("muted", is_last)
+        muted = _pale("muted", lit)
+        last = _pale("muted", is_last)
         if not self.before:
             yield from arrow((middle, 24.0), (middle, self.own), muted)
         yield from arrow((middle, self.own + 24), (middle, self.output - 36 * self.before), last)

@@ -108,7 +108,8 @@ class NumberMatrix:
             (self.more_rows, self.more_columns),
         )
         if rows and columns:
-            rows, columns = R + rows, C + columns
+            rows = R + rows
+            columns = C + columns
             en = f"the first {R} of {rows} rows and {C} of {columns} columns"
             return Text(en, f"{rows}행 중 {R}행, {columns}열 중 {C}열")
         shown, count, name, unit = (
@@ -174,16 +175,12 @@ def _sizes(terms: Sequence[Term]) -> dict[str, int]:
 def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     *axes, row_axis, column_axis = term.letters.split()
     index = tuple(at[axis] for axis in axes)
-    values, position = (
-        term.values[index],
-        int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0,
-    )
+    values = term.values[index]
+    position = int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
     sentence = at.get("B", 0)
     rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
-    R, C = (
-        _shown(row_axis, len(values)),
-        len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1]),
-    )
+    R = _shown(row_axis, len(values))
+    C = len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1])
     digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
@@ -211,11 +208,15 @@ def _shown(axis: str, size: int) -> int:
 
 def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
     """Name the sentence and the head of matrices, if there are several."""
-    sizes, en, ko = _sizes(terms), list[str](), list[str]()
+    sizes = _sizes(terms)
+    en = list[str]()
+    ko = list[str]()
     if sizes.get("B", 1) > 1:
-        en, ko = [f"sentence {at['B'] + 1}"], [f"문장 {at['B'] + 1}"]
+        en = [f"sentence {at['B'] + 1}"]
+        ko = [f"문장 {at['B'] + 1}"]
     if sizes.get("H", 1) > 1:
-        count, head = sizes["H"], at["H"] + 1
+        count = sizes["H"]
+        head = at["H"] + 1
         en.append(f"head {head} of {count}" if count > HEADS[0] else f"head {head}")
         ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}")
     return Text(", ".join(en), ", ".join(ko))

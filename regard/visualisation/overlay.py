@@ -37,7 +37,8 @@ from regard.visualisation.text import clean, isolated
 
 GAP = 14.0
 PANEL = 150.0  # pixels of the longer side of a panel
-LABEL, LEGEND_SIZE = 14.0, 11.0
+LABEL = 14.0
+LEGEND_SIZE = 11.0
 COLUMNS = 6  # panels in a row
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
 LARGEST, LOSSLESS = (
@@ -92,7 +93,8 @@ class SourceImage:
         """Encode the image for embedding: PNG if it is small, else JPEG of at most 480 pixels a
         side.
         """
-        image, file = Image.fromarray(self.pixels), io.BytesIO()
+        image = Image.fromarray(self.pixels)
+        file = io.BytesIO()
         if max(image.size) <= LOSSLESS:
             image.save(file, "PNG", optimize=True)
         else:
@@ -196,14 +198,16 @@ def layout_overlay(overlay: Overlay) -> Figure:
     width, height = overlay.image.size(PANEL)
     panels = len(overlay.words) + 1
     columns = min(COLUMNS, panels)
-    step_x, step_y = max(width, PANEL * 0.75) + GAP, height + LABEL * LINE_HEIGHT + GAP
+    step_x = max(width, PANEL * 0.75) + GAP
+    step_y = height + LABEL * LINE_HEIGHT + GAP
     right = max(MARGIN + columns * step_x - GAP, MARGIN + drawing.right_edge(_legend(0.0, 0.0)))
     header, header_height = drawing.header_lines(overlay.title, overlay.caption, right - MARGIN)
     top = MARGIN + header_height + 10
     groups = [Group("header", header)]
     for number in range(panels):
         row, column = divmod(number, columns)
-        x, y = MARGIN + column * step_x, top + row * step_y
+        x = MARGIN + column * step_x
+        y = top + row * step_y
         if number:
             groups.append(
                 Group(f"word-{number}", tuple(_panel(overlay, number - 1, x, y, step_x - GAP)))
@@ -219,7 +223,8 @@ def layout_overlay(overlay: Overlay) -> Figure:
 
 def _panel(overlay: Overlay, word: int, x: float, y: float, room: float) -> Iterator[Mark]:
     """Draw a word and its largest weight above its attention map."""
-    weights, text = overlay.maps[word], overlay.words[word]
+    weights = overlay.maps[word]
+    text = overlay.words[word]
     largest = f"{weights.max():.2f}"
     label = elide(text, LABEL, room - measure(largest, LEGEND_SIZE) - 8)
     yield Text(x, y + ASCENT * LABEL, label, LABEL, "ink", hint=text if label != text else "")
@@ -236,7 +241,8 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
     """Draw the veil from opaque to clear, over light and dark ground, and the outline of the
     largest cell.
     """
-    size, baseline = LEGEND_SIZE, top + ASCENT * LEGEND_SIZE
+    size = LEGEND_SIZE
+    baseline = top + ASCENT * LEGEND_SIZE
     texts = [Text(left, baseline, words(LEGEND[0]), size, "muted")]
     bar = drawing.right_edge(texts) + 8
     ground = np.full((2, 1, 3), 235, np.uint8)

@@ -50,5 +50,6 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
         "language": LANGUAGE.get().replace("en", ""),
         **script_colours(),
     }
-    source, target = "" if data.image else " ".join(data.source), " ".join(data.target)
+    source = "" if data.image else " ".join(data.source)
+    target = " ".join(data.target)
     return make_page("regard.visualisation", "show.html", data=values, source=source, target=target)

@@ -30,7 +30,9 @@ from regard.visualisation.language import words
 from regard.visualisation.mechanism import SCORES, WEIGHTS, WIDTH, WORD, Diagram
 from regard.visualisation.overlay import veiled
 
-SIZE, NODE_SIZE, HEADING_SIZE = 15.0, 12.0, 11.0
+SIZE = 15.0
+NODE_SIZE = 12.0
+HEADING_SIZE = 11.0
 ROW, DENSE_ROW = 26.0, 22.1  # pixels of a line of words; of a row of the tree
 APART, CLOSE = 12.0, 5.0  # pixels between words, and between the tokens of a word
 COLUMN, COLUMNS = 90.0, 8  # of the tree: pixels, and how many steps are in view
@@ -66,7 +68,8 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
             "the search of this output was not recorded, so there is nothing to play; save it as "
             ".html"
         )
-    encoding, stages = data.encoding_steps, STAGES if data.has_cross_attention else [WORD]
+    encoding = data.encoding_steps
+    stages = STAGES if data.has_cross_attention else [WORD]
     moments = [*((0, stage) for stage in stages), *((t, WORD) for t in range(1, len(data.steps)))]
     every = encoding + len(moments)
     texts = [words("Step {number} of {count}: ", number=n + 1, count=every) for n in range(every)]
@@ -104,11 +107,9 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
 
 def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
     """Stack the sections of a stage of step t; each has the same height in every frame."""
-    top, groups, status = (
-        MARGIN,
-        [],
-        words(STAGES[stage]) if t == 0 and data.has_cross_attention else "",
-    )
+    top = MARGIN
+    groups = []
+    status = words(STAGES[stage]) if t == 0 and data.has_cross_attention else ""
     for name, marks, height in _sections(data, t, stage):
         title = words(HEADINGS[name], output=words("caption" if data.image else "translation"))
         title = status if name == "mechanism" and status else title
@@ -154,12 +155,16 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
 
 def _wrapped(texts: Sequence[str], goes_on: Sequence[bool]) -> list[Slot]:
     """Place texts side by side, in as many lines as they need; tokens of a word close together."""
-    right, y, slots = MARGIN - APART, 0.0, list[Slot]()
+    right = MARGIN - APART
+    y = 0.0
+    slots = list[Slot]()
     for text, is_close in zip(texts, goes_on, strict=False):
-        x, text = right + (CLOSE if is_close else APART), elide(text, SIZE, WIDTH / 3)
+        x = right + (CLOSE if is_close else APART)
+        text = elide(text, SIZE, WIDTH / 3)
         width = measure(text, SIZE) / 1.1
         if x + width > WIDTH - MARGIN and slots:
-            x, y = MARGIN, y + ROW
+            x = MARGIN
+            y = y + ROW
         slots.append((x, y, width, text))
         right = x + width
     return slots

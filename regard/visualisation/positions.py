@@ -67,7 +67,8 @@ def shown_dimensions(size: int) -> list[int]:
 
 
 def _waves(encoding: np.ndarray, title: str) -> Chart:
-    names, series = ("sine", "cosine"), list[Series]()
+    names = ("sine", "cosine")
+    series = list[Series]()
     for n, d in enumerate(shown_dimensions(encoding.shape[1])):
         points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
         series.append(Series(words("dimension {d}, " + names[d % 2], d=d), points, paint=n))
@@ -86,8 +87,11 @@ def layout_learned_positions(
 
     The similarities show what was learned of distance and order, whatever the dimensions mean.
     """
-    texts, groups = [Text(MARGIN, MARGIN + 14, title, TITLE_SIZE)], []
-    top, width, descriptions = MARGIN + 40, 0.0, []
+    texts = [Text(MARGIN, MARGIN + 14, title, TITLE_SIZE)]
+    groups = []
+    top = MARGIN + 40
+    width = 0.0
+    descriptions = []
     for name, vectors in embeddings:
         T, D = vectors.shape
         about = words("{T} positions in {D} dimensions", T=T, D=D)
@@ -101,7 +105,8 @@ def layout_learned_positions(
         )
         groups.append(Group(name, (*left, *similarity)))
         descriptions.append(f"{words(name)}: {words(ABOUT, T=T, D=D)}")
-        top, width = bottom + 20, max(width, end)
+        top = bottom + 20
+        width = max(width, end)
     right = max(width, *(text.x + measure(text.text, text.size) for text in texts))
     groups.append(Group("texts", tuple(texts)))
     return make_figure(right + MARGIN, top, groups, title, " ".join(descriptions))
@@ -114,8 +119,11 @@ def _matrix(
     bottom edges.
     """
     T, D = values.shape
-    cell_width, cell_height = max(1.0, min(8.0, 560.0 // D)), max(2.0, min(10.0, 400.0 // T))
-    left, foot, end = x + LEFT, top + T * cell_height + 20, f"{largest:.3g}"
+    cell_width = max(1.0, min(8.0, 560.0 // D))
+    cell_height = max(2.0, min(10.0, 400.0 // T))
+    left = x + LEFT
+    foot = top + T * cell_height + 20
+    end = f"{largest:.3g}"
     marks: list[Mark] = [
         Box(
             left + first * cell_width, top + t * cell_height, count * cell_width, cell_height, paint

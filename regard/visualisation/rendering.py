@@ -128,7 +128,8 @@ def _svg_line(line: Polyline, hint: str) -> str:
 
 
 def _svg_text(text: Text, hint: str) -> str:
-    x, y = _n(text.x), _n(text.y)
+    x = _n(text.x)
+    y = _n(text.y)
     turn = f' transform="rotate({_n(-text.turn)} {x} {y})"' if text.turn else ""
     anchor = f' text-anchor="{text.anchor}"' if text.anchor != "start" else ""
     lang = ' lang="ko" xml:lang="ko"' if is_korean(text.text) else ""
@@ -212,8 +213,10 @@ def rasterise(figure: Figure, scale: int | float, theme: Theme) -> tuple[Image.I
 
 
 def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) -> None:
-    left, top = round(box.x * scale), round(box.y * scale)
-    right, bottom = round((box.x + box.width) * scale) - 1, round((box.y + box.height) * scale) - 1
+    left = round(box.x * scale)
+    top = round(box.y * scale)
+    right = round((box.x + box.width) * scale) - 1
+    bottom = round((box.y + box.height) * scale) - 1
     corners = (left, top, max(left, right), max(top, bottom))
     fill, outline = (
         (None, colour(box.paint, theme)) if box.outline else (colour(box.paint, theme), None)
@@ -247,11 +250,10 @@ def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Th
 
 
 def _png_raster(image: Image.Image, raster: Raster, scale: float) -> None:
-    left, top = round(raster.x * scale), round(raster.y * scale)
-    right, bottom = (
-        round((raster.x + raster.width) * scale),
-        round((raster.y + raster.height) * scale),
-    )
+    left = round(raster.x * scale)
+    top = round(raster.y * scale)
+    right = round((raster.x + raster.width) * scale)
+    bottom = round((raster.y + raster.height) * scale)
     size = max(1, right - left), max(1, bottom - top)
     resampling = Image.Resampling.NEAREST if raster.pixelated else Image.Resampling.BICUBIC
     with Image.open(io.BytesIO(raster.content)) as content:
@@ -260,7 +262,9 @@ def _png_raster(image: Image.Image, raster: Raster, scale: float) -> None:
 
 
 def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme) -> None:
-    fill, x, y = colour(text.paint, theme), text.x * scale, text.y * scale
+    fill = colour(text.paint, theme)
+    x = text.x * scale
+    y = text.y * scale
     if not text.turn:
         draw.text((x, y), drawable(text.text), fill, load(text.size * scale), _ANCHORS[text.anchor])
         return
@@ -272,17 +276,19 @@ def _rotated(text: Text, scale: float) -> tuple[Image.Image, float, float]:
     """Return a rotated text as a mask, and the position of its anchor in it; supersampled twice for
     smooth edges.
     """
-    font, letters = load(2 * text.size * scale), drawable(text.text)
+    font = load(2 * text.size * scale)
+    letters = drawable(text.text)
     left, top, right, bottom = font.getbbox(letters, anchor=_ANCHORS[text.anchor])
-    width, height = math.ceil(right - left) + 4, math.ceil(bottom - top) + 4
+    width = math.ceil(right - left) + 4
+    height = math.ceil(bottom - top) + 4
     straight = Image.new("L", (width, height))
     anchor = 2 - left, 2 - top
     ImageDraw.Draw(straight).text(anchor, letters, 255, font, _ANCHORS[text.anchor])
     rotated = straight.rotate(text.turn, Image.Resampling.BICUBIC, expand=True)
-    cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
-    along, below = anchor[0] - width / 2, anchor[1] - height / 2
-    across, down = (
-        rotated.width / 2 + along * cos + below * sin,
-        rotated.height / 2 - along * sin + below * cos,
-    )
+    cos = math.cos(math.radians(text.turn))
+    sin = math.sin(math.radians(text.turn))
+    along = anchor[0] - width / 2
+    below = anchor[1] - height / 2
+    across = rotated.width / 2 + along * cos + below * sin
+    down = rotated.height / 2 - along * sin + below * cos
     return rotated.reduce(2), across / 2, down / 2

@@ -40,10 +40,8 @@ class States:
     initial: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        S, wanted = (
-            len(self.tokens),
-            f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)",
-        )
+        S = len(self.tokens)
+        wanted = f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)"
         if self.encoder.ndim != 3 or len(self.encoder) != S or self.decoder.ndim != 2:
             raise UsageError(
                 f"states of {S} tokens: {wanted}, got {self.encoder.shape} and {self.decoder.shape}"

@@ -66,10 +66,8 @@ def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
         return None
     rows = list[list[Any]]()
     for term in terms:
-        name, rule = (
-            getattr(term.name, "en", term.name),
-            "tokens" if term.kind == "tokens" else term.rule,
-        )
+        name = getattr(term.name, "en", term.name)
+        rule = "tokens" if term.kind == "tokens" else term.rule
         numbers = (
             None
             if term.parameter is None

@@ -8,7 +8,8 @@ import unicodedata
 
 from regard.data.text import nfc
 
-_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
+_FIRST_STRONG_ISOLATE = "\u2068"
+_POP_ISOLATE = "\u2069"
 
 
 def clean(text: str) -> str:

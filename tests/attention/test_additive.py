@@ -37,7 +37,8 @@ def gradients(output: Tensor, leaves: list[Tensor]) -> list[Tensor]:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_score_and_gradients_equal_the_formula(shape: tuple[int, int, int, int]) -> None:
     tensors = inputs(*shape)
-    actual, expected = _Additive.apply(*tensors), formula(*tensors)
+    actual = _Additive.apply(*tensors)
+    expected = formula(*tensors)
     assert actual.shape == shape
     torch.testing.assert_close(actual, expected, **CLOSE)
     for result, reference in zip(
@@ -56,7 +57,8 @@ def test_gradients_equal_finite_differences(shape: tuple[int, int, int, int]) ->
 def test_additive_module_equals_the_formula(heads: int) -> None:
     score, (query, keys, _) = Additive(heads, 7), inputs(2, heads, 4, 5)
     leaves = [query, keys, score.vector]
-    actual, expected = score(query, score.prepare(keys)), formula(query, keys, score.vector)
+    actual = score(query, score.prepare(keys))
+    expected = formula(query, keys, score.vector)
     torch.testing.assert_close(actual, expected, **CLOSE)
     for result, reference in zip(
         gradients(actual, leaves), gradients(expected, leaves), strict=True
@@ -68,7 +70,8 @@ def test_additive_module_equals_the_formula(heads: int) -> None:
 def test_transposed_strides_do_not_change_the_score(heads: int) -> None:
     tensors = inputs(2, heads, 4, 5)
     transposed = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors[:2]]
-    actual, expected = _Additive.apply(*transposed, tensors[2]), formula(*tensors)
+    actual = _Additive.apply(*transposed, tensors[2])
+    expected = formula(*tensors)
     torch.testing.assert_close(actual, expected, **CLOSE)
     for result, reference in zip(
         gradients(actual, tensors), gradients(expected, tensors), strict=True
@@ -82,10 +85,8 @@ def test_frozen_inputs_leave_the_other_gradients_unchanged(frozen: int, heads: i
     tensors = inputs(2, heads, 4, 5)
     tensors[frozen] = tensors[frozen].detach()
     trainable = [tensor for tensor in tensors if tensor.requires_grad]
-    actual, expected = (
-        gradients(_Additive.apply(*tensors), trainable),
-        gradients(formula(*tensors), trainable),
-    )
+    actual = gradients(_Additive.apply(*tensors), trainable)
+    expected = gradients(formula(*tensors), trainable)
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, **CLOSE)
 
@@ -103,7 +104,8 @@ def test_large_queries_and_keys_give_finite_gradients(heads: int) -> None:
 def test_bfloat16_is_close_and_the_gradient_of_the_vector_stays_float32(heads: int) -> None:
     exact = inputs(2, heads, 4, 5)
     low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact[:2]]
-    actual, expected = _Additive.apply(*low, exact[2]), formula(*exact)
+    actual = _Additive.apply(*low, exact[2])
+    expected = formula(*exact)
     assert actual.dtype == torch.bfloat16
     results = [
         [actual, *gradients(actual, [*low, exact[2]])],

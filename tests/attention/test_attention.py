@@ -84,7 +84,8 @@ def test_attention_equals_torch_multi_head_attention(
         theirs.out_proj.weight.copy_(ours.output.weight)
         theirs.out_proj.bias.copy_(ours.output.bias)
 
-    T, S = 5, 5
+    T = 5
+    S = 5
     keep = padding(5, 3, 1) if masked else None
     query, keys, values = (
         torch.randn(3, n, d, requires_grad=True)
@@ -116,8 +117,10 @@ def test_attention_equals_torch_multi_head_attention(
 @pytest.mark.parametrize("raw_values", [False, True])
 def test_attention_equals_a_loop_over_rows_heads_and_queries(name: str, raw_values: bool) -> None:
     heads = 1 if raw_values else 3
-    attention, keep = make_attention(name, heads, 8, raw_values), padding(6, 2)
-    query, entries = torch.randn(2, 4, D), torch.randn(2, 6, 8)
+    attention = make_attention(name, heads, 8, raw_values)
+    keep = padding(6, 2)
+    query = torch.randn(2, 4, D)
+    entries = torch.randn(2, 6, 8)
     actual = attention(query, attention.prepare(entries, entries, keep))
     for r, t in itertools.product(range(2), range(4)):
         visible = entries[r, : int(keep[r].sum())]
@@ -180,11 +183,11 @@ def test_fused_output_and_gradients_equal_unfused(mask: str, T: int) -> None:
 def test_masked_entries_do_not_change_the_output(
     name: str, raw_values: bool, filler: float
 ) -> None:
-    attention, keep = (
-        make_attention(name, 1 if raw_values else 3, raw_values=raw_values),
-        padding(6, 2, 4),
-    )
-    query, keys, values = torch.randn(3, 4, D), torch.randn(3, 6, D), torch.randn(3, 6, D)
+    attention = make_attention(name, 1 if raw_values else 3, raw_values=raw_values)
+    keep = padding(6, 2, 4)
+    query = torch.randn(3, 4, D)
+    keys = torch.randn(3, 6, D)
+    values = torch.randn(3, 6, D)
     expected = attention(query, attention.prepare(keys, values, keep))
     filled = [entries.masked_fill(~keep[:, :, None], filler) for entries in (keys, values)]
     for pair in ((filled[0], values), (keys, filled[1]), (filled[0], filled[1])):
@@ -196,8 +199,10 @@ def test_masked_entries_do_not_change_the_output(
 
 @pytest.mark.parametrize("name", SCORES)
 def test_masked_entries_do_not_change_gradients(name: str) -> None:
-    attention, keep = make_attention(name), padding(6, 2, 4)
-    query, entries = torch.randn(3, 4, D, requires_grad=True), torch.randn(3, 6, D)
+    attention = make_attention(name)
+    keep = padding(6, 2, 4)
+    query = torch.randn(3, 4, D, requires_grad=True)
+    entries = torch.randn(3, 6, D)
     leaves = [query, *attention.parameters()]
     expected = gradients(attention(query, attention.prepare(entries, entries, keep)), leaves)
     filled = entries.masked_fill(~keep[:, :, None], 3.0)
@@ -211,8 +216,10 @@ def test_masked_entries_do_not_change_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCORES)
 def test_masked_nan_does_not_reach_gradients(name: str) -> None:
-    attention, keep = make_attention(name), padding(6, 2, 4)
-    query, entries = torch.randn(3, 4, D, requires_grad=True), torch.randn(3, 6, D)
+    attention = make_attention(name)
+    keep = padding(6, 2, 4)
+    query = torch.randn(3, 4, D, requires_grad=True)
+    entries = torch.randn(3, 6, D)
     filled = entries.masked_fill(~keep[:, :, None], float("nan"))
     actual = attention(query, attention.prepare(filled, filled, keep))
     for gradient in gradients(actual, [query, *attention.parameters()]):
@@ -222,7 +229,8 @@ def test_masked_nan_does_not_reach_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("causal", [False, True])
 def test_weights_sum_to_one_and_are_zero_at_masked_entries(name: str, causal: bool) -> None:
-    attention, keep = make_attention(name), padding(6, 2, 4)
+    attention = make_attention(name)
+    keep = padding(6, 2, 4)
     with watch(attention) as readings:
         attention(
             torch.randn(3, 6, D),
@@ -242,10 +250,8 @@ def test_weights_sum_to_one_and_are_zero_at_masked_entries(name: str, causal: bo
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("raw_values", [False, True])
 def test_fully_masked_rows_give_zeros_and_finite_gradients(name: str, raw_values: bool) -> None:
-    attention, keep = (
-        make_attention(name, 1 if raw_values else 3, raw_values=raw_values),
-        padding(5, 0, 2),
-    )
+    attention = make_attention(name, 1 if raw_values else 3, raw_values=raw_values)
+    keep = padding(5, 0, 2)
     if not raw_values:
         nn.init.zeros_(attention.output.bias)
     query, keys, values = (torch.randn(3, n, D, requires_grad=True) for n in (4, 5, 5))
@@ -274,7 +280,8 @@ def test_empty_memory_gives_the_output_bias(name: str) -> None:
 
 
 def test_masking_before_the_softmax_equals_zeroing_and_renormalising_after_it() -> None:
-    scores, keep = torch.randn(3, 2, 4, 6) * 3, torch.rand(3, 1, 4, 6) < 0.7
+    scores = torch.randn(3, 2, 4, 6) * 3
+    keep = torch.rand(3, 1, 4, 6) < 0.7
     keep[..., 0] = True
     zeroed = scores.softmax(-1) * keep
     torch.testing.assert_close(
@@ -303,7 +310,8 @@ def test_beams_that_share_a_memory_equal_beams_with_separate_memories(
     name: str, masked: bool, K: int, T: int, raw_values: bool
 ) -> None:
     attention = make_attention(name, 1 if raw_values else 3, raw_values=raw_values)
-    entries, query = torch.randn(2, 5, D), torch.randn(2 * K, T, D, requires_grad=True)
+    entries = torch.randn(2, 5, D)
+    query = torch.randn(2 * K, T, D, requires_grad=True)
     memory = attention.prepare(entries, entries, padding(5, 2) if masked else None)
     tiled = memory.select(torch.arange(2).repeat_interleave(K))
     with watch(attention) as shared:
@@ -320,7 +328,8 @@ def test_beams_that_share_a_memory_equal_beams_with_separate_memories(
 @pytest.mark.parametrize("T", [1, 3])
 def test_beams_that_share_a_memory_use_the_same_window(T: int) -> None:
     attention = make_attention()
-    entries, query = torch.randn(2, 5, D), torch.randn(4, T, D)
+    entries = torch.randn(2, 5, D)
+    query = torch.randn(4, T, D)
     memory = attention.prepare(entries, entries, padding(5, 4))
     tiled = memory.select(torch.tensor([0, 0, 1, 1]))
     torch.testing.assert_close(
@@ -341,9 +350,11 @@ def test_queries_that_are_no_multiple_of_the_rows_are_refused() -> None:
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("window", [None, 2])
 def test_attention_step_by_step_equals_attention_at_once(name: str, window: int | None) -> None:
-    attention, x = make_attention(name), torch.randn(2, 7, D)
+    attention = make_attention(name)
+    x = torch.randn(2, 7, D)
     full = attention(x, attention.prepare(x, x), causal=True, window=window)
-    cache, outputs = attention.empty(2), []
+    cache = attention.empty(2)
+    outputs = []
     for chunk in x.split([2, 1, 3, 1], 1):
         new = attention.prepare(chunk, chunk)
         cache = cache.append(new.keys, new.values)
@@ -352,8 +363,10 @@ def test_attention_step_by_step_equals_attention_at_once(name: str, window: int 
 
 
 def test_keys_and_values_may_differ() -> None:
-    attention, values = make_attention(), torch.randn(2, 5, D)
-    query, keys = torch.randn(2, 3, D), torch.randn(2, 5, D)
+    attention = make_attention()
+    values = torch.randn(2, 5, D)
+    query = torch.randn(2, 3, D)
+    keys = torch.randn(2, 5, D)
     mixed: Memory = attention.prepare(keys, values)
     assert torch.equal(mixed.keys, attention.prepare(keys, keys).keys)
     assert torch.equal(mixed.values, attention.prepare(values, values).values)
@@ -365,7 +378,8 @@ def test_keys_and_values_may_differ() -> None:
 @pytest.mark.parametrize("name", SCORES)
 def test_float64_attention_returns_float64(name: str) -> None:
     attention = Attention("any", 4, 6, 8, 2, name).double()
-    x, m = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(2, 5, 6, dtype=torch.float64)
+    x = torch.randn(2, 3, 4, dtype=torch.float64)
+    m = torch.randn(2, 5, 6, dtype=torch.float64)
     actual = attention(x, attention.prepare(m, m))
     assert actual.dtype == torch.float64
     attention.float()

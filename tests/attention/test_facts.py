@@ -26,21 +26,17 @@ def test_without_projections_a_unit_vector_attends_most_to_itself() -> None:
 
 
 def test_attention_is_permutation_equivariant() -> None:
-    attention, words, order = (
-        Attention("encoder", D, D, D, heads=2),
-        torch.randn(3, 6, D),
-        torch.randperm(6),
-    )
+    attention = Attention("encoder", D, D, D, heads=2)
+    words = torch.randn(3, 6, D)
+    order = torch.randperm(6)
     original, reordered = (attention(x, attention.prepare(x, x)) for x in (words, words[:, order]))
     torch.testing.assert_close(reordered, original[:, order], rtol=0, atol=1e-5)
     assert not torch.allclose(reordered, original, rtol=0, atol=1e-2)
 
 
 def test_masking_by_minus_infinity_equals_zeroing_and_renormalising() -> None:
-    scores, keep = (
-        torch.randn(2, 3, 4, 5),
-        torch.tensor([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], dtype=torch.bool),
-    )
+    scores = torch.randn(2, 3, 4, 5)
+    keep = torch.tensor([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], dtype=torch.bool)
     mask = attention_mask(
         Memory(torch.empty(2, 3, 5, 1), torch.empty(2, 3, 5, 1), keep), 4, causal=False
     )
@@ -58,7 +54,8 @@ def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
     restores unit variance.
     """
     for E in (2, 100):
-        q, k = torch.randn(1, 1, 200, E), torch.randn(1, 1, 200, E)
+        q = torch.randn(1, 1, 200, E)
+        k = torch.randn(1, 1, 200, E)
         for name, variance in (("dot", float(E)), ("scaled_dot", 1.0)):
             scores = SCORES[name](1, E)(q, k)
             assert abs(float(scores.var()) / variance - 1) < 0.15, (name, E)

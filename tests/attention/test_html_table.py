@@ -32,7 +32,8 @@ def test_every_word_and_weight_is_a_cell() -> None:
 
 
 def test_a_long_side_is_cut_and_the_caption_says_so() -> None:
-    source, target = [f"s{n}" for n in range(MAX_WORDS + 5)], ["t"] * 3
+    source = [f"s{n}" for n in range(MAX_WORDS + 5)]
+    target = ["t"] * 3
     weights = np.full((3, len(source)), 1 / len(source))
     for caption, expected in (("", ""), ("head 2", "head 2; ")):
         table = ElementTree.fromstring(weights_table(source, target, weights, caption))

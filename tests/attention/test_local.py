@@ -59,11 +59,9 @@ def test_masked_entries_do_not_change_local_attention(
     monkeypatch: pytest.MonkeyPatch, causal: bool
 ) -> None:
     """Outputs of masked queries are undefined and not compared."""
-    attention, x, query = (
-        Attention("encoder", D, D, D, 2),
-        torch.randn(3, 50, D),
-        torch.randn(3, 50, D),
-    )
+    attention = Attention("encoder", D, D, D, 2)
+    x = torch.randn(3, 50, D)
+    query = torch.randn(3, 50, D)
     positions = torch.arange(50)
     keep = torch.stack([positions < 50, positions < 19, positions >= 31])
     results = []
@@ -83,7 +81,8 @@ def test_masked_entries_do_not_change_local_attention(
 
 
 def test_window_does_not_count_masked_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    attention, x = Attention("decoder", D, D, D, 2), torch.randn(1, 50, D)
+    attention = Attention("decoder", D, D, D, 2)
+    x = torch.randn(1, 50, D)
     keep = (torch.arange(50) < 10) | (torch.arange(50) >= 40)
     monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
     full = attention(x, attention.prepare(x, x, keep[None]), causal=True, window=4)[:, keep]
@@ -97,18 +96,17 @@ def test_window_does_not_count_masked_entries(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_window_without_visible_entries_gives_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    attention, x, keep = (
-        Attention("encoder", D, D, D, 2),
-        torch.randn(1, 50, D),
-        torch.arange(50)[None] < 19,
-    )
+    attention = Attention("encoder", D, D, D, 2)
+    x = torch.randn(1, 50, D)
+    keep = torch.arange(50)[None] < 19
     monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
     output = attention.attend(torch.randn(1, 50, D), attention.prepare(x, x, keep), window=4)
     assert torch.equal(output[0, 23:], torch.zeros(27, D))
 
 
 def test_blocks_equal_a_window_mask_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
-    attention, x = Attention("encoder", D, D, D, 2), torch.randn(2, 50, D)
+    attention = Attention("encoder", D, D, D, 2)
+    x = torch.randn(2, 50, D)
     with torch.autocast("cpu", torch.bfloat16):
         blocks, mask = results_of_blocks_and_mask(monkeypatch, attention, x, None, window=4)
     for result, reference in zip(blocks, mask, strict=True):
@@ -121,7 +119,8 @@ def test_cost_is_linear_in_the_length() -> None:
 
     def flops(T: int) -> int:
         x = torch.randn(1, T, D)
-        query, memory = attention.query(x), attention.prepare(x, x)
+        query = attention.query(x)
+        memory = attention.prepare(x, x)
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             attention.attend(query, memory, window=4)
         return int(counter.get_total_flops())

@@ -49,13 +49,16 @@ def test_selecting_repeats_reorders_and_drops_rows(keep: bool, rows: list[int]) 
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_two_selections_equal_their_composition(keep: bool) -> None:
-    full, first, second = memory(4, 3, keep), torch.tensor([3, 1, 1, 0]), torch.tensor([2, 0, 3])
+    full = memory(4, 3, keep)
+    first = torch.tensor([3, 1, 1, 0])
+    second = torch.tensor([2, 0, 3])
     assert same(full.select(first).select(second), full.select(first[second]))
 
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_appended_entries_come_last_and_are_visible(keep: bool) -> None:
-    old, new = memory(3, 4, keep), memory(3, 2, keep=False, seed=1)
+    old = memory(3, 4, keep)
+    new = memory(3, 2, keep=False, seed=1)
     longer = old.append(new.keys, new.values)
     assert longer.entries == 6
     assert [visible_entries(longer, row) for row in range(3)] == [
@@ -64,7 +67,8 @@ def test_appended_entries_come_last_and_are_visible(keep: bool) -> None:
 
 
 def test_appending_entry_by_entry_equals_appending_at_once() -> None:
-    old, new = memory(3, 4), memory(3, 5, keep=False, seed=1)
+    old = memory(3, 4)
+    new = memory(3, 5, keep=False, seed=1)
     step_by_step = old
     for s in range(5):
         step_by_step = step_by_step.append(new.keys[:, :, s : s + 1], new.values[:, :, s : s + 1])
@@ -84,7 +88,8 @@ def test_appending_to_an_empty_memory_gives_the_appended_entries(keep: bool) -> 
 def test_joined_rows_keep_their_visible_entries(
     first: tuple[int, int, bool], second: tuple[int, int, bool]
 ) -> None:
-    a, b = memory(*first, seed=1), memory(*second, seed=2)
+    a = memory(*first, seed=1)
+    b = memory(*second, seed=2)
     joined = a.join(b)
     assert (joined.rows, joined.entries) == (a.rows + b.rows, max(a.entries, b.entries))
     separate = [visible_entries(a, row) for row in range(a.rows)] + [
@@ -98,12 +103,15 @@ def test_joining_unmasked_memories_of_one_length_needs_no_mask() -> None:
 
 
 def test_joining_is_associative() -> None:
-    a, b, c = memory(1, 2, keep=False), memory(2, 5, seed=1), memory(1, 3, keep=False, seed=2)
+    a = memory(1, 2, keep=False)
+    b = memory(2, 5, seed=1)
+    c = memory(1, 3, keep=False, seed=2)
     assert same(a.join(b).join(c), a.join(b.join(c)))
 
 
 def test_selecting_from_joined_memories_restores_both() -> None:
-    a, b = memory(2, 3), memory(2, 3, seed=1)
+    a = memory(2, 3)
+    b = memory(2, 3, seed=1)
     joined = a.join(b)
     assert same(joined.select(torch.tensor([0, 1])), a)
     assert same(joined.select(torch.tensor([2, 3])), b)
@@ -115,7 +123,8 @@ def test_join_pads_with_zeros() -> None:
 
 
 def test_memories_are_not_modified_by_operations() -> None:
-    a, b = memory(2, 3), memory(2, 5, seed=1)
+    a = memory(2, 3)
+    b = memory(2, 5, seed=1)
     before = [memory(2, 3), memory(2, 5, seed=1)]
     longer = a.append(torch.ones(2, 2, 1, 3), torch.ones(2, 2, 1, 5))
     joined = a.join(b)

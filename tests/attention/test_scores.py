@@ -10,7 +10,11 @@ from regard.attention import SCORES, Score
 from regard.attention.scores import build_score
 from regard.common.errors import ConfigurationError
 
-R, H, T, S, E = 2, 3, 5, 4, 6
+R = 2
+H = 3
+T = 5
+S = 4
+E = 6
 Numbers = list[float]
 
 
@@ -116,11 +120,9 @@ def test_every_parameter_of_a_score_gets_a_gradient(name: str) -> None:
 
 
 def test_only_the_general_score_accepts_queries_and_keys_of_different_sizes() -> None:
-    score, query, keys = (
-        build_score("general", H, E, 4),
-        torch.randn(R, H, T, 4),
-        torch.randn(R, H, S, E),
-    )
+    score = build_score("general", H, E, 4)
+    query = torch.randn(R, H, T, 4)
+    keys = torch.randn(R, H, S, E)
     actual = score(query, score.prepare(keys))
     for r, h, t, s in torch.cartesian_prod(*map(torch.arange, (R, H, T, S))).tolist():
         expected = general(score, h, query[r, h, t].tolist(), keys[r, h, s].tolist())

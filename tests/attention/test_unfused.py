@@ -15,7 +15,12 @@ from regard.attention import SCORES, Attention, Memory, attention, watch
 from regard.attention.unfused import attend_unfused
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 2e-6}
-R, H, T, S, E, V = 3, 2, 4, 6, 5, 7
+R = 3
+H = 2
+T = 4
+S = 6
+E = 5
+V = 7
 SCALE = 0.37
 
 
@@ -57,7 +62,8 @@ KEEP_MASKS: dict[str, Tensor | None] = {
 
 @pytest.mark.parametrize("name", KEEP_MASKS)
 def test_unfused_output_and_gradients_equal_torch(name: str) -> None:
-    keep, tensors = KEEP_MASKS[name], inputs()
+    keep = KEEP_MASKS[name]
+    tensors = inputs()
     actual = attend_unfused(*tensors, keep, SCALE)
     expected = F.scaled_dot_product_attention(*tensors, attn_mask=keep, scale=SCALE)
     assert actual.shape == (R, H, T, V)
@@ -71,10 +77,8 @@ def test_unfused_output_and_gradients_equal_torch(name: str) -> None:
 @pytest.mark.parametrize(("T", "S"), [(1, 1), (1, 6), (5, 1), (9, 2), (3, 40)])
 def test_any_number_of_queries_and_entries_equals_torch(T: int, S: int) -> None:
     tensors = inputs(T, S)
-    actual, expected = (
-        attend_unfused(*tensors, None, SCALE),
-        F.scaled_dot_product_attention(*tensors, scale=SCALE),
-    )
+    actual = attend_unfused(*tensors, None, SCALE)
+    expected = F.scaled_dot_product_attention(*tensors, scale=SCALE)
     torch.testing.assert_close(actual, expected, **CLOSE)
     for result, reference in zip(
         gradients(actual, tensors), gradients(expected, tensors), strict=True
@@ -87,10 +91,8 @@ def test_transposed_strides_do_not_change_the_output() -> None:
     transposed = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors]
     assert not transposed[0].is_contiguous()
     keep = KEEP_MASKS["padding"]
-    actual, expected = (
-        attend_unfused(*transposed, keep, SCALE),
-        attend_unfused(*tensors, keep, SCALE),
-    )
+    actual = attend_unfused(*transposed, keep, SCALE)
+    expected = attend_unfused(*tensors, keep, SCALE)
     torch.testing.assert_close(actual, expected, **CLOSE)
     for result, reference in zip(
         gradients(actual, tensors), gradients(expected, tensors), strict=True
@@ -155,9 +157,11 @@ def test_scale_may_be_zero_or_negative() -> None:
 
 @pytest.mark.parametrize("name", KEEP_MASKS)
 def test_bfloat16_is_close_to_float32(name: str) -> None:
-    keep, exact = KEEP_MASKS[name], inputs()
+    keep = KEEP_MASKS[name]
+    exact = inputs()
     rounded = [tensor.detach().bfloat16().requires_grad_() for tensor in exact]
-    actual, expected = attend_unfused(*rounded, keep, SCALE), attend_unfused(*exact, keep, SCALE)
+    actual = attend_unfused(*rounded, keep, SCALE)
+    expected = attend_unfused(*exact, keep, SCALE)
     results = [[actual, *gradients(actual, rounded)], [expected, *gradients(expected, exact)]]
     for result, reference in zip(*results, strict=True):
         assert result.dtype == torch.bfloat16
@@ -206,7 +210,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 
 
 def run_layer(layer: Attention, entries: int = 5, keep: Tensor | None = None) -> Tensor:
-    query, memory = torch.randn(3, 4, 12), torch.randn(3, entries, 12)
+    query = torch.randn(3, 4, 12)
+    memory = torch.randn(3, entries, 12)
     output: Tensor = layer(query, layer.prepare(memory, memory, keep))
     return output
 
@@ -233,7 +238,8 @@ def test_float32_memory_is_fused_under_autocast(calls: list[Tensor]) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_recorded_weights_reproduce_the_unfused_output(calls: list[Tensor], causal: bool) -> None:
     """Recorded weights times values equal the output of unfused attention."""
-    layer, entries = Attention("decoder", 12, 12, 12, 3), torch.randn(3, 4, 12)
+    layer = Attention("decoder", 12, 12, 12, 3)
+    entries = torch.randn(3, 4, 12)
     keep = torch.arange(4) < torch.tensor([4, 2, 0])[:, None]
     with torch.autocast("cpu", torch.bfloat16):
         memory = layer.prepare(entries, entries, keep)
@@ -248,11 +254,9 @@ def test_recorded_weights_reproduce_the_unfused_output(calls: list[Tensor], caus
 
 
 def test_beams_that_share_a_memory_equal_a_repeated_memory(calls: list[Tensor]) -> None:
-    layer, query, entries = (
-        Attention("cross", 12, 12, 12, 3),
-        torch.randn(6, 2, 12),
-        torch.randn(3, 5, 12),
-    )
+    layer = Attention("cross", 12, 12, 12, 3)
+    query = torch.randn(6, 2, 12)
+    entries = torch.randn(3, 5, 12)
     keep = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
     with torch.autocast("cpu", torch.bfloat16):
         memory = layer.prepare(entries, entries, keep)

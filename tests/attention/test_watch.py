@@ -46,7 +46,8 @@ def test_nothing_is_recorded_after_an_error_in_the_block() -> None:
 
 
 def test_unwatched_models_are_not_recorded() -> None:
-    watched, unwatched = Attention("cross", D, D, D, 2), Attention("cross", D, D, D, 2)
+    watched = Attention("cross", D, D, D, 2)
+    unwatched = Attention("cross", D, D, D, 2)
     with (
         pytest.warns(UserWarning, match="watch recorded nothing: no forward pass"),
         watch(watched) as readings,
@@ -56,7 +57,8 @@ def test_unwatched_models_are_not_recorded() -> None:
 
 
 def test_two_models_may_be_watched_at_once() -> None:
-    first, second = Attention("cross", D, D, D, 2), Attention("cross", D, D, D, 2)
+    first = Attention("cross", D, D, D, 2)
+    second = Attention("cross", D, D, D, 2)
     with watch(first) as first_readings, watch(second) as second_readings:
         attend_once(first)
         attend_once(second, entries=5)
@@ -148,7 +150,8 @@ def test_encoders_of_pytorch_are_recorded_and_compute_as_before(
 def test_a_transformer_of_pytorch_is_recorded_with_dropout_and_its_random_numbers() -> None:
     torch.manual_seed(2)
     model = nn.Transformer(D, 2, 1, 1, 16, dropout=0.5, batch_first=True)
-    source, target = torch.randn(2, 4, D), torch.randn(2, 3, D)
+    source = torch.randn(2, 4, D)
+    target = torch.randn(2, 3, D)
     torch.manual_seed(3)
     before = model(source, target)
     torch.manual_seed(3)
@@ -202,12 +205,17 @@ def test_every_kind_of_multihead_attention_is_recorded(
 ) -> None:
     torch.manual_seed(5)
     attention = nn.MultiheadAttention(D, 4, batch_first=True, **options).eval()
-    query, key = torch.randn(2, 3, D), torch.randn(2, 6, options.get("kdim", D))
+    query = torch.randn(2, 3, D)
+    key = torch.randn(2, 6, options.get("kdim", D))
     value = torch.randn(2, 6, options.get("vdim", D))
     mask = torch.randn(8, 3, 6)
     padding = torch.arange(6) >= torch.tensor([[6], [4]])
     if not batched:
-        query, key, value, mask, padding = query[0], key[0], value[0], mask[:4], padding[0]
+        query = query[0]
+        key = key[0]
+        value = value[0]
+        mask = mask[:4]
+        padding = padding[0]
     masks = {
         "attn_mask": mask,
         "key_padding_mask": torch.zeros_like(padding, dtype=torch.float).masked_fill(padding, -9),
@@ -240,7 +248,8 @@ def test_modules_of_pytorch_are_as_before_after_the_block() -> None:
 
 
 def test_pytorch_attention_of_other_threads_and_models_is_not_recorded() -> None:
-    watched, other = encoder().eval(), encoder().eval()
+    watched = encoder().eval()
+    other = encoder().eval()
     x = torch.randn(1, 2, D)
     with pytest.warns(UserWarning, match="watch recorded nothing"), watch(watched) as readings:  # noqa: PT031
         other(x)

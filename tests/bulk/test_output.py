@@ -72,7 +72,8 @@ def test_a_kill_between_any_two_steps_loses_nothing(
     tmp_path: Path, before: str, resume: bool, apart: int
 ) -> None:
     """By default at every fourth line that is executed, in the slow tests at every one."""
-    step, repeated = len(before) % apart, []
+    step = len(before) % apart
+    repeated = []
     while True:
         folder = tmp_path / f"{step}"
         folder.mkdir()
@@ -154,7 +155,8 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
 def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
     tmp_path: Path, more: int
 ) -> None:
-    path, grown = tmp_path / "out", [*LINES, *(f"more {number}" for number in range(more))]
+    path = tmp_path / "out"
+    grown = [*LINES, *(f"more {number}" for number in range(more))]
     _leave_finished_part(path)
     os.replace(path, tmp_path / "out.part")
     fresh = len(list(chunks(grown, 3))) - 1
@@ -190,7 +192,8 @@ def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines:
 @posix
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
 def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> None:
-    grown, step = [*LINES, "line 5", "line 6"], 0
+    grown = [*LINES, "line 5", "line 6"]
+    step = 0
     while True:
         path = tmp_path / f"{step}" / "out"
         path.parent.mkdir()

@@ -141,7 +141,8 @@ def test_without_gold_links_agreement_chooses_the_head(
 def test_two_models_are_chosen_together(
     regard: Command, run: Path, data: Path, pairs: list[object]
 ) -> None:
-    backwards, gold = Path(shutil.copytree(run, "backwards")), ["--gold", data / "test.align"]
+    backwards = Path(shutil.copytree(run, "backwards"))
+    gold = ["--gold", data / "test.align"]
     arguments = ["align", run, *pairs, "--reverse", backwards, *gold]
     chosen = regard(*arguments, "--choose")
     stored = [
@@ -219,7 +220,8 @@ def test_pairs_with_an_empty_side_have_no_links(
     for side, lines in blank.items():
         Path(side).write_text("\n".join(lines) + "\n", encoding="utf-8")
     Path("gold").write_text("\n".join(["", *gold[:3], "", gold[3], ""]) + "\n", encoding="utf-8")
-    sides, reverse = ["--source", "ko", "--target", "en", "--quiet"], ["--reverse", run]
+    sides = ["--source", "ko", "--target", "en", "--quiet"]
+    reverse = ["--reverse", run]
     assert regard("align", run, *sides).lines == ["", *links[:3], "", links[3], ""]
     both = regard("align", run, *sides, *reverse).lines
     assert [both[number] for number in (0, 4, 6)] == [""] * 3

@@ -46,10 +46,8 @@ def test_labels_in_capitals_are_translated_as_those_in_small_letters(
     plain = [one.text for one in translator.translate([small for (small, _), _ in rows])]
     known = [row for row, text in zip(rows, plain, strict=True) if text == row[1][0]]
     assert len(known) > 0.9 * len(rows), "the model has learnt them"
-    lines, expected = (
-        [capitals for (_, capitals), _ in known],
-        [capitals for _, (_, capitals) in known],
-    )
+    lines = [capitals for (_, capitals), _ in known]
+    expected = [capitals for _, (_, capitals) in known]
     translations = translator.translate(lines)
     assert [one.text for one in translations] == expected
     assert ["".join(one.tokens).replace("▁", " ").strip() for one in translations] == expected

@@ -180,7 +180,8 @@ def test_missing_files_and_empty_folders_are_named(
 def test_captioners_refuse_text_and_translators_refuse_images(
     regard: Command, captioner: Path, recurrent: Path, image_folder: Path, data: Path
 ) -> None:
-    image, text = image_folder / "images" / "00.png", data / "test.ko"
+    image = image_folder / "images" / "00.png"
+    text = data / "test.ko"
     regard.fails(
         "caption", recurrent, image, status=2, because="reads text, not images; translate with it"
     )

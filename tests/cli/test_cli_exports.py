@@ -211,7 +211,8 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
     (cache / export_name(other, "float32")).write_bytes((cache / name).read_bytes())
     assert find_export(other)[1] is None  # it has the name of another
     for file in ("model.safetensors", "config.json", "alignment.json", "joint.model"):
-        content, status = (path / file).read_bytes(), (path / file).stat()
+        content = (path / file).read_bytes()
+        status = (path / file).stat()
         (path / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         os.utime(path / file, ns=(status.st_atime_ns, status.st_mtime_ns))
         assert find_export(path)[1] is None
@@ -229,7 +230,8 @@ def test_where_no_export_can_be_made_nothing_is_said(
 ) -> None:
     path = tmp_path / "run"
     shutil.copytree(model, path)
-    name, loaded = export_name(path, "float32"), load_folder(path)
+    name = export_name(path, "float32")
+    loaded = load_folder(path)
     for problem in (
         ValueError("a tokenizer that the library does not know"),
         OSError("a full disk"),

@@ -196,7 +196,8 @@ def test_a_damaged_alignment_is_reported_and_not_used(
 
 
 def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> None:
-    outputs, plain = set(), regard("translate", run, data / "test.ko")
+    outputs = set()
+    plain = regard("translate", run, data / "test.ko")
     for head in (0, 1):
         save_alignment(
             run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True}

@@ -44,7 +44,8 @@ def test_export_and_import_restore_the_model(regard: Command, run: Path, data: P
     done = regard("import", "huggingface", "there", "back")
     assert "a Marian model with" in done.err
     assert (Path("back") / "joint.model").read_bytes() == (run / "joint.model").read_bytes()
-    original, imported = load_file(run / "model.safetensors"), load_file("back/model.safetensors")
+    original = load_file(run / "model.safetensors")
+    imported = load_file("back/model.safetensors")
     assert original.keys() == imported.keys()
     assert all(bool((tensor == imported[name]).all()) for name, tensor in original.items())
     lines = (data / "test.ko").read_text(encoding="utf-8").splitlines()
@@ -108,7 +109,8 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
     regard("export", "on", "again", "--to", "huggingface")
     for name in ("vocab.json", "source.spm", "target.spm"):
         assert (Path("again") / name).read_bytes() == (Path("there") / name).read_bytes()
-    before, after = load_file("there/model.safetensors"), load_file("again/model.safetensors")
+    before = load_file("there/model.safetensors")
+    after = load_file("again/model.safetensors")
     assert before.keys() == after.keys()
     assert any(bool((tensor != after[name]).any()) for name, tensor in before.items())
     assert after["final_logits_bias"].abs().max() < 100, (

@@ -135,7 +135,8 @@ def test_a_sentence_up_to_twice_as_long_stays_whole(translator: FolderTranslator
     ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"],
 )
 def test_the_translation_of_a_split_line_joins_those_of_its_parts(model: Path, name: str) -> None:
-    line, translator = clean(LINES[name]), load_brief(model)
+    line = clean(LINES[name])
+    translator = load_brief(model)
     parts, _ = split_line(translator, line)
     whole = translate_line(translator, line, alignments=True, nbest=2, readings=True)
     results = [translate_line(translator, part, alignments=True, nbest=2) for part in parts]
@@ -148,7 +149,8 @@ def test_the_translation_of_a_split_line_joins_those_of_its_parts(model: Path, n
     assert whole.nbest[1].score <= whole.score
     assert whole.nbest[1].tokens == sum((result.nbest[-1].tokens for result in results), ())
     starts = [len("".join(parts[:i])) for i in range(len(parts))]
-    links, target = [], 0
+    links = []
+    target = 0
     for start, result in zip(starts, results, strict=True):
         links += [(line[:start].count(" ") + s, target + t) for s, t in result.alignments or ()]
         target += len(result.text.split())
@@ -168,7 +170,8 @@ def test_a_line_alone_equals_the_line_in_a_batch(translator: FolderTranslator) -
 
 
 def test_a_split_line_is_streamed_in_groups_of_parts(model: Path) -> None:
-    translator, line = load_brief(model), " ".join(SENTENCES[i % 4] for i in range(40))
+    translator = load_brief(model)
+    line = " ".join(SENTENCES[i % 4] for i in range(40))
     parts, _ = split_line(translator, line)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

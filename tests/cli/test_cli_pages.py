@@ -100,10 +100,8 @@ def test_a_document_is_named_by_every_command_that_reads_sentences(
 ) -> None:
     Path("a.docx").write_bytes(b"PK\x03\x04\0\n")
     Path("a.en").write_text("I go home\n", encoding="utf-8")
-    pair, because = (
-        ["--source", "a.docx", "--target", "a.en"],
-        "a.docx: is a Word document; Regard reads text",
-    )
+    pair = ["--source", "a.docx", "--target", "a.en"]
+    because = "a.docx: is a Word document; Regard reads text"
     regard.fails("align", run, *pair, status=1, because=because)
     regard.fails("train", *pair, "--out", "new", status=1, because=because)
 

@@ -44,7 +44,8 @@ def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, co
     words = shlex.split(command)
     done = regard(*words)
     options = dict(itertools.pairwise(words))
-    nbest, count = int(options.get("--nbest", 1)), 2 if "constraints.jsonl" in words else 3
+    nbest = int(options.get("--nbest", 1))
+    count = 2 if "constraints.jsonl" in words else 3
     lines = (
         Path(options["--output"]).read_text("utf-8").splitlines()
         if "--output" in options

@@ -24,7 +24,8 @@ from regard.training import budget, journal
 from regard.training.recipe import seal_run_recipe
 
 ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
-KO, EN = "나는 집에 간다\n나는 빵을 먹고 있었다\n", "I go home\nI was eating bread\n"
+KO = "나는 집에 간다\n나는 빵을 먹고 있었다\n"
+EN = "I go home\nI was eating bread\n"
 
 
 def write(**contents: str | bytes) -> None:
@@ -592,7 +593,8 @@ def steady_time() -> Iterator[None]:
     """Let five seconds pass at each look at the clock, and ten in an update of a trial, however
     busy the machine is.
     """
-    ticks, trial = count(step=5.0), budget.trial
+    ticks = count(step=5.0)
+    trial = budget.trial
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(time, "monotonic", lambda: next(ticks))
         patched.setattr(

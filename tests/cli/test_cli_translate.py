@@ -34,7 +34,8 @@ def test_each_line_gives_one_line(regard: Command, model: Path, korean: bytes) -
 
 
 def test_what_patterns_match_is_kept(regard: Command, transformer: Path) -> None:
-    line, words = "나는 집에 Foobar 12-3 Quux 간다", ["Foobar", "12-3", "Quux"]
+    line = "나는 집에 Foobar 12-3 Quux 간다"
+    words = ["Foobar", "12-3", "Quux"]
     Path("words").write_text("Foobar\n\nQuux\n", encoding="utf-8")
     (out,) = regard(
         "translate", transformer, "--keep", "words", "--keep", r"\d+-\d+", stdin=line.encode()
@@ -236,7 +237,8 @@ def test_the_length_penalty_divides_the_score(regard: Command, model: Path, kore
     for plain, divided in zip(
         *(regard("translate", model, *options, a, stdin=korean).lines for a in (0, 1)), strict=True
     ):
-        plain_row, divided_row = json.loads(plain), json.loads(divided)
+        plain_row = json.loads(plain)
+        divided_row = json.loads(divided)
         assert plain_row["tokens"] == divided_row["tokens"], "greedy search ignores the penalty"
         assert divided_row["score"] == pytest.approx(
             plain_row["score"] / ((5 + len(plain_row["tokens"]) + 1) / 6), abs=1e-5
@@ -466,7 +468,9 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(
     )
 
 
-CHINESE, THAI, KOREAN = "我们今天去公园吧", "สวัสดีชาวโลก", "나는 집에 간다"
+CHINESE = "我们今天去公园吧"
+THAI = "สวัสดีชาวโลก"
+KOREAN = "나는 집에 간다"
 
 
 def test_lines_in_an_unseen_script_are_named(regard: Command, model: Path) -> None:

@@ -14,7 +14,8 @@ from small import captioner_folder, folder
 from regard.attention import SCORES
 from regard.learn import walkthrough_block
 
-SOURCE, TARGET = "나는 집에 간다", "I go home"
+SOURCE = "나는 집에 간다"
+TARGET = "I go home"
 
 
 def test_the_steps_are_printed(regard: Command) -> None:

@@ -171,10 +171,8 @@ def test_the_commands_of_a_tutorial_run(
             native.wasm_file()
         except RuntimeError as problem:
             pytest.skip(str(problem))
-    images, pairs = (
-        image_sample(train=40, valid=5, test=5),
-        korean_english(sizes=dict.fromkeys(SIZES, LINES)),
-    )
+    images = image_sample(train=40, valid=5, test=5)
+    pairs = korean_english(sizes=dict.fromkeys(SIZES, LINES))
     monkeypatch.setattr("regard.learn.samples.writing.image_sample", lambda: images)
     monkeypatch.setattr("regard.learn.samples.writing.korean_english", lambda: pairs)
     prepare(page)
@@ -213,7 +211,8 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     before, after = (
         Path(name).read_text(encoding="utf-8").rstrip() for name in ("ko.po", "ko.new.po")
     )
-    empty, filled = '7 of %d\\n"\nmsgstr ""', '7 of %d\\n"\nmsgstr "Öffne \\"x\\" %d\\n"'
+    empty = '7 of %d\\n"\nmsgstr ""'
+    filled = '7 of %d\\n"\nmsgstr "Öffne \\"x\\" %d\\n"'
     assert after.replace('#, fuzzy\nmsgid "Open \\"', 'msgid "Open \\"') == before.replace(
         empty, filled
     )
@@ -279,10 +278,8 @@ def test_guesses_are_opened_anew(regard: Command) -> None:
     if not shutil.which("msgattrib"):
         return
     header = f'{PO.strip()}\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-    guess, others = (
-        'msgid "Close"\nmsgstr "열기"\n',
-        'msgid "Open"\nmsgstr "열기"\n\nmsgid "File"\nmsgstr ""\n',
-    )
+    guess = 'msgid "Close"\nmsgstr "열기"\n'
+    others = 'msgid "Open"\nmsgstr "열기"\n\nmsgid "File"\nmsgstr ""\n'
     Path("ko.po").write_text(f"{header}#, fuzzy\n{guess}\n{others}", encoding="utf-8")
     for command in commands:
         run(regard, command)

@@ -167,7 +167,8 @@ def make_comparison(
 
 
 def _sentences(rng: random.Random, count: int) -> TestSet:
-    sources, references = [], []
+    sources = []
+    references = []
     for number in range(count):
         size = rng.randint(3, 38)
         sources.append(" ".join(rng.choices(ENGLISH, k=size)) + f" {number}.")
@@ -362,7 +363,8 @@ def _examples(
 
 
 def _map(rng: random.Random, task: str, source: str, output: str) -> AttentionMap:
-    target, grid = tuple(output.split()), (3, 4) if task == "captions" else None
+    target = tuple(output.split())
+    grid = (3, 4) if task == "captions" else None
     words = () if grid else tuple(source.split())
     columns = 12 if grid else len(words)
     rows = []
@@ -375,7 +377,8 @@ def _map(rng: random.Random, task: str, source: str, output: str) -> AttentionMa
 
 def _image(rng: random.Random) -> str:
     image = Image.new("RGB", (160, 120), "white")
-    x, y = rng.randint(0, 110), rng.randint(0, 70)
+    x = rng.randint(0, 110)
+    y = rng.randint(0, 70)
     ImageDraw.Draw(image).rectangle((x, y, x + 40, y + 40), fill=rng.choice(COLOURS))
     file = io.BytesIO()
     image.save(file, "PNG")

@@ -33,7 +33,8 @@ def _noisy(texts: list[str], seed: int) -> list[str]:
     ]
 
 
-SOURCES, REFERENCES = _texts(1), _texts(2)
+SOURCES = _texts(1)
+REFERENCES = _texts(2)
 TEST = result.TestSet("test", tuple(SOURCES), tuple((text,) for text in REFERENCES), "")
 OUTPUTS = {"one": [_noisy(REFERENCES, 3)], "two": [_noisy(REFERENCES, 4), _noisy(REFERENCES, 5)]}
 # w0 was never seen, w1 once, w2 twice … w39 often
@@ -74,10 +75,8 @@ def test_several_runs_are_scored_as_one_corpus_and_widen_the_interval() -> None:
     outputs = [run[i] for run in OUTPUTS["two"] for i in rows]
     expected = sacrebleu.corpus_chrf(outputs, [[REFERENCES[i] for i in rows] * 2]).score
     assert bucket.value == pytest.approx(expected)
-    same, apart = (
-        np.full((2, 50, 1), 5.0),
-        np.concatenate([np.full((1, 50, 1), 1.0), np.full((1, 50, 1), 9.0)]),
-    )
+    same = np.full((2, 50, 1), 5.0)
+    apart = np.concatenate([np.full((1, 50, 1), 1.0), np.full((1, 50, 1), 9.0)])
     for tables, width in ((same, 0.0), (apart, 8.0)):
         mean, low, high = interval(tables, lambda sums, count=2 * 50: float(sums[0]) / count)
         assert (mean, high - low) == pytest.approx((5.0, width))
@@ -103,7 +102,8 @@ def _leads(
 
 
 def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() -> None:
-    first, second = OUTPUTS["one"][0], OUTPUTS["two"][0]
+    first = OUTPUTS["one"][0]
+    second = OUTPUTS["two"][0]
     leads = _leads({"a": [first], "b": [second]}, "a")
     parts = {
         part.key: part.systems
@@ -138,7 +138,8 @@ def test_word_f1_by_frequency_is_a_direct_count() -> None:
                 [w for w in text.split() if bucket.first <= known.get(w, 0) <= last]
                 for text in (output, reference)
             ]
-            made, right = made + len(inside[0]), right + len(inside[1])
+            made = made + len(inside[0])
+            right = right + len(inside[1])
             for word in inside[0]:
                 if word in inside[1]:
                     both += 1

@@ -74,7 +74,8 @@ def undisturbed(made: Path) -> Path:
 
 def _make(folder: Path) -> None:
     """Write the data, and compare."""
-    path, rng = folder / "data", random.Random(1)
+    path = folder / "data"
+    rng = random.Random(1)
     path.mkdir()
     for name, count in (("train", 300), ("valid", 12), ("test", 30)):
         lines = [rng.choices(WORDS, k=rng.randint(1, 9)) for _ in range(count)]
@@ -164,7 +165,8 @@ def test_all_is_in_the_json(undisturbed: Path) -> None:
         assert len(run["outputs"]) == len(run["sentence_scores"]) == 30
     timed = [run["cost"]["latency"] for run in values["runs"]]
     assert [value is not None for value in timed] == [True, False, True, False]
-    plain, attending = values["runs"][0], values["runs"][2]
+    plain = values["runs"][0]
+    attending = values["runs"][2]
     assert plain["alignment"] is None
     assert 0 <= attending["alignment"]["aer"] <= 1
     assert plain["curve"][0]["entropy"] is None
@@ -174,7 +176,8 @@ def test_all_is_in_the_json(undisturbed: Path) -> None:
 
 
 def test_scores_are_those_of_the_command_line_of_sacrebleu(undisturbed: Path) -> None:
-    values, texts = _values(undisturbed), undisturbed / "texts"
+    values = _values(undisturbed)
+    texts = undisturbed / "texts"
     for seed in (1, 2):
         files = [texts / f"{name}-seed-{seed}.txt" for name in ("rnn", "rnn-luong")]
         line = [sys.executable, "-c", SACREBLEU, texts / "reference1.txt", "-i", *files]
@@ -246,7 +249,8 @@ def test_python_returns_what_the_json_holds(data: Path, undisturbed: Path, tmp_p
     assert [run.name for run in comparison.runs] == [
         run["name"] for run in _values(undisturbed)["runs"]
     ]
-    returned, before = json.loads(json.dumps(comparison.as_json())), _values(undisturbed)
+    returned = json.loads(json.dumps(comparison.as_json()))
+    before = _values(undisturbed)
     for name in ("systems", "breakdowns", "examples", "baseline", "test"):
         assert returned[name] == before[name], name
     assert _values(tmp_path / "again") == returned
@@ -418,7 +422,8 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path, speed: bool) -> No
         "exact",
     ]
     assert {part.key for part in comparison.breakdowns} >= {"length", "seen_words"}
-    rows, columns = FRAME.height // 4, FRAME.width // 4
+    rows = FRAME.height // 4
+    columns = FRAME.width // 4
     for example in comparison.examples:
         assert example.image.startswith("data:image/jpeg;base64,")
         for attention in example.attention.values():
@@ -514,8 +519,10 @@ def test_budgets_and_names_are_checked(
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    run, captioner = folder(tmp_path / "run"), captioner_folder(tmp_path / "captioner")
-    source, short = _lines(tmp_path / "a.ko", 4), _lines(tmp_path / "b.en", 3)
+    run = folder(tmp_path / "run")
+    captioner = captioner_folder(tmp_path / "captioner")
+    source = _lines(tmp_path / "a.ko", 4)
+    short = _lines(tmp_path / "b.en", 3)
 
     def compare(*runs: Any, **options: Any) -> Any:
         return regard.compare(list(runs), out=tmp_path / "out", **options)
@@ -565,7 +572,8 @@ def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
 
 
 def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) -> None:
-    run, source = folder(tmp_path / "run"), tmp_path / "a.ko"
+    run = folder(tmp_path / "run")
+    source = tmp_path / "a.ko"
     source.write_text("".join(f"{line}\n" for line in SENTENCES))
     compare: Callable[[], Comparison] = lambda: regard.compare(  # noqa: E731
         [run], out=tmp_path / "out", test_source=source, test_target=source, speed=False

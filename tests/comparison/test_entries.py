@@ -113,7 +113,8 @@ def test_files_of_outputs_need_a_line_for_each_sentence(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_not_ended_is_said_to_be(tmp_path: Path) -> None:
-    start, train = {"event": "machine"}, {"event": "train", "update": 7}
+    start = {"event": "machine"}
+    train = {"event": "train", "update": 7}
     end = {"event": "end", "reason": "all updates done", "update": 7}
     assert status_of(tmp_path) == ""  # not trained here
     assert not has_ended(tmp_path)

@@ -267,7 +267,8 @@ def test_commands_have_the_settings_of_the_signatures() -> None:
 
 def _patternless(sentences: int) -> Comparison:
     """Make a comparison of six runs whose texts have no pattern, which packs worst."""
-    rng, comparison = random.Random(1), make_comparison(sentences=sentences, systems=3, seeds=2)
+    rng = random.Random(1)
+    comparison = make_comparison(sentences=sentences, systems=3, seeds=2)
     letters = [chr(code) for code in range(0xAC00, 0xD7A4)]
 
     def line() -> str:
@@ -447,7 +448,8 @@ def test_a_run_below_the_baseline_forbids_better() -> None:
 def test_the_baseline_may_be_the_best() -> None:
     comparison = make_comparison(systems=2, seeds=1)
     comparison = replace(comparison, baseline="rnn-attention")
-    base, other = comparison.runs[1], comparison.runs[0]
+    base = comparison.runs[1]
+    other = comparison.runs[0]
     other = replace(
         other, scores=tuple(replace(s, p=0.01, against=base.name) for s in other.scores)
     )

@@ -21,7 +21,8 @@ def _with(comparison: Comparison, system: str, gains: list[tuple[float, float]])
     of_system = {other.name: other for other in comparison.systems}
     means = {}
     for seed, (gain, p) in enumerate(gains):
-        name, base = of_system[system].runs[seed], runs[of_system[comparison.baseline].runs[seed]]
+        name = of_system[system].runs[seed]
+        base = runs[of_system[comparison.baseline].runs[seed]]
         bleu, *others = runs[name].scores
         base_bleu = base.score("BLEU")
         assert base_bleu is not None

@@ -33,9 +33,11 @@ SMALL = {"layers": 1, "size": 16, "heads": 2, "feedforward": 32}
 def bucket(tmp_path: Path) -> str:
     """Put a small corpus into memory, training files compressed."""
     for path in corpus(tmp_path).glob("*.??"):
-        name, data = path.name, path.read_bytes()
+        name = path.name
+        data = path.read_bytes()
         if path.stem == "train":
-            name, data = f"{name}.gz", gzip.compress(data)
+            name = f"{name}.gz"
+            data = gzip.compress(data)
         data_path(f"memory://bucket/{name}").write_bytes(data)
     return "memory://bucket"
 

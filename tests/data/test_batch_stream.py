@@ -171,7 +171,8 @@ def test_the_stream_is_one_epoch_after_another() -> None:
 
 def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_stream, "CHUNK", 10)
-    pairs, calls = examples(400), list[int]()
+    pairs = examples(400)
+    calls = list[int]()
 
     def resample(lines: Sequence[int], seed: int) -> list[Example]:
         calls.append(len(lines))
@@ -261,10 +262,8 @@ def test_long_corpora_can_be_resumed_anywhere() -> None:
 
 
 def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, settings = (
-        examples(20_000),
-        BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000),
-    )
+    data = examples(20_000)
+    settings = BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats
     monkeypatch.setattr(batch_stream, "BLOCKS", 5000)
     estimated = BatchStream(data, settings, 1).epoch_stats

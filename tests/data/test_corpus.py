@@ -290,7 +290,8 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
 
 
 def test_filters_apply_to_training_only(tmp_path: Path) -> None:
-    sources, targets = ["w " * 300, "a", ""], ["w", "c" * 40, "b"]
+    sources = ["w " * 300, "a", ""]
+    targets = ["w", "c" * 40, "b"]
     corpus = read_pairs(*write_two_files(tmp_path, sources, targets), name="valid")
     assert [pair.line for pair in corpus.pairs] == [1, 2]
     assert list(corpus.report.dropped) == ["empty"]

@@ -13,7 +13,8 @@ from regard.data.delimited import HEAD
 from regard.data.pairs import Filters
 from regard.data.streaming import scan
 
-QUOTES, NAMES = "fields stood in quotation marks", "line 1 names the columns"
+QUOTES = "fields stood in quotation marks"
+NAMES = "line 1 names the columns"
 SOME = [f"A dog {i}.\tEin Hund {i}." for i in range(HEAD + 9)]
 """More lines than the form of a file is inferred from."""
 Rows = list[tuple[int, str, str]]
@@ -23,7 +24,8 @@ def _read(path: Path, lines: list[str]) -> tuple[Rows, str]:
     """Return line number and sides of each pair, and the report."""
     data = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-    corpus, streamed = read_corpus(PairFiles(pairs=path)), scan(PairFiles(pairs=path))
+    corpus = read_corpus(PairFiles(pairs=path))
+    streamed = scan(PairFiles(pairs=path))
     assert (tuple(streamed), streamed.report) == (corpus.pairs, corpus.report)
     return [(pair.line, pair.source, pair.target) for pair in corpus.pairs], "\n".join(
         corpus.report.lines()

@@ -13,7 +13,8 @@ from regard.common.errors import DataError
 from regard.data.file_kinds import input_kind
 from regard.data.text import read_lines
 
-HTML, XML = b"<!DOCTYPE html>\n<html><body>", b'<?xml version="1.0"?>\n<!-- c > d -->\n<a>'
+HTML = b"<!DOCTYPE html>\n<html><body>"
+XML = b'<?xml version="1.0"?>\n<!-- c > d -->\n<a>'
 TEXTS = [
     *(
         b'{"a": 1} is JSON',

@@ -232,7 +232,8 @@ def test_tags_are_standardised_as_by_langcodes() -> None:
         languages, ("", "Latn", "Cyrl", "Hans", "Arab"), ("", "US", "cn", "419")
     ):
         text = "_".join(filter(None, (language.upper(), script.lower(), region)))
-        tag, expected = parse_tag(text), langcodes.Language.get(langcodes.standardize_tag(text))
+        tag = parse_tag(text)
+        expected = langcodes.Language.get(langcodes.standardize_tag(text))
         assert tag is not None
         assert (tag.language, tag.region) == (expected.language, expected.territory or ""), text
         assert script_of(canonical_code(text)) == script_of(text) == (script or script_of(text)), (

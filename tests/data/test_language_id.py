@@ -75,10 +75,8 @@ def test_only_the_beginning_of_a_long_text_is_read(
     learnt: LanguageId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "".join(f"{line} " for line in _lines("aa", READ // 20))
-    normalised, scored = (
-        _lengths_given(monkeypatch, "_letters"),
-        _lengths_given(monkeypatch, "_hashes"),
-    )
+    normalised = _lengths_given(monkeypatch, "_letters")
+    scored = _lengths_given(monkeypatch, "_hashes")
     assert learnt.detect(text + "я" * 1_000_000) == learnt.detect(text)
     for hostile in (
         "\u0301" * 1_000_000,
@@ -95,7 +93,8 @@ def test_only_the_beginning_of_a_long_text_is_read(
 
 def _lengths_given(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
     """Return a list of the lengths of what a function of the module is given from now on."""
-    lengths, function = list[int](), getattr(language_id, name)
+    lengths = list[int]()
+    function = getattr(language_id, name)
 
     def counted(argument: Any) -> Any:
         lengths.append(len(argument))
@@ -120,7 +119,8 @@ def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
     assert sorted(merged.profiles) == ["aa", "bb", "cc"]
     assert LanguageId.merge([first]) == first
     assert LanguageId.merge([]).detect("abc") == []
-    profile, parts = merged.profiles["bb"], [part.profiles["bb"] for part in (first, second)]
+    profile = merged.profiles["bb"]
+    parts = [part.profiles["bb"] for part in (first, second)]
     assert profile.characters == sum(part.characters for part in parts)
     assert min(part.nats for part in parts) <= profile.nats <= max(part.nats for part in parts)
     for ngram in ("a", "ay", "ayz"):
@@ -284,15 +284,11 @@ def test_it_is_small_and_quick(
         content = known.to_json().encode()
         assert len(content) < 300_000
         assert all(len(profile.counts) <= NGRAMS for profile in known.profiles.values())
-    merged, line = (
-        LanguageId.merge([european, korean]),
-        "Two young, White males are outside near many bushes.",
-    )
+    merged = LanguageId.merge([european, korean])
+    line = "Two young, White males are outside near many bushes."
     merged.detect(line)
-    of_languages, of_texts = (
-        _lengths_given(monkeypatch, "_hashed"),
-        _lengths_given(monkeypatch, "_hashes"),
-    )
+    of_languages = _lengths_given(monkeypatch, "_hashed")
+    of_texts = _lengths_given(monkeypatch, "_hashes")
     for _ in range(100):
         merged.detect(line)
     assert of_languages == []

@@ -95,7 +95,8 @@ SIMILAR = {
 )
 def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
     """Each call is a second or less; quadratic time would be many minutes."""
-    vocabulary, line = tokenizer.target, (HOSTILE[kind] * 400_000)[:400_000]
+    vocabulary = tokenizer.target
+    line = (HOSTILE[kind] * 400_000)[:400_000]
     for call in (clean, vocabulary.encode, vocabulary.unknown_share, vocabulary.language_code):
         with time_limit():
             call(line)
@@ -107,7 +108,8 @@ def test_splitting_a_line_tokenises_each_character_a_few_times(
 ) -> None:
     counts = {}
     for size in (2_000, 4_000):
-        line, read = clean((HOSTILE[kind] * size)[:size]), [0]
+        line = clean((HOSTILE[kind] * size)[:size])
+        read = [0]
 
         def length(part: str, read: list[int] = read) -> int:
             read[0] += len(part)

@@ -117,7 +117,8 @@ def test_the_seed_determines_the_order() -> None:
 
 
 def test_a_mixture_of_one_corpus_equals_that_corpus() -> None:
-    single, mixed = corpus_stream(10, 90), Mixture([corpus_stream(10, 90)], [0.3], 5)
+    single = corpus_stream(10, 90)
+    mixed = Mixture([corpus_stream(10, 90)], [0.3], 5)
     updates = zip(single.updates(), first_updates(mixed, 50), strict=False)
     assert all(expected.plans == actual.plans for expected, actual in updates)
     assert mixed.padding() == pytest.approx(single.padding())

@@ -227,7 +227,8 @@ def _append(path: str) -> None:
 
 
 def test_a_changed_weight_is_reported(tmp_path: Path) -> None:
-    data, run = mixture_settings(tmp_path), tmp_path / "run"
+    data = mixture_settings(tmp_path)
+    run = tmp_path / "run"
     prepare_data(data, SIZES, BATCHING, 3, run)
     news, third = (corpus.model_dump() for corpus in data.mix)
     changed = data.with_values(mix=[{**news, "weight": 5.0}, third])
@@ -238,7 +239,8 @@ def test_a_changed_weight_is_reported(tmp_path: Path) -> None:
 
 
 def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
-    data, run = corpus_settings(tmp_path, shards=True), tmp_path / "run"
+    data = corpus_settings(tmp_path, shards=True)
+    run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
     for path in (data.source, data.target):
         _append(str(path))
@@ -270,7 +272,8 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
             f"{prefix}{side}": path
             for side, path in write_corpus(tmp_path, 20, 8, name=name).items()
         }
-    data, run = mixture_settings(tmp_path, **more), tmp_path / "run"
+    data = mixture_settings(tmp_path, **more)
+    run = tmp_path / "run"
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
     whole = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
     for name, role in (
@@ -304,7 +307,8 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
 
 
 def test_missing_text_leaves_the_shards_intact(tmp_path: Path) -> None:
-    data, run = corpus_settings(tmp_path, shards=True), tmp_path / "run"
+    data = corpus_settings(tmp_path, shards=True)
+    run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
     before = {
         path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()
@@ -387,7 +391,8 @@ def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["shard", "summary", "no summary"])
 def test_damaged_shards_are_made_anew(tmp_path: Path, harm: str) -> None:
-    data, run = corpus_settings(tmp_path, shards=True), tmp_path / "run"
+    data = corpus_settings(tmp_path, shards=True)
+    run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
     path = run / "shards" / ("train/00000.source_tokens.npy" if harm == "shard" else "summary.json")
     path.write_bytes(path.read_bytes()[:-1])
@@ -406,8 +411,10 @@ def test_damaged_shards_are_made_anew(tmp_path: Path, harm: str) -> None:
 def test_preparation_killed_between_two_corpora_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, run = mixture_settings(tmp_path, shards=True), tmp_path / "run"
-    write, count = prepare.write_shards, itertools.count()
+    data = mixture_settings(tmp_path, shards=True)
+    run = tmp_path / "run"
+    write = prepare.write_shards
+    count = itertools.count()
 
     def interrupted_write(*values: Any) -> Any:
         if next(count) == 1:
@@ -424,7 +431,8 @@ def test_preparation_killed_between_two_corpora_is_repeated(
 
 
 def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
-    data, run = corpus_settings(tmp_path), tmp_path / "run"
+    data = corpus_settings(tmp_path)
+    run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
     (run / "data.json").unlink()
     assert describe_changes(data, run) == ()
@@ -437,7 +445,8 @@ def test_a_run_that_held_out_other_pairs_is_refused(tmp_path: Path) -> None:
     files = write_corpus(tmp_path, 30, 8, name="v")
     valid = {f"valid_{side}": path for side, path in files.items()}
     for name, more in (("held_out", {}), ("given", valid)):
-        data, run = corpus_settings(tmp_path, **more), tmp_path / name
+        data = corpus_settings(tmp_path, **more)
+        run = tmp_path / name
         tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
         record = json.loads((run / "data.json").read_text())
         (run / "data.json").write_text(json.dumps({**record, "version": 1}))

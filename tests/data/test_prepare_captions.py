@@ -47,7 +47,8 @@ def test_batches_hold_images_and_all_their_captions(tmp_path: Path) -> None:
     indices = []
     for plan in data.batches.epoch(0):
         batch = plan.batch()
-        B, N = len(batch.source), len(batch.target_out)
+        B = len(batch.source)
+        N = len(batch.target_out)
         assert batch.source.shape == (B, 3, 8, 8)
         assert N == 3 * B
         assert batch.source_keep is None
@@ -234,10 +235,12 @@ def test_a_damaged_or_outdated_cache_is_made_again(
 ) -> None:
     monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
     paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
-    size_settings, cache = ImageSizeSettings(height=6, width=5), tmp_path / "kept"
+    size_settings = ImageSizeSettings(height=6, width=5)
+    cache = tmp_path / "kept"
     first = cached_images(paths, size_settings, cache)
     original = first.pixels.copy()
-    pixels, index = cache / "pixels.npy", cache / "index.json"
+    pixels = cache / "pixels.npy"
+    index = cache / "index.json"
     if harm == "pixel":
         data = bytearray(pixels.read_bytes())
         data[-1] ^= 1

@@ -116,10 +116,8 @@ def test_resampling_from_ids_equals_resampling_from_text(
             for source, target in zip(*learnt.sample(*sides, dropout, seed), strict=True)
         ]
 
-    resample_lists, resample_ids = (
-        resampler(lists, learnt, dropout),
-        resampler(shards, learnt, dropout),
-    )
+    resample_lists = resampler(lists, learnt, dropout)
+    resample_ids = resampler(shards, learnt, dropout)
     assert resample_text(lines, 7) == resample_ids(lines, 7) == resample_lists(lines, 7)
     assert resample_ids(lines, 7) != [lists[line] for line in lines]
     from_text, from_ids = (
@@ -183,8 +181,10 @@ def test_damaged_files_are_detected(
     tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str
 ) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
-    shard, index = folder / "00002.target_tokens.npy", folder / "index.json"
-    data, values = shard.read_bytes(), json.loads(index.read_text())
+    shard = folder / "00002.target_tokens.npy"
+    index = folder / "index.json"
+    data = shard.read_bytes()
+    values = json.loads(index.read_text())
     if harm in ("cut", "grown", "flipped"):
         changed = {
             "cut": data[:-2],

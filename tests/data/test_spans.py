@@ -181,14 +181,15 @@ def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
 
 
 def test_words_that_cannot_begin_a_span_are_passed_over_and_nothing_is_missed() -> None:
-    rng, pieces = (
-        random.Random(1),
-        [text for kind in KINDS if kind != "message" for text in LINES[kind]]
-        + [*" (+-.:/&_5aé집\t❶Ⓜ"],
-    )
+    rng = random.Random(1)
+    pieces = [text for kind in KINDS if kind != "message" for text in LINES[kind]] + [
+        *" (+-.:/&_5aé집\t❶Ⓜ"
+    ]
     for _ in range(5000):
         line = "".join(rng.choice((" ", rng.choice(pieces))) for _ in range(rng.randint(1, 14)))
-        spans, at, expected = find_spans(line), 0, list[tuple[int, int, str | None]]()
+        spans = find_spans(line)
+        at = 0
+        expected = list[tuple[int, int, str | None]]()
         while match := _PATTERN.search(line, at):
             expected.append((*match.span(), match.lastgroup))
             at = match.end()
@@ -247,10 +248,8 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
 )
 def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: str) -> None:
     """The oracle is Python's `re` in NFC."""
-    given, own = (
-        unicodedata.normalize(line, text),
-        own_pattern((unicodedata.normalize(pattern, word),)),
-    )
+    given = unicodedata.normalize(line, text)
+    own = own_pattern((unicodedata.normalize(pattern, word),))
     found = [given[span.start : span.end] for span in find_spans(given, own) if span.kind == "own"]
     wanted = re.findall(unicodedata.normalize("NFC", word), unicodedata.normalize("NFC", text))
     assert [unicodedata.normalize("NFC", each) for each in found] == wanted
@@ -262,7 +261,8 @@ class CountingPattern:
     """A pattern of RE2 that notes how many characters it is given to read."""
 
     def __init__(self, *patterns: str) -> None:
-        self.pattern, self.read = own_pattern(patterns), 0
+        self.pattern = own_pattern(patterns)
+        self.read = 0
 
     def search(self, text: str, start: int, end: int) -> Any:
         self.read += len(text)

@@ -45,7 +45,8 @@ def test_a_stream_equals_the_corpus_in_memory(
     tmp_path: Path, form: str, suffix: str, filters: Filters | None
 ) -> None:
     files = _write_files(tmp_path, form, suffix)
-    in_memory, streamed = read_corpus(files, filters), scan(files, filters)
+    in_memory = read_corpus(files, filters)
+    streamed = scan(files, filters)
     assert tuple(streamed) == in_memory.pairs
     assert (streamed.report, len(streamed)) == (in_memory.report, len(in_memory))
     assert streamed.report.kept < streamed.report.read == 200
@@ -53,7 +54,8 @@ def test_a_stream_equals_the_corpus_in_memory(
 
 def test_a_stream_keeps_the_same_pairs(tmp_path: Path) -> None:
     files = PairFiles(**write_corpus(tmp_path, 200))
-    in_memory, streamed = read_corpus(files, Filters()), scan(files, Filters())
+    in_memory = read_corpus(files, Filters())
+    streamed = scan(files, Filters())
     mask = np.arange(len(in_memory)) % 3 == 1
     assert tuple(streamed.keep(mask)) == in_memory.keep(mask).pairs == in_memory.pairs[1::3]
     assert len(streamed.keep(mask)) == len(in_memory.keep(mask)) == mask.sum()
@@ -125,7 +127,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
 
 def test_seen_pairs_equal_a_set() -> None:
     rng = np.random.default_rng(0)
-    seen, known = SeenPairs(), set()
+    seen = SeenPairs()
+    known = set()
     for size in rng.integers(0, 200, 60).tolist():
         pairs = [Pair(str(a), str(b), 1) for a, b in rng.integers(0, 60, (size, 2)).tolist()]
         expected = []

@@ -79,7 +79,8 @@ def test_earlier_samples_change_nothing(tokenizer: Tokenizer) -> None:
 @EVERY
 @pytest.mark.parametrize("dropout", [0.0, 0.1, 0.9])
 def test_decoding_restores_the_text(tokenizer: Tokenizer, dropout: float) -> None:
-    sources, targets = [*GERMAN, *STRANGE], [*KOREAN, *STRANGE]
+    sources = [*GERMAN, *STRANGE]
+    targets = [*KOREAN, *STRANGE]
     for seed in range(3):
         left, right = tokenizer.sample(sources, targets, dropout, seed)
         assert [tokenizer.source.decode(ids) for ids in left] == sources
@@ -172,7 +173,8 @@ def test_unigram_sampling_follows_the_probabilities() -> None:
     weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
     for sharpness in (1.0, 0.3):
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
-        rng, segment = random.Random(3), unigram_sampling(scores, sharpness)
+        rng = random.Random(3)
+        segment = unigram_sampling(scores, sharpness)
         counts = Counter(" ".join(segment("aba", rng)) for _ in range(20_000))
         assert counts.keys() == weights.keys()
         for segmentation, weight in weights.items():

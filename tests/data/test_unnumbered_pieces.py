@@ -33,7 +33,8 @@ ODD = [
 
 def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabulary, list[str]]:
     """Return a vocabulary with numbers for a share of its pieces, and lines of text."""
-    lines, model = [getattr(pair, side) for pair in PAIRS], io.BytesIO()
+    lines = [getattr(pair, side) for pair in PAIRS]
+    model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, vocab_size=320, model_type=kind, hard_vocab_limit=False,
         character_coverage=1.0, minloglevel=4,

@@ -43,7 +43,8 @@ def varied(
 
 def test_a_lexicon_links_words_that_translate_each_other() -> None:
     for noun, other in NOUNS.items():
-        source, target = f"Close this {noun}.", f"Schließe dies {other}!"
+        source = f"Close this {noun}."
+        target = f"Schließe dies {other}!"
         texts = {(source[slice(*a)], target[slice(*b)]) for a, b in LEXICON.links((source, target))}
         assert {(noun, other), ("Close", "Schließe")} <= texts
     assert LEXICON.links(("file file", "Datei")) == [], "nobody knows which of the two"
@@ -123,10 +124,8 @@ def test_lines_of_any_kind_are_varied_or_left(text: str) -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_batches_hold_varied_pairs_and_each_once_in_an_epoch(dropout: float) -> None:
-    sources, targets = (
-        [source for source, _ in PAIRS + SPANS],
-        [target for _, target in PAIRS + SPANS],
-    )
+    sources = [source for source, _ in PAIRS + SPANS]
+    targets = [target for _, target in PAIRS + SPANS]
     tokenizer = Tokenizer.train(sources, targets, TokenizerSettings(copy_tokens=8))
     examples = encode_pairs(sources, targets, tokenizer)
     variation = pair_variation(VariationSettings(spans=0.2, endings=0.1), examples, tokenizer)

@@ -32,7 +32,8 @@ def write_aligned_corpus(
     folder: Path, count: int, seed: int = 0, name: str = "a"
 ) -> dict[str, str]:
     """Write files of pairs, of which filters drop a few, with distinct links for each line."""
-    files, path = write_corpus(folder, count, seed, name=name), folder / f"{name}.align"
+    files = write_corpus(folder, count, seed, name=name)
+    path = folder / f"{name}.align"
     write_lines(
         path, (format_links(*pair) for pair in zip(*map(read_lines, files.values()), strict=True))
     )
@@ -41,7 +42,8 @@ def write_aligned_corpus(
 
 def format_links(source: str, target: str) -> str:
     """Link each source word by a fixed hash of both sentences, some words to nothing."""
-    S, T = len(source.split()), len(target.split())
+    S = len(source.split())
+    T = len(target.split())
     rng = random.Random(f"{clean(source)}\n{clean(target)}")
     return " ".join(f"{rng.randrange(S)}-{t}" for t in range(T) if S and rng.random() < 0.8)
 
@@ -68,10 +70,8 @@ def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
     }
     assert actual == expected
     assert example.links is not None
-    left, right = (
-        tokenizer.source.word_indices(tokenizer.source.tokens(example.source)),
-        [*range(len(example.target))],
-    )
+    left = tokenizer.source.word_indices(tokenizer.source.tokens(example.source))
+    right = [*range(len(example.target))]
     tokens = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
     expected_links = {
         (i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in expected
@@ -201,7 +201,8 @@ def test_lines_that_others_may_count_otherwise_are_reported(tmp_path: Path) -> N
 
 
 def test_every_token_of_a_word_is_linked() -> None:
-    sources, targets = ["안녕하세요 세계 😀"], ["Donaudampfschiff Größe 😀"]
+    sources = ["안녕하세요 세계 😀"]
+    targets = ["Donaudampfschiff Größe 😀"]
     tokenizer = Tokenizer.train(["안녕 세계"] * 4, ["Donau Größe"] * 4, TokenizerSettings(size=290))
     sides = [
         [*side.encode(text), EOS]

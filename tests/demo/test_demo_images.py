@@ -48,7 +48,8 @@ def _caption(text: str, attended: dict[int, tuple[int, int]]) -> Caption:
 
 def _attending_caption(scene: CaptionedScene, number: int, language: str) -> Caption:
     """Return a gold caption with nouns that attend to the centres of their objects."""
-    caption, attended = scene.captions[language][number], {}
+    caption = scene.captions[language][number]
+    attended = {}
     for word, index in caption.nouns:
         box = scene.scene.boxes[index][0]
         centre = (box.top + box.bottom) / 2, (box.left + box.right) / 2

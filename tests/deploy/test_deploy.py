@@ -73,10 +73,8 @@ def _command(kind: str) -> list[str]:
     if kind == "compose":
         return _docker_command(_compose()["environment"]["REGARD_OPTIONS"])
     if kind == "systemd":
-        settings, variables = (
-            dict(_unit()),
-            re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE),
-        )
+        settings = dict(_unit())
+        variables = re.findall(r"^Environment=(\w+)=(.*)$", UNIT_TEXT, re.MULTILINE)
         start = settings["ExecStart"]
         for name, value in variables:
             start = start.replace(f"${name}", value)
@@ -99,7 +97,8 @@ def test_the_server_has_the_options(kind: str) -> None:
 
 
 def test_ports_agree() -> None:
-    container, port = _pod()["containers"][0], _serve("m")["port"]
+    container = _pod()["containers"][0]
+    port = _serve("m")["port"]
     assert f"EXPOSE {port}\n" in DOCKERFILE
     assert f"http://127.0.0.1:{port}/health" in DOCKERFILE
     assert _compose()["ports"] == [f"127.0.0.1:{port}:{port}"], "reachable from this machine alone"
@@ -110,7 +109,8 @@ def test_ports_agree() -> None:
 
 
 def test_folders_agree() -> None:
-    container, pod = _pod()["containers"][0], _pod()
+    container = _pod()["containers"][0]
+    pod = _pod()
     assert _compose()["volumes"] == ["./models:/models:ro"]
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert set(mounted) == {volume["name"] for volume in pod["volumes"]}
@@ -137,7 +137,8 @@ def test_the_secret_lets_nobody_in(tmp_path: Path) -> None:
 
 
 def test_selectors_agree() -> None:
-    objects, labels = _objects(), {"app": "regard"}
+    objects = _objects()
+    labels = {"app": "regard"}
     assert tuple(objects) == KINDS
     spec = objects["Deployment"]["spec"]
     assert spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"] == labels
@@ -167,7 +168,9 @@ def test_probes_are_paths_of_the_server() -> None:
 
 
 def test_open_requests_have_the_time_they_may_take() -> None:
-    deadline, pod, unit = _serve("m")["deadline"], _pod(), dict(_unit())
+    deadline = _serve("m")["deadline"]
+    pod = _pod()
+    unit = dict(_unit())
     (_, pause) = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
     assert pod["terminationGracePeriodSeconds"] >= deadline + int(pause) + 5
     assert int(_compose()["stop_grace_period"].removesuffix("s")) >= deadline + 5
@@ -185,7 +188,9 @@ def test_threads_are_the_cores_that_are_allowed() -> None:
 
 
 def test_nothing_runs_as_root_or_can_write() -> None:
-    pod, compose, unit = _pod(), _compose(), _unit()
+    pod = _pod()
+    compose = _compose()
+    unit = _unit()
     (user,) = re.findall(r"^USER (\d+):\1$", DOCKERFILE, re.MULTILINE)
     assert f"--uid {user} " in DOCKERFILE
     assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (

@@ -126,12 +126,13 @@ def requests(
     folder: ModelFolder, prefixed: bool = False, **constraints: Any
 ) -> list[DecodeRequest]:
     """Return requests of all lengths; of every fourth and of its target nothing more is asked."""
-    draw, model, made = torch.Generator().manual_seed(3), folder.model, []
-    target, settings = folder.tokenizer.target, folder.settings.search
-    prefix, banned = (
-        constraints.get("prefix", ()),
-        ConstraintEncoder(target).encode_forbidden(constraints.get("forbid", ())),
-    )
+    draw = torch.Generator().manual_seed(3)
+    model = folder.model
+    made = []
+    target = folder.tokenizer.target
+    settings = folder.settings.search
+    prefix = constraints.get("prefix", ())
+    banned = ConstraintEncoder(target).encode_forbidden(constraints.get("forbid", ()))
     for index in range(11):
         ids = torch.randint(
             EOS + 1, len(folder.tokenizer.source), (index,), generator=draw
@@ -164,7 +165,8 @@ def test_its_hypotheses_are_those_of_the_reference(
     settings: ModelSettings, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = loaded(settings, search)
-    engine, values = Engine(folder.model, folder=folder), folder.settings.search
+    engine = Engine(folder.model, folder=folder)
+    values = folder.settings.search
     for prefixed in (False, True):
         asked = requests(folder, prefixed)
         if prefixed:  # in many parts
@@ -185,9 +187,11 @@ def test_constraints_and_samples_are_those_of_the_reference(
     settings: ModelSettings, case: Any
 ) -> None:
     folder = loaded(settings, case[0])
-    engine, values = Engine(folder.model, folder=folder), folder.settings.search
+    engine = Engine(folder.model, folder=folder)
+    values = folder.settings.search
     asked = requests(folder, **case[1])
-    expected, actual = reference(folder, asked), engine.decode(asked, values)
+    expected = reference(folder, asked)
+    actual = engine.decode(asked, values)
     assert_same(actual, expected)
     assert [[h.complete for h in own] for own in actual] == [
         [h.complete for h in own] for own in expected
@@ -199,7 +203,8 @@ def test_constraints_and_samples_are_those_of_the_reference(
 def test_calls_of_several_threads_get_what_they_would_get_alone(reads: str) -> None:
     folders = (loaded(kind.values[0], {"max_extra": 4}) for kind in kinds(reads=[reads]))
     folder = next(one for one in folders if is_packed(one))
-    library, base = c_search.LibraryModel(folder, pack_model(folder.model)), folder.settings.search
+    library = c_search.LibraryModel(folder, pack_model(folder.model))
+    base = folder.settings.search
     calls = [
         (requests(folder, **asked), base.with_values(**search)) for search, asked in CONSTRAINED
     ]
@@ -229,8 +234,10 @@ def test_each_copy_token_of_a_source_is_in_its_target_once(
     settings: ModelSettings, case: Any
 ) -> None:
     folder = loaded(settings, case[0], COPYING)
-    engine, values = Engine(folder.model, folder=folder), folder.settings.search
-    asked, known = requests(folder, **case[1]), {*folder.tokenizer.target.copy_tokens}
+    engine = Engine(folder.model, folder=folder)
+    values = folder.settings.search
+    asked = requests(folder, **case[1])
+    known = {*folder.tokenizer.target.copy_tokens}
     expected = reference(folder, asked)
     assert_same(engine.decode(asked, values), expected)
     for request, ranked in zip(asked, expected, strict=True):
@@ -260,13 +267,15 @@ def test_it_knows_words_of_all_scripts() -> None:
     )
     for settings in (text, text.with_values(size=340, byte_fallback=True)):
         tokenizer = Tokenizer.train(lines * 4, lines * 4, settings)
-        size, encoder = len(tokenizer.target), ConstraintEncoder(tokenizer.target)
+        size = len(tokenizer.target)
+        encoder = ConstraintEncoder(tokenizer.target)
         model = make(kind, ends=0.02, vocabulary=size)
         search = SearchSettings(beam=4, max_ratio=1, max_extra=9, longest_source=12)
         folder = ModelFolder(
             FolderSettings(model=kind, tokenizer=settings, search=search), tokenizer, model
         )
-        engine, asked = Engine(model, folder=folder), []
+        engine = Engine(model, folder=folder)
+        asked = []
         words = [word for line in lines for word in line.replace(",", " ").split()]
         for index in range(14):
             ids = tokenizer.source.encode(" ".join(words[index : index + 4]))
@@ -288,7 +297,8 @@ def test_it_knows_words_of_all_scripts() -> None:
 
 def test_what_it_cannot_do_is_decoded_otherwise() -> None:
     folder = first_packed()
-    engine, values = Engine(folder.model, folder=folder), folder.settings.search
+    engine = Engine(folder.model, folder=folder)
+    values = folder.settings.search
     (request,) = requests(folder)[3:4]
     plain = engine.decode([request], values)
     assert engine._library is not None

@@ -33,7 +33,8 @@ from regard.runtime.engine.continuous_batching import DecodeCall, Scheduler
 from regard.search import Hypothesis, SearchSettings
 
 WORKER = "regard-decoding"
-GREEDY, BEAM = SearchSettings(beam=1), SearchSettings(beam=3)
+GREEDY = SearchSettings(beam=1)
+BEAM = SearchSettings(beam=3)
 SAMPLE = SearchSettings(beam=2, sample=True, top_k=5, seed=4)
 LONG = [replace(request, task=replace(request.task, max_steps=14)) for request in REQUESTS[:14]]
 UNREADABLE = DecodeRequest([10**6], REQUESTS[0].task)
@@ -95,7 +96,8 @@ class Pause:
     """A moment of one thread that another waits for, and ends."""
 
     def __init__(self) -> None:
-        self.reached, self.is_over = threading.Event(), threading.Event()
+        self.reached = threading.Event()
+        self.is_over = threading.Event()
 
     def __call__(self) -> None:
         self.reached.set()
@@ -180,12 +182,10 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
 
 def test_one_thread_steps_its_own_calls_and_another_those_of_several() -> None:
     model = plain_model()
-    expected, steps, pause, engine = (
-        alone(model, LONG, GREEDY),
-        Steps(model),
-        Pause(),
-        Engine(model, choice="pytorch"),
-    )
+    expected = alone(model, LONG, GREEDY)
+    steps = Steps(model)
+    pause = Pause()
+    engine = Engine(model, choice="pytorch")
     results = list[Any]()
 
     def call() -> None:
@@ -207,7 +207,8 @@ def test_one_thread_steps_its_own_calls_and_another_those_of_several() -> None:
 
 
 def test_the_thread_ends_with_its_engine() -> None:
-    engine, before = Engine(plain_model(), choice="pytorch"), {*threading.enumerate()}
+    engine = Engine(plain_model(), choice="pytorch")
+    before = {*threading.enumerate()}
     engine.decode(REQUESTS[:1], GREEDY)
     assert {*threading.enumerate()} == before, "one thread calls, and none is started"
     with ThreadPoolExecutor(1) as pool:
@@ -234,7 +235,8 @@ def test_a_stream_is_read_by_several_threads(pool: ThreadPoolExecutor) -> None:
 
 def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
     model = plain_model()
-    engine, numbers = Engine(model, choice="pytorch"), dict[int, set[int]]()
+    engine = Engine(model, choice="pytorch")
+    numbers = dict[int, set[int]]()
     project = model.decoder.output.forward
 
     def observed(features: Any) -> Any:
@@ -285,11 +287,9 @@ def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -
 
 def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
     model = plain_model()
-    expected, steps, engine = (
-        alone(model, LONG, GREEDY),
-        Steps(model),
-        Engine(model, choice="pytorch"),
-    )
+    expected = alone(model, LONG, GREEDY)
+    steps = Steps(model)
+    engine = Engine(model, choice="pytorch")
     stream = engine.stream(LONG[3], GREEDY)
     next(stream)
 
@@ -307,11 +307,9 @@ def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
 @posix
 def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoolExecutor) -> None:
     model = plain_model()
-    expected, steps, engine = (
-        alone(model, LONG, GREEDY),
-        Steps(model),
-        Engine(model, choice="pytorch"),
-    )
+    expected = alone(model, LONG, GREEDY)
+    steps = Steps(model)
+    engine = Engine(model, choice="pytorch")
     pool.submit(engine.decode, LONG[:1], GREEDY).result(60)
     engine.decode(LONG[:1], GREEDY)
     assert steps.threads[-1] == WORKER
@@ -336,7 +334,8 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoo
 @posix
 def test_a_fork_decodes_anew() -> None:
     model = plain_model()
-    expected, engine = alone(model, LONG, BEAM), Engine(model, choice="pytorch")
+    expected = alone(model, LONG, BEAM)
+    engine = Engine(model, choice="pytorch")
     stream = Engine(model, choice="pytorch").stream(LONG[3], GREEDY)
     next(stream)
     with ThreadPoolExecutor(1) as pool:
@@ -442,7 +441,8 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
 
 def test_calls_with_other_settings_take_turns_and_a_short_one_ends_first() -> None:
     watched = Watched()
-    long, short = watched.add(LONG, BEAM), watched.add([REQUESTS[0]], GREEDY)
+    long = watched.add(LONG, BEAM)
+    short = watched.add([REQUESTS[0]], GREEDY)
     watched.step(2 * REQUESTS[0].task.max_steps)
     assert not short.events.empty()
     assert long.events.empty()
@@ -480,11 +480,9 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
 def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
     watched = Watched(BatchLimits(rows=4, tokens=40))
     wide = SearchSettings(beam=6)
-    first, second, third = (
-        watched.add(LONG[:3], wide),
-        watched.add(LONG[3:5], wide),
-        watched.add(LONG, BEAM),
-    )
+    first = watched.add(LONG[:3], wide)
+    second = watched.add(LONG[3:5], wide)
+    third = watched.add(LONG, BEAM)
     watched.step(4)
     assert first.open_rows + second.open_rows == 6
     assert third.open_rows
@@ -493,7 +491,8 @@ def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
 
 def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
     watched = Watched()
-    call, stream = watched.add(LONG[:2], GREEDY), watched.add(LONG[2:3], GREEDY, is_streamed=True)
+    call = watched.add(LONG[:2], GREEDY)
+    stream = watched.add(LONG[2:3], GREEDY, is_streamed=True)
     followed = stream.follow(watched.step)
     assert len(next(followed)) == 1
     watched.step()

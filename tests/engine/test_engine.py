@@ -47,7 +47,8 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
         match="precision int8 needs the C library, and an ensemble is averaged by PyTorch",
     ):
         Engine(Ensemble([folder.model, folder.model]), "int8")
-    rounded, settings = Engine(folder.model, "int8", folder), folder.settings.search
+    rounded = Engine(folder.model, "int8", folder)
+    settings = folder.settings.search
     rounded.decode(requests(folder, False), settings)
     assert rounded.describe() == f"C library, int8 ({COMPARED})"
     with pytest.raises(
@@ -72,8 +73,11 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
 
 def test_concurrent_callers_get_the_hypotheses_of_one_caller() -> None:
     folder = folder_of(BEAM)
-    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
-    expected, actual = ids(tested.decode(asked, settings)), dict[int, Any]()
+    tested = engine_of(folder)
+    asked = requests(folder, False)
+    settings = folder.settings.search
+    expected = ids(tested.decode(asked, settings))
+    actual = dict[int, Any]()
 
     def call(number: int) -> None:
         actual[number] = ids(tested.decode(asked[number:], settings))
@@ -90,7 +94,8 @@ def test_concurrent_callers_get_the_hypotheses_of_one_caller() -> None:
 def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool) -> None:
     for search in (GREEDY, BEAM):
         folder = folder_of(search)
-        library, settings = engine_of(folder), folder.settings.search
+        library = engine_of(folder)
+        settings = folder.settings.search
         pytorch = Engine(folder.model, folder=folder, choice="pytorch")
         for request in requests(folder, prefixed)[3:8]:
             (expected,) = library.decode([request], settings)
@@ -112,7 +117,9 @@ def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool) -> None:
 @posix
 def test_engine_decodes_after_a_fork() -> None:
     folder = folder_of(BEAM)
-    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
+    tested = engine_of(folder)
+    asked = requests(folder, False)
+    settings = folder.settings.search
     expected = ids(tested.decode(asked, settings))
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
@@ -127,7 +134,8 @@ def calls_of_the_engine(
     tested: Engine, asked: list[DecodeRequest], settings: SearchSettings
 ) -> int:
     """Count the calls of Python's functions that decide which engine decodes."""
-    files, calls = {engine.__file__, known_model.__file__, monkey_patches.__file__}, list[str]()
+    files = {engine.__file__, known_model.__file__, monkey_patches.__file__}
+    calls = list[str]()
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_filename in files:
@@ -146,8 +154,10 @@ def test_a_private_model_is_not_compared() -> None:
     weights there are.
     """
     folder = folder_of(GREEDY)
-    asked, settings = requests(folder, False), folder.settings.search
-    private, shared = Engine(folder.model, folder=folder, is_private=True), engine_of(folder)
+    asked = requests(folder, False)
+    settings = folder.settings.search
+    private = Engine(folder.model, folder=folder, is_private=True)
+    shared = engine_of(folder)
     for tested in (private, shared):
         tested.decode(asked, settings)  # packs the weights
     (few, many), compared = (
@@ -160,7 +170,9 @@ def test_a_private_model_is_not_compared() -> None:
 
 def test_changed_weights_are_packed_again() -> None:
     folder = folder_of(BEAM)
-    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
+    tested = engine_of(folder)
+    asked = requests(folder, False)
+    settings = folder.settings.search
     before = ids(tested.decode(asked, settings))
     with torch.no_grad():
         bias: Any = folder.model.decoder.output.bias

@@ -41,10 +41,8 @@ def programmed_settings() -> list[Any]:
     """List models with a native program beyond the defaults: every encoder with recurrent decoders,
     and Transformers.
     """
-    small, encoders = (
-        parse(RecurrentDecoderSettings, {}),
-        [parse(kind, {}) for kind in ENCODERS_BY_INPUT["text"]],
-    )
+    small = parse(RecurrentDecoderSettings, {})
+    encoders = [parse(kind, {}) for kind in ENCODERS_BY_INPUT["text"]]
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [
         small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices
@@ -54,10 +52,8 @@ def programmed_settings() -> list[Any]:
         for order in ("bahdanau", "luong", "luong_input_feeding")
     ]
     combinations = [(encoder, decoder) for encoder in encoders for decoder in decoders]
-    base_encoder, base_decoder = (
-        parse(TransformerEncoderSettings, {}),
-        parse(TransformerDecoderSettings, {}),
-    )
+    base_encoder = parse(TransformerEncoderSettings, {})
+    base_decoder = parse(TransformerDecoderSettings, {})
     for norm, activation, positions, layers in (
         ("post", "relu", "none", 1),
         ("post", "silu", "sinusoidal", 2),
@@ -89,7 +85,8 @@ def with_program(parameters: list[Any]) -> list[Any]:
     ]
 
 
-ALL, KINDS = with_program(pairs() + programmed_settings()), with_program(kinds())
+ALL = with_program(pairs() + programmed_settings())
+KINDS = with_program(kinds())
 LENGTHS = (1, 2, 5, 7)
 
 
@@ -185,7 +182,8 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
     folder = loaded(KINDS[0].values[0], {"beam": 2})
     with torch.no_grad():
         folder.model.decoder.output.bias[5] = torch.nan
-    asked, settings = requests(folder, False), folder.settings.search
+    asked = requests(folder, False)
+    settings = folder.settings.search
     with torch.inference_mode():
         source = folder.model.encode(Batch.of([request.source for request in asked]))
     expected = decode(folder.model, source, [request.task for request in asked], settings)

@@ -53,9 +53,11 @@ def expected_states(
 
     None of a side that is not recurrent, but for the decoder's features.
     """
-    encoded, decoder = model.encoder(Batch.of([source])), model.decoder
+    encoded = model.encoder(Batch.of([source]))
+    decoder = model.decoder
     memory = decoder.prepare(encoded)
-    state, steps = model.begin(memory), []
+    state = model.begin(memory)
+    steps = []
     initial = (
         state.tensors["states"][0, len(decoder.cells) - 1].numpy()
         if "states" in state.tensors

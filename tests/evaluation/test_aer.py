@@ -49,7 +49,8 @@ def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
 
 def test_the_best_head_is_found_in_any_layer() -> None:
     links = [frozenset({(1, 0), (0, 1)})]
-    wrong, right = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
+    wrong = np.zeros((4, 4), np.float32)
+    right = np.zeros((4, 4), np.float32)
     wrong[:, 3] = 1
     right[0:2, 1], right[2:, 0] = 1, 1
     reading = _readings({"low": np.stack([wrong, wrong]), "high": np.stack([wrong, right])})
@@ -93,7 +94,8 @@ def test_malformed_links_are_refused(line: str) -> None:
 
 
 def test_two_directions_make_one_alignment() -> None:
-    forward, backward = {(0, 0), (1, 1), (2, 1), (4, 3)}, {(0, 0), (1, 1), (1, 2), (3, 4)}
+    forward = {(0, 0), (1, 1), (2, 1), (4, 3)}
+    backward = {(0, 0), (1, 1), (1, 2), (3, 4)}
     assert symmetrise(forward, backward, "intersection") == [(0, 0), (1, 1)]
     assert symmetrise(forward, backward, "union") == sorted(forward | backward)
     # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no
@@ -112,10 +114,8 @@ def test_links_can_be_extracted_from_both_axes() -> None:
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
-    right, wrong = (
-        np.eye(4, dtype=np.float32)[[1, 1, 0, 3]],
-        np.eye(4, dtype=np.float32)[[0, 0, 1, 3]],
-    )
+    right = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]]
+    wrong = np.eye(4, dtype=np.float32)[[0, 0, 1, 3]]
     forward = _readings({"f": np.stack([wrong, right])})  # x y → b c, z → a
     transposed = Readings(
         forward.target,
@@ -140,19 +140,15 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
 
 
 def test_with_one_model_a_head_agrees_with_itself() -> None:
-    sharp, flat = (
-        np.eye(4, dtype=np.float32)[[1, 1, 0, 3]],
-        np.eye(4, dtype=np.float32)[[0, 0, 0, 3]],
-    )
+    sharp = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]]
+    flat = np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
     choice, reverse, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
     assert (choice.head, choice.shifted, reverse, agreement) == (1, False, None, 1.0)
 
 
 def test_self_attention_is_merged_into_words_too() -> None:
-    encoder, decoder = (
-        np.full((1, 4, 4), 0.25, np.float32),
-        np.tril(np.ones((4, 4), np.float32))[None],
-    )
+    encoder = np.full((1, 4, 4), 0.25, np.float32)
+    decoder = np.tril(np.ones((4, 4), np.float32))[None]
     decoder /= decoder.sum(-1, keepdims=True)
     reading = replace(
         _readings({"e": encoder, "d": decoder}),

@@ -45,7 +45,9 @@ def test_predictions_are_those_of_one_sentence_at_a_time(
 ) -> None:
     translator = load_translator(folder(tmp_path / "run", encoder, decoder))
     examples = encode_pairs(SENTENCES, SENTENCES[::-1], translator.tokenizer)
-    model, probabilities, right = translator.model, [], []
+    model = translator.model
+    probabilities = []
+    right = []
     with torch.no_grad():
         for example in examples:
             source = torch.tensor([example.source_ids])

@@ -54,7 +54,8 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
         total = 0.0
         for n in range(1, 5):
             for reference in own:
-                g, r = weights(text, n), weights(reference, n)
+                g = weights(text, n)
+                r = weights(reference, n)
                 lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(
                     sum(v * v for v in r.values())
                 )
@@ -178,7 +179,8 @@ def test_a_reference_without_a_word() -> None:
 
 
 def test_scores_of_formulas() -> None:
-    outputs, references = [r"x ^ { 2 }", "a + b"], [[r"x ^ { 2 }"], ["a - b"]]
+    outputs = [r"x ^ { 2 }", "a + b"]
+    references = [[r"x ^ { 2 }"], ["a - b"]]
     by_name = {score.name: score.value for score in caption_scores(outputs, references, tokens)}
     assert by_name["exact"] == 50
     assert by_name["BLEU-1"] == pytest.approx(100 * 7 / 8)

@@ -43,11 +43,13 @@ def test_ranks_are_correlated_as_by_hand() -> None:
 def test_gradients_equal_finite_differences(kind: str, tmp_path: Path) -> None:
     folder(tmp_path / "run", kind, kind)
     translator = regard.load(tmp_path / "run")
-    model, source = translator.model, translator.encode(LINE)
+    model = translator.model
+    source = translator.encode(LINE)
     target = translator.tokenizer.target.encode("I was")
     saliency = gradient_times_input(model, source, target)  # type: ignore[arg-type]
     assert saliency.shape == (len(target) + 1, len(source))
-    ids, labels = torch.tensor([source]), [*target, EOS]
+    ids = torch.tensor([source])
+    labels = [*target, EOS]
 
     def log_probs(scaled: int, by: float) -> list[float]:
         """Return the log-probabilities with the embedding of one source token lengthened."""
@@ -80,7 +82,8 @@ def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -
     translator = regard.load(tmp_path / "run")
     readings = translator.translate(LINE, readings=True)[0].readings
     assert readings is not None
-    target, words = translator.tokenizer.target.ids(readings.target)[:-1], LINE.split()
+    target = translator.tokenizer.target.ids(readings.target)[:-1]
+    words = LINE.split()
     source = translator.encode(LINE)
     losses = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
     assert losses.shape == (len(readings.target_text), len(words))

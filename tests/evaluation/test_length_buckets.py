@@ -24,10 +24,8 @@ def test_buckets_hold_every_sentence_and_their_own_score() -> None:
 
 
 def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
-    sources, references = (
-        ["a b", "c d e", "f"],
-        ["one two three", "four five", "six seven eight nine"],
-    )
+    sources = ["a b", "c d e", "f"]
+    references = ["one two three", "four five", "six seven eight nine"]
     outputs = ["one two", "four fire", "six seven nine"]
     (bucket,) = by_length(sources, outputs, [references])
     reference = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
@@ -42,7 +40,8 @@ def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
 def test_intervals_stay_on_the_scale() -> None:
     references = [f"the sentence with number {n} is right" for n in range(4)]
     sources = ["a b c"] * 4
-    nearly, hardly = [*references[:3], "wrong"], ["zzz", "yyy", "xxx", references[3]]
+    nearly = [*references[:3], "wrong"]
+    hardly = ["zzz", "yyy", "xxx", references[3]]
     for outputs in (nearly, hardly, references, ["zzz"] * 4, [""] * 4):
         (bucket,) = by_length(sources, outputs, [references])
         assert 0 <= bucket.low <= bucket.high <= 100, outputs

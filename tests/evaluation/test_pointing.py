@@ -56,7 +56,8 @@ def test_arrays_that_are_no_maps_are_refused() -> None:
 
 
 def test_the_game_has_baselines_that_ignore_the_image() -> None:
-    corner, centre = np.zeros((40, 40), bool), np.zeros((40, 40), bool)
+    corner = np.zeros((40, 40), bool)
+    centre = np.zeros((40, 40), bool)
     corner[:10, :20] = True  # an eighth of the image
     centre[15:25, 15:25] = True  # a sixteenth
     attention = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10

@@ -106,7 +106,8 @@ def main() -> None:
 def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
     numbers = options.only or range(options.cases)
     fuzzer.material(folder)
-    start, counts = time.monotonic(), Counter[str]()
+    start = time.monotonic()
+    counts = Counter[str]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         work = [(number, options.seed, folder) for number in numbers]
         for done, (number, name, verdict, messages, seconds) in enumerate(
@@ -130,7 +131,8 @@ def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Send requests to servers, one for each of the jobs, and print the counts."""
-    start, counts = time.monotonic(), Counter[str]()
+    start = time.monotonic()
+    counts = Counter[str]()
     material = fuzzer.material(folder)
     work = [(number, options.seed) for number in options.only or range(options.http)]
     for done, (number, name, report) in enumerate(
@@ -177,7 +179,8 @@ def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Kill commands and print the counts."""
-    start, names = time.monotonic(), kills.families(folder).names
+    start = time.monotonic()
+    names = kills.families(folder).names
     work = [
         (kills.draw(number, options.seed, names), folder)
         for number in options.only or range(options.kills)

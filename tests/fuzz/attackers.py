@@ -96,7 +96,8 @@ class Client:
         """Ask until it is enough."""
         number = 0
         while not until():
-            text, number = SENTENCES[number % len(SENTENCES)], number + 1
+            text = SENTENCES[number % len(SENTENCES)]
+            number = number + 1
             start = time.monotonic()
             got = self._ask(server, text, key, start + END)
             late = time.monotonic() - start
@@ -271,7 +272,8 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
         siege.server.put(
             SWAPPED, chance.choice(("translator", "recurrent")), in_place=chance.random() < 0.5
         )
-        end, text = time.monotonic() + 5, chance.choice(SENTENCES)
+        end = time.monotonic() + 5
+        text = chance.choice(SENTENCES)
         known = {siege.server.expected[model][text] for model in (STEADY, SWAPPED)}
         while time.monotonic() < end and not siege.stop.is_set():
             with contextlib.suppress(OSError, BrokenAnswer):
@@ -295,7 +297,8 @@ def _attack(siege: Siege, number: int, parent: int) -> None:
     """Attack until the end; at a lower priority, since attackers have machines of their own."""
     end_with(parent)
     os.nice(10)
-    attacker, chance = ATTACKERS[number], random.Random(f"{siege.seed} attacker {number}")
+    attacker = ATTACKERS[number]
+    chance = random.Random(f"{siege.seed} attacker {number}")
     for _ in attacker(siege, chance, f"127.0.0.{11 + number}"):
         if siege.stop.is_set():
             break
@@ -333,7 +336,9 @@ def attack(
         [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"],
         DESCRIPTORS,
     )
-    siege, memory, health = Siege(server, seed), list[int](), list[float]()
+    siege = Siege(server, seed)
+    memory = list[int]()
+    health = list[float]()
     workers = dict[int, str]()
     attackers = [
         PROCESSES.Process(target=_attack, args=(siege, number, os.getpid()))
@@ -342,7 +347,8 @@ def attack(
     ]
     try:
         server.start()
-        quiet, client = Client(), Client()
+        quiet = Client()
+        client = Client()
         end = time.monotonic() + min(60.0, 20 * minutes)
         quiet.use(server, key, lambda: time.monotonic() > end)
         for attacker in attackers:
@@ -399,7 +405,8 @@ def _problems(
     starts = (
         1 + siege.answers[f"{SERVING} killed"]
     )  # a process does not know what was asked before it
-    answered, allowed = siege.answers["forged 200"], REQUESTS * (minutes + starts)
+    answered = siege.answers["forged 200"]
+    allowed = REQUESTS * (minutes + starts)
     problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
     return problems + siege.server.tracebacks()
 

@@ -78,7 +78,8 @@ class Judge:
     """Run cases and compare them with the same commands on undamaged files, which run once."""
 
     def __init__(self, material: Material, folder: Path) -> None:
-        self.material, self.folder = material, folder
+        self.material = material
+        self.folder = folder
         self.references: dict[str, tuple[bytes, ...]] = {}
         self.outside: dict[str, bytes] = {}
 

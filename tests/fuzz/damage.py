@@ -143,7 +143,9 @@ def damaged_file(chance: random.Random, material: Material) -> Case:
     files = material.files(name)
     if command != "resume":  # what only resuming reads is drawn less often
         files += 3 * [file for file in files if file.count("/") == 1]
-    file, damage, seed = chance.choice(files), chance.choice(DAMAGES), chance.randrange(1 << 30)
+    file = chance.choice(files)
+    damage = chance.choice(DAMAGES)
+    seed = chance.randrange(1 << 30)
     arguments, outputs = COMMANDS[command]
     return Case(
         f"{command} {file} damaged by {DAMAGES.index(damage)}",

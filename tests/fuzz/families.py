@@ -99,7 +99,8 @@ class Families:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root, self.options = root, _options(root)
+        self.root = root
+        self.options = _options(root)
         if not (root / "complete").exists():
             shutil.rmtree(root, ignore_errors=True)
             root.mkdir(parents=True)
@@ -126,7 +127,8 @@ class Families:
 
     def translated(self, form: int, packed: bool) -> Undisturbed:
         """Translate a file in a form, unless that was done before."""
-        model, output = self.trained(TRANSLATOR).folder / "run", "out.gz" if packed else "out"
+        model = self.trained(TRANSLATOR).folder / "run"
+        output = "out.gz" if packed else "out"
         arguments = [
             "translate",
             str(model),
@@ -152,7 +154,8 @@ class Families:
         return ["translate", str(run_folder), str(self.root / "one.ko"), "--no-repeat-ngram=4"]
 
     def _make(self, name: str, arguments: list[str]) -> Undisturbed:
-        folder, log = self.root / name, self.root / f"{name}.calls"
+        folder = self.root / name
+        log = self.root / f"{name}.calls"
         if not (complete := self.root / f"{name}.complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -174,7 +177,8 @@ def _options(root: Path) -> dict[str, list[str]]:
     ]
     images = [f"--images={root}/images/images", f"--captions={root}/images/captions.tsv"]
     images += [f"--valid-captions={root}/images/valid.tsv"]
-    image_kinds, families = _kinds(ENCODERS, "images"), dict[str, list[str]]()
+    image_kinds = _kinds(ENCODERS, "images")
+    families = dict[str, list[str]]()
 
     def add(name: str, base: str, more: Iterable[str] = (), **kinds: str) -> None:
         kinds = {

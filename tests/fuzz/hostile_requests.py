@@ -138,7 +138,8 @@ def _is_whole(answer: Answer, _: Served, path: str) -> bool:
 
 def _is_translated(answer: Answer, server: Served, texts: list[str], path: str) -> bool:
     """Whether an answer holds the translations of these texts."""
-    expected, values = server.expected[STEADY], answer.values
+    expected = server.expected[STEADY]
+    values = answer.values
     if path == "/translate":
         got = values["translatedText"]
         return (got if isinstance(got, list) else [got]) == [expected[text] for text in texts]
@@ -158,7 +159,8 @@ def _posted(name: str, path: str, content: Any, **options: Any) -> HttpCase:
 
 def _any(chance: random.Random) -> tuple[str, str, Values]:
     """Draw an endpoint, a sentence and an ordinary request for it."""
-    path, text = chance.choice(list(POSTED)), chance.choice(SENTENCES)
+    path = chance.choice(list(POSTED))
+    text = chance.choice(SENTENCES)
     return path, text, POSTED[path](text)
 
 
@@ -205,10 +207,8 @@ def codes_of_languages(chance: random.Random) -> HttpCase:
     """Name languages by other codes: an alias is the language, and another script or no language is
     refused.
     """
-    path, text = (
-        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
-        chance.choice(SENTENCES),
-    )
+    path = chance.choice(("/translate", "/v2/translate", "/v1/translate"))
+    text = chance.choice(SENTENCES)
     is_known = chance.random() < 0.5
     side, language = chance.choice((("source", "ko"), ("target", "en")))
     code = chance.choice((ALIASES if is_known else OTHER_LANGUAGES)[language])
@@ -231,10 +231,8 @@ def neighbours(chance: random.Random) -> HttpCase:
     """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on
     none beside it.
     """
-    path, form = (
-        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
-        chance.choice(("text", "html")),
-    )
+    path = chance.choice(("/translate", "/v2/translate", "/v1/translate"))
+    form = chance.choice(("text", "html"))
     texts = chance.choices(BESIDE, k=chance.choice((2, 2, 5)))
     field = "tag_handling" if path == "/v2/translate" else "format"
     more: Values = {} if form == "text" else {field: "html"}
@@ -298,7 +296,8 @@ def damaged_json(chance: random.Random) -> HttpCase:
     """
     path, _, values = _any(chance)
     body = bytearray(json.dumps(values).encode())
-    place, name = chance.randrange(len(body)), json.dumps(next(iter(values))).encode()
+    place = chance.randrange(len(body))
+    name = json.dumps(next(iter(values))).encode()
     depth = chance.choice((10, 1_000, 100_000, 1_000_000))
     damages: list[Callable[[], bytes]] = [
         lambda: bytes(body[:place]),
@@ -332,10 +331,8 @@ def many_names(chance: random.Random) -> HttpCase:
     time.
     """
     path, text, values = _any(chance)
-    count, form = (
-        chance.choice((10, 1_000, 30_000, 300_000)),
-        chance.choice(("names", "inside", "long", "items", "fields")),
-    )
+    count = chance.choice((10, 1_000, 30_000, 300_000))
+    form = chance.choice(("names", "inside", "long", "items", "fields"))
 
     def data(count: int) -> bytes:
         first = next(iter(values))
@@ -388,12 +385,11 @@ def broken_framing(chance: random.Random) -> HttpCase:
     """Break the framing: lengths, chunks, methods, line ends, two requests in one; the second may
     not be smuggled in.
     """
-    path, text = (
-        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
-        chance.choice(SENTENCES),
-    )
+    path = chance.choice(("/translate", "/v2/translate", "/v1/translate"))
+    text = chance.choice(SENTENCES)
     body = json.dumps(POSTED[path](text)).encode()
-    whole, other = request(path, body), b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    whole = request(path, body)
+    other = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     length = f"Content-Length: {len(body)}"
     chunks = _chunked(body, chance)
     cases: dict[str, tuple[bytes, int]] = {
@@ -434,10 +430,8 @@ def leaving_clients(chance: random.Random) -> HttpCase:
     path, text, values = _any(chance)
     way = chance.choice(("half", "unread", "large", "stream", "trickle"))
     if way in ("large", "stream"):
-        path, text = (
-            "/v1/translate",
-            ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100)))),
-        )
+        path = "/v1/translate"
+        text = ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100))))
         values = POSTED[path](text) | (
             {"stream": True} if way == "stream" else {"attention": "all", "nbest": 10}
         )
@@ -453,10 +447,8 @@ def odd_images(chance: random.Random) -> HttpCase:
     """Send images of odd sizes, modes and formats, most of them damaged, as files of a form or in
     Base64.
     """
-    path, image = (
-        chance.choice(("/v1/caption", "/v1/explain_image")),
-        any_image(chance, SIZES * 20 + LARGE_SIZES),
-    )
+    path = chance.choice(("/v1/caption", "/v1/explain_image"))
+    image = any_image(chance, SIZES * 20 + LARGE_SIZES)
     if chance.random() < 0.2:
         image = chance.choice((b"", b"GIF89a", b"<svg onload='x'/>", b"\x89PNG\r\n\x1a\n" + bytes(50), b"BM" + bytes(60), b"text"))  # fmt: skip
     if chance.random() < 0.5:
@@ -489,10 +481,8 @@ MARKUP = [
 @kind(share=8)
 def odd_markup(chance: random.Random) -> HttpCase:
     """Translate pages and XML with absurd entities, tags and depths."""
-    path, form = (
-        chance.choice(("/translate", "/v2/translate", "/v1/translate")),
-        chance.choice(("html", "xml")),
-    )
+    path = chance.choice(("/translate", "/v2/translate", "/v1/translate"))
+    form = chance.choice(("html", "xml"))
     count = chance.choice((1, 3, 10, 200, 2_000, 20_000))
     parts = chance.sample(MARKUP, chance.choice((1, 1, 2, 5)))
 
@@ -541,10 +531,8 @@ def large_answers(chance: random.Random) -> HttpCase:
     """Ask for as much as a request can: all attention, a hundred hypotheses, records of the
     search.
     """
-    path, words = (
-        chance.choice(("/v1/explain", "/v1/translate", "/v1/continuations")),
-        chance.choice((1, 5, 30, 100)),
-    )
+    path = chance.choice(("/v1/explain", "/v1/translate", "/v1/continuations"))
+    words = chance.choice((1, 5, 30, 100))
     values = POSTED[path](" ".join(chance.choices(SENTENCES, k=words)))
     values |= {
         "/v1/explain": {"nbest": chance.choice((5, 100)), "trace": chance.random() < 0.5},

@@ -256,7 +256,8 @@ class HttpJudge:
     def _probe(self, number: int) -> list[Report]:
         start = time.monotonic()
         models = [model for model in self.server.expected if model != SWAPPED]
-        text, model = SENTENCES[number % len(SENTENCES)], models[number % len(models)]
+        text = SENTENCES[number % len(SENTENCES)]
+        model = models[number % len(models)]
         try:
             health = self.server.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             translated = self.server.translate(text, model, insists=True)

@@ -85,7 +85,8 @@ def _with_run(folder: Path, material: Material, name: str, files: dict[str, byte
 @kind(share=16)
 def hostile_text(chance: random.Random, material: Material) -> Case:
     """Translate odd text; where it is long, twice as much of it too."""
-    name, length = chance.choice(("translator", "recurrent")), chance.choice(LENGTHS)
+    name = chance.choice(("translator", "recurrent"))
+    length = chance.choice(LENGTHS)
     text = any_text(chance, length)
     options = chance.choice(
         ([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"])
@@ -460,10 +461,8 @@ def any_image(
     chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES, *LARGE_SIZES)
 ) -> bytes:
     """Draw an image, most of the time a damaged one."""
-    mode, size = (
-        chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")),
-        chance.choice(sizes),
-    )
+    mode = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA"))
+    size = chance.choice(sizes)
     form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
     data = io.BytesIO()
     try:

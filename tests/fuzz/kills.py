@@ -104,10 +104,12 @@ def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
     `folder`.
     """
     case, root = work
-    folder, known = folder or root / f"work-{os.getpid()}", families(root)
+    folder = folder or root / f"work-{os.getpid()}"
+    known = families(root)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    undisturbed, killed = _undisturbed(known, case), list[moments.Moment]()
+    undisturbed = _undisturbed(known, case)
+    killed = list[moments.Moment]()
     try:
         for moment in _kill(case, undisturbed, folder):
             killed.append(moment)
@@ -132,7 +134,8 @@ def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moment
     """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if
     it cannot.
     """
-    chance, where = case.chance(), case.where
+    chance = case.chance()
+    where = case.where
     for number in range(MOST_KILLS):
         while True:  # until it is killed before its end, but later ones may end
             moment = moments.draw(chance, undisturbed.calls, where)
@@ -159,7 +162,8 @@ def _continue(
     again.
     """
     before = moment.arm if moment else lambda: None
-    begin, resume = undisturbed.arguments, ["train", "--out=run", "--resume", "--threads=1"]
+    begin = undisturbed.arguments
+    resume = ["train", "--out=run", "--resume", "--threads=1"]
     if case.form is not None:
         resume = [*begin, "--resume"]
     is_first = not any(folder.iterdir())

@@ -231,7 +231,8 @@ class Material:
             text=True,
             check=True,
         )
-        cache, kernels = Path(os.environ["REGARD_CACHE"]), Path(done.stdout.strip())
+        cache = Path(os.environ["REGARD_CACHE"])
+        kernels = Path(done.stdout.strip())
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         if kernels.name.startswith("kernels-"):
             shutil.copy(kernels, cache)

@@ -42,16 +42,16 @@ def killed_process(chance: random.Random) -> HttpCase:
     """Kill the process that answers, or that of PyTorch too, in the middle of a request: asked
     again, it is answered.
     """
-    wanted, count, kills = (
-        chance.choice((STEADY, FOLDER)),
-        chance.choice((1, 20, 200)),
-        chance.choice((1, 1, 2)),
-    )
-    texts, pause = chance.choices(SENTENCES, k=count), chance.choice((0.0, 0.005, 0.05))
+    wanted = chance.choice((STEADY, FOLDER))
+    count = chance.choice((1, 20, 200))
+    kills = chance.choice((1, 1, 2))
+    texts = chance.choices(SENTENCES, k=count)
+    pause = chance.choice((0.0, 0.005, 0.05))
     killed = chance.choice(((SERVING,), (SERVING, PYTORCH)))
 
     def attack(server: Served) -> Report:
-        start, model = time.monotonic(), wanted if wanted in server.models else STEADY
+        start = time.monotonic()
+        model = wanted if wanted in server.models else STEADY
         data = request("/v1/translate", {"text": texts, "target": "en", "model": model})
         answer = None
         with server.connect() as connection, connection.makefile("rb") as stream:
@@ -89,15 +89,14 @@ def swapped_file(chance: random.Random) -> HttpCase:
     """Put another runtime file in the place of a served one, renamed or copied over it: no third
     answer comes.
     """
-    in_place, text, pauses = (
-        chance.random() < 0.5,
-        chance.choice(SENTENCES),
-        chance.choice((0.0, 0.05)),
-    )
+    in_place = chance.random() < 0.5
+    text = chance.choice(SENTENCES)
+    pauses = chance.choice((0.0, 0.05))
 
     def swap(server: Served, origin: str) -> Report:
         known = {server.expected[model][text] for model in OTHER.values()}
-        wanted, end = server.expected[OTHER[origin]][text], time.monotonic() + WAIT
+        wanted = server.expected[OTHER[origin]][text]
+        end = time.monotonic() + WAIT
         server.put(SWAPPED, origin, in_place)
         unavailable = 0
         while (got := server.translate(text, SWAPPED)) != wanted:
@@ -149,7 +148,8 @@ def _linked(server: Served, name: str) -> Iterator[None]:
     """Let a file of the folder that is served be a link to a file elsewhere, and have the folder
     loaded again.
     """
-    path, kept = server.path(FOLDER) / name, server.folder / "kept"
+    path = server.path(FOLDER) / name
+    kept = server.folder / "kept"
     if has_file := path.exists():
         path.rename(kept)
     path.symlink_to(server.folder / "secret")

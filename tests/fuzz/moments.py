@@ -129,7 +129,9 @@ def _patch(do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], An
     """Let `do` make every call that changes files, in this process and not in those that it
     starts.
     """
-    process, count, saves = os.getpid(), [0], [0]
+    process = os.getpid()
+    count = [0]
+    saves = [0]
     save = Checkpoints.save
 
     def save_and_mark(*arguments: Any, **options: Any) -> None:

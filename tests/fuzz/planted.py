@@ -197,7 +197,8 @@ def _overwrite(path: Path, new: Path, size: int | None, seconds: float) -> None:
     """Let a file be written anew, or cut, while this process works."""
 
     def change() -> None:
-        start, maps = time.monotonic(), Path("/proc/self/maps")
+        start = time.monotonic()
+        maps = Path("/proc/self/maps")
         while (
             path.name not in maps.read_text() and time.monotonic() < start + 1
         ):  # until it is open
@@ -217,10 +218,8 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
     files says.
     """
     lines = LINES.decode().splitlines()[0] + "\n그는 학교에 간다\n"
-    text, seconds = (
-        (lines * chance.choice((1, 100, 1_000))).encode(),
-        chance.choice((0.0, 0.05, 0.2, 0.5)),
-    )
+    text = (lines * chance.choice((1, 100, 1_000))).encode()
+    seconds = chance.choice((0.0, 0.05, 0.2, 0.5))
     size = chance.choice((None, None, 0, 5_000, 100_000))
     path = Path("translator.regard")
 
@@ -269,7 +268,8 @@ CARD_KEYS = ["precision", "search", "parameters", "readme", "languages", "source
 def odd_cards(chance: random.Random, material: Material) -> Case:
     """Change the card of a whole runtime file, checksum and all: refused in a sentence, or used."""
     value = chance.choice((any_value(chance), [str(n) for n in range(chance.choice((3, 100_000)))], {}, [], -1, "x" * 100_000))  # fmt: skip
-    depth, number = chance.randrange(3), chance.randrange(1 << 30)
+    depth = chance.randrange(3)
+    number = chance.randrange(1 << 30)
 
     def change(values: dict[str, Any]) -> bytes | None:
         own = random.Random(number)

@@ -114,7 +114,8 @@ def _become(
         )
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
-        sys.stdin, sys.stdout = os.fdopen(0, "r"), os.fdopen(1, "w")
+        sys.stdin = os.fdopen(0, "r")
+        sys.stdout = os.fdopen(1, "w")
         sys.stderr = os.fdopen(2, "w", errors="backslashreplace")  # as Python opens it
         resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
@@ -140,7 +141,8 @@ def _become(
 
 def _wait(child: int, patience: float) -> tuple[int, resource.struct_rusage]:
     """Wait for the process, and end it with all that it has started if that takes too long."""
-    start, pause = time.monotonic(), 0.002
+    start = time.monotonic()
+    pause = 0.002
     while True:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:

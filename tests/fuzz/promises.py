@@ -218,7 +218,8 @@ def links_of_odd_spaces(chance: random.Random, material: Material) -> Case:
     """Align lines with spaces that part no words of the file, and such that do: by its words, or it
     is said.
     """
-    source, target = ["나는 빵을 먹고 있었다"], ["I was eating bread"]
+    source = ["나는 빵을 먹고 있었다"]
+    target = ["I was eating bread"]
     for _ in range(3):
         space = chance.choice(ODD_SPACES)
         source.append(space.join(chance.sample(("나는", "사과를", "3", "개를", "샀다"), 5)))
@@ -235,10 +236,8 @@ def marks_in_prose(chance: random.Random, material: Material) -> Case:
     """Translate prose with & or _ before a capital, which is no label's: no mark is put behind the
     translation.
     """
-    mark, words = (
-        chance.choice("&_"),
-        [*chance.choice(PROSE[:3]).split(), *chance.choice(PROSE[:3]).split()],
-    )
+    mark = chance.choice("&_")
+    words = [*chance.choice(PROSE[:3]).split(), *chance.choice(PROSE[:3]).split()]
     words.insert(
         chance.randrange(2, len(words)), f"{mark}{chance.choice(('Mary', 'Count', 'Open'))}"
     )

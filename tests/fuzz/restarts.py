@@ -101,7 +101,8 @@ class Load:
         """Ask once; return the seconds until the call is to be made again, or None if it was
         answered.
         """
-        sent, answer = time.monotonic(), None
+        sent = time.monotonic()
+        answer = None
         try:
             answer = self.server.ask(translation(text, model))
         except TimeoutError:
@@ -139,10 +140,14 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
     chance = random.Random(f"{seed} restarts")
     server = Served(folder / "restarted", material, models=[STEADY, SWAPPED, CAPTIONS])
     caption = request("/v1/caption", POSTED["/v1/caption"](""))
-    began, seconds, of_pytorch = time.monotonic(), list[float](), list[float]()
+    began = time.monotonic()
+    seconds = list[float]()
+    of_pytorch = list[float]()
     with server:
         server.insist(caption)
-        start, load, number = time.monotonic() - began, Load(server), len(server.workers())
+        start = time.monotonic() - began
+        load = Load(server)
+        number = len(server.workers())
         texts = [" ".join(sentences) for sentences in permutations(SENTENCES, 3)]
         triples = [
             (model, text, server.translate(text, model))
@@ -201,7 +206,9 @@ def poison(material: Material, folder: Path) -> list[str]:
     plant = folder / "plant"
     plant.mkdir(parents=True, exist_ok=True)
     (plant / "sitecustomize.py").write_text(PLANT.replace("{word!r}", repr("독을".encode())))
-    problems, outcomes, processes = list[str](), list[str](), set[int]()
+    problems = list[str]()
+    outcomes = list[str]()
+    processes = set[int]()
     with Served(folder / "poisoned", material, models=[STEADY], path=[plant]) as server:
         expected = server.expected[STEADY]
         for text in SENTENCES:

@@ -74,11 +74,11 @@ class Served:
         models: Sequence[str] = MODELS,
         path: Sequence[Path] = (),
     ) -> None:
-        self.folder, self.material, self.options = folder, material, options
-        self.models, self.search_path = (
-            models,
-            os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]])),
-        )
+        self.folder = folder
+        self.material = material
+        self.options = options
+        self.models = models
+        self.search_path = os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]]))
         self.process: subprocess.Popen[bytes] | None = None
         self._limited: Served | None = None
         self.address = ("127.0.0.1", 0)
@@ -86,7 +86,8 @@ class Served:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "current").mkdir(parents=True)
         (folder / "secret").write_text(SECRET)
-        tests, parent = str(Path(__file__).parents[1]), os.getpid()
+        tests = str(Path(__file__).parents[1])
+        parent = os.getpid()
         (folder / "regard").write_text(
             RUN.format(tests=tests, parent=parent, descriptors=descriptors)
         )

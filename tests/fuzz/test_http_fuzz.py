@@ -43,7 +43,8 @@ class Deliberate(Served):
     """A server that answers the case as it is told, and then, if it is well, as it should."""
 
     def __init__(self, folder: Path, answers: list[bytes]) -> None:
-        self.folder, self.answers = folder, answers
+        self.folder = folder
+        self.answers = answers
         self.expected = {STEADY: dict.fromkeys(SENTENCES, "right")}
         self.log.touch()
         self.listener = socket.create_server(("127.0.0.1", 0))

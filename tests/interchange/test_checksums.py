@@ -50,7 +50,8 @@ def in_cache(folder: Path) -> Path:
     """Arrange files as in Hugging Face's cache: snapshots of links to files that are named by their
     checksums.
     """
-    blobs, snapshot = folder.parent / "blobs", folder.parent / "snapshots" / "1"
+    blobs = folder.parent / "blobs"
+    snapshot = folder.parent / "snapshots" / "1"
     blobs.mkdir()
     snapshot.mkdir(parents=True)
     for name in CONTENT:

@@ -64,7 +64,8 @@ def test_an_imported_model_translates_the_same(marian_path: Path, tmp_path: Path
 def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path) -> None:
     imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     reference, tokenizer = _load_reference(marian_path)
-    pad, unknown = reference.config.pad_token_id, tokenizer.unk_token_id
+    pad = reference.config.pad_token_id
+    unknown = tokenizer.unk_token_id
     rows = marian.rows(imported.tokenizer.target)
     settings = SearchSettings(beam=4, length_penalty=0.0, max_ratio=1e-6, max_extra=24)
     distinct = set()
@@ -354,7 +355,8 @@ def test_damaged_vocabularies_are_reported(
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
 def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path: Path) -> None:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
-    vocabulary, line = imported.tokenizer.source, ">>eng<< 나는 집에 간다"
+    vocabulary = imported.tokenizer.source
+    line = ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])
     assert vocabulary.language_codes == (">>eng<<",)
     assert vocabulary.encode(line)[0] == code

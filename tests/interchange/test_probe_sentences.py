@@ -87,7 +87,8 @@ def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(tmp_path: Path, 
 
 
 def test_the_users_own_sentences_are_read_wherever_they_are(tmp_path: Path) -> None:
-    path, source = write(tmp_path / "lines", THAI), vocabulary(SAMPLE).source
+    path = write(tmp_path / "lines", THAI)
+    source = vocabulary(SAMPLE).source
     assert real_sentences(tmp_path / "run", source, path) == (THAI, str(path))
     with pytest.raises(DataError, match="every line is empty"):
         real_sentences(tmp_path / "run", source, write(tmp_path / "empty", [" ", ""]))

@@ -30,10 +30,8 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     ) -> Path:
         key = (encoder, decoder, precision, copy_tokens, languages)
         if key not in made:
-            new, rest = (
-                tmp_path_factory.mktemp("model") / "run",
-                {"copy_tokens": copy_tokens, "languages": languages},
-            )
+            new = tmp_path_factory.mktemp("model") / "run"
+            rest = {"copy_tokens": copy_tokens, "languages": languages}
             path = folder(new, encoder, decoder, end=0.5, **rest)  # type: ignore[arg-type]
             model = load_folder(path)
             choice = (

@@ -53,7 +53,8 @@ def files_of(page: str) -> list[bytes]:
 
 
 def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> None:
-    run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
+    run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
+    out = tmp_path / "page.html"
     (run / "README.md").write_text("# </script> A card")
     parity, _ = export_page(
         [run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out
@@ -103,7 +104,8 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
 
 
 def test_languages_that_are_given_hold_for_both_directions(built: bytes, tmp_path: Path) -> None:
-    run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
+    run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
+    out = tmp_path / "page.html"
     export_page([run, run], out, languages=Languages(source="de", target="fr"))
     match = re.search(
         r'<script type="application/json" id="data">(.*?)</script>',
@@ -147,7 +149,9 @@ def test_captioners_are_refused(built: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precision: Any) -> None:
-    run, sizes, scores = folder(tmp_path / "run", end=0.5), [], []
+    run = folder(tmp_path / "run", end=0.5)
+    sizes = []
+    scores = []
     for embeddings in ("table", "packed"):
         out = tmp_path / f"{embeddings}.regard"
         parity = export(run, out, precision, None, embeddings)  # type: ignore[arg-type]

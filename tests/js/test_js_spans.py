@@ -54,9 +54,11 @@ def test_spans_come_back_as_by_the_package(
     changed = 0
     for line, answer, plain in zip(LINES, answers, whole, strict=True):
         protected = protect_line(line, False, native.copies)
-        marked, restore = line, str
+        marked = line
+        restore = str
         if protected is not None and isinstance(protected.document, TextLayout):
-            marked, restore = protected.document.join(protected.lines), protected.copied.restore
+            marked = protected.document.join(protected.lines)
+            restore = protected.copied.restore
         (expected,) = native.translate([marked], options)
         for one, other in zip(answer["nbest"], expected.hypotheses, strict=True):
             assert one["text"] == restore(other.text), line

@@ -183,10 +183,8 @@ def test_lines_are_translated_as_by_the_package(
 def test_constraints_of_one_line_leave_the_others(
     node: str, wasm: Path, make: Callable[..., Path]
 ) -> None:
-    model, lines = (
-        make(copy_tokens=24),
-        ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"],
-    )
+    model = make(copy_tokens=24)
+    lines = ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"]
     constraints = [Constraints(prefix="I go" if n % 2 else "") for n in range(4)]
     prefixes = [item.prefix for item in constraints]
     answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})["answers"]
@@ -197,7 +195,8 @@ def test_a_hypothesis_goes_on_with_its_spans(
     node: str, wasm: Path, make: Callable[..., Path]
 ) -> None:
     """What a page continues from a word has copy tokens as the hypothesis had them."""
-    model, line = make(copy_tokens=24), "나는 {name} 집에 간다"
+    model = make(copy_tokens=24)
+    line = "나는 {name} 집에 간다"
     (shown,) = run(node, wasm, model, lines=[line], options={"attention": "cross"})["answers"]
     for size in (1, len(shown["ids"]) - 1):
         options = {"prefixes": [shown["ids"][:size]]}
@@ -210,7 +209,8 @@ def test_a_hypothesis_goes_on_with_its_spans(
 def test_links_count_the_words_of_the_line_as_it_was_given(
     node: str, wasm: Path, make: Callable[..., Path]
 ) -> None:
-    model, marked = make(copy_tokens=24), "나는\u00a0새  {name} \u200b 집에 %s."
+    model = make(copy_tokens=24)
+    marked = "나는\u00a0새  {name} \u200b 집에 %s."
     lines = [
         *SENTENCES,
         *SCRIPTS[:24],
@@ -268,11 +268,10 @@ def test_an_error_names_the_line_among_all(
 def test_a_page_translates_as_the_package(
     browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path
 ) -> None:
-    model, lines = (
-        make(copy_tokens=24, languages=("tr", "el")),
-        ["OPEN THE FILE", "İŞİ SİL", "나는 {name} 집에", "_PDF", "집 <b>{a}</b> %s 빵"],
-    )
-    page, problems = browser.new_context(offline=True).new_page(), list[str]()
+    model = make(copy_tokens=24, languages=("tr", "el"))
+    lines = ["OPEN THE FILE", "İŞİ SİL", "나는 {name} 집에", "_PDF", "집 <b>{a}</b> %s 빵"]
+    page = browser.new_context(offline=True).new_page()
+    problems = list[str]()
     page.on("pageerror", lambda error: problems.append(str(error)))
     path = tmp_path / "page.html"
     path.write_text(

@@ -24,7 +24,8 @@ from regard.visualisation.live import LiveModel, Trust, render_live_page
 pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
 LINE = "you read a book"  # of several words with the random weights
-FIRST, SECOND = "I go home.", "나는 집에 간다."
+FIRST = "I go home."
+SECOND = "나는 집에 간다."
 PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 HOVER = 120
@@ -116,7 +117,8 @@ def is_current(span: Any) -> bool:
 def test_it_translates_the_example_and_what_is_typed(
     open_page: Any, make: Callable[..., Path]
 ) -> None:
-    page, model = open_page(), make(precision="int8")
+    page = open_page()
+    model = make(precision="int8")
     assert page.title() == page.inner_text("#title") == "English → Korean"
     assert shown(page) == [expected(model, FIRST)]
     page.click("#input")
@@ -136,7 +138,8 @@ def test_it_translates_the_example_and_what_is_typed(
 def test_languages_whose_codes_are_none_are_translated_all_the_same(
     browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path, codes: tuple[str, str]
 ) -> None:
-    path, problems = tmp_path / "translator.html", list[str]()
+    path = tmp_path / "translator.html"
+    problems = list[str]()
     model = LiveModel(make(precision="int8").read_bytes(), codes, ALIGNMENT, PROPOSED)
     path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
     page = browser.new_context(locale="en-GB", offline=True).new_page()
@@ -181,7 +184,8 @@ def test_paragraphs_and_abbreviations_are_kept(open_page: Any) -> None:
 
 
 def test_attention_is_that_of_the_native_library(open_page: Any, make: Callable[..., Path]) -> None:
-    page, sentence = open_page(), "I was eating bread"
+    page = open_page()
+    sentence = "I was eating bread"
     put(page, sentence)
     page.wait_for_selector("#attention:not([hidden])")
     (translation,) = RuntimeTranslator(make(precision="int8"), threads=1).translate(
@@ -238,7 +242,8 @@ def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
 
 
 def test_alternatives_replace_the_translation(open_page: Any, make: Callable[..., Path]) -> None:
-    page, sentence = open_page(), "I was eating bread"
+    page = open_page()
+    sentence = "I was eating bread"
     put(page, sentence)
     options = (
         RuntimeTranslator(make(precision="int8"), threads=1).translate(sentence, nbest=3)[0].nbest
@@ -257,7 +262,8 @@ def test_alternatives_replace_the_translation(open_page: Any, make: Callable[...
 def test_another_continuation_of_a_word_replaces_the_rest_and_is_undone(
     open_page: Any, make: Callable[..., Path]
 ) -> None:
-    page, model = open_page(), RuntimeTranslator(make(precision="int8"), threads=1).model
+    page = open_page()
+    model = RuntimeTranslator(make(precision="int8"), threads=1).model
     options = model.options()
     (line,) = model.translate([LINE], options)
     (best,) = line.hypotheses
@@ -350,7 +356,8 @@ def test_continuations_work_by_keyboard(open_page: Any) -> None:
 
 
 def test_doubtful_translations_are_marked(open_page: Any, make: Callable[..., Path]) -> None:
-    page, runtime = open_page(), RuntimeTranslator(make(precision="int8"), threads=1)
+    page = open_page()
+    runtime = RuntimeTranslator(make(precision="int8"), threads=1)
     translations = runtime.translate(SENTENCES)
     doubtful = [translation.doubtful for translation in translations]
     assert len({*doubtful}) == 2
@@ -366,7 +373,8 @@ def test_doubtful_translations_are_marked(open_page: Any, make: Callable[..., Pa
 
 
 def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) -> None:
-    page, model = open_page(), RuntimeTranslator(make(precision="int8"), threads=1).model
+    page = open_page()
+    model = RuntimeTranslator(make(precision="int8"), threads=1).model
     put(page, LINE)
     (line,) = model.translate([LINE], model.options())
     (best,) = line.hypotheses
@@ -387,7 +395,8 @@ def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) 
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], rank: int) -> None:
-    page, runtime = open_page(), RuntimeTranslator(make(precision="int8"), threads=1)
+    page = open_page()
+    runtime = RuntimeTranslator(make(precision="int8"), threads=1)
     put(page, LINE)
     assert page.locator("#player").is_hidden()
     page.click("#open-player")
@@ -417,10 +426,8 @@ def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], 
 def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(
     open_page: Any, make: Callable[..., Path]
 ) -> None:
-    page, runtime = (
-        open_page(),
-        RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1),
-    )
+    page = open_page()
+    runtime = RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1)
     page.click("#switch")
     put(page, SECOND)
     page.click("#open-player")
@@ -428,7 +435,8 @@ def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(
     options = runtime.model.options()
     options.attention = options.states = 1
     (line,) = runtime.model.translate([SECOND], options)
-    states, readings = line.hypotheses[0].states, runtime.trace(SECOND)[0].readings
+    states = line.hypotheses[0].states
+    readings = runtime.trace(SECOND)[0].readings
     assert states is not None
     assert states.encoder is not None
     assert readings is not None

@@ -95,7 +95,8 @@ def test_it_translates_as_the_native_library(
     node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str, precision: str
 ) -> None:
     model = make(encoder, decoder, precision)
-    native, attends = RuntimeTranslator(model, threads=1), decoder != "no_attention"
+    native = RuntimeTranslator(model, threads=1)
+    attends = decoder != "no_attention"
     options = {
         "beam": 3,
         "nbest": 3,
@@ -106,11 +107,9 @@ def test_it_translates_as_the_native_library(
     result = run(node, wasm, model, lines=LINES, options=options, streamed=STREAMED)
     chosen = native.model.options()
     chosen.beam = chosen.nbest = 3
-    chosen.attention, chosen.alignments, chosen.states = (
-        2,
-        int(options["alignments"]),
-        int(options["states"]),
-    )
+    chosen.attention = 2
+    chosen.alignments = int(options["alignments"])
+    chosen.states = int(options["states"])
     for line, expected, actual in zip(
         LINES, native.model.translate(LINES, chosen), result["answers"], strict=True
     ):
@@ -167,7 +166,8 @@ def test_it_translates_as_the_native_library(
 def test_prefixes_and_traces_are_those_of_the_native_library(
     node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str
 ) -> None:
-    model, prefixes = make(encoder, decoder), ["I go", "", [20, 21, 22], "나는 빵을", "", "you"]
+    model = make(encoder, decoder)
+    prefixes = ["I go", "", [20, 21, 22], "나는 빵을", "", "you"]
     native = RuntimeTranslator(model, threads=1).model
     ids = [
         native.encode_target(prefix) if isinstance(prefix, str) else prefix for prefix in prefixes

@@ -98,7 +98,9 @@ def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(
 
 @pytest.mark.system
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
-    n, d, number_bytes = SIZES.n, SIZES.d, 4
+    n = SIZES.n
+    d = SIZES.d
+    number_bytes = 4
     fused = (
         n * d * 4 + costs.HEADS * n
     )  # queries, keys, values, outputs, and the log-sum-exp of each softmax
@@ -119,7 +121,8 @@ def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
 
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    threads = torch.get_num_threads()
+    state = torch.get_rng_state()
     measure(Sizes(64, 32), KINDS[:1], min_seconds=0.0, threads=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)

@@ -184,7 +184,8 @@ def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(
     findings = run_experiment("tiny", out, full=True, workers=2, say=lines.append)
     check(findings)
     content = json.loads((out / "result.json").read_text("utf-8"))
-    best, runs = content["sweep"]["best"], content["sweep"]["runs"]
+    best = content["sweep"]["best"]
+    runs = content["sweep"]["runs"]
     for arm in ("tiny", "other"):
         mine = [run for run in runs if run["arm"] == arm]
         assert {run["rate"] for run in mine} >= set(PLAN.rates)

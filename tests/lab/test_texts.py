@@ -79,7 +79,8 @@ def test_every_placeholder_is_filled(name: str) -> None:
     """Texts are taken by their key, and the values of a call of `fill` are those that the text has
     room for.
     """
-    texts, filled = _texts(name), set[str]()
+    texts = _texts(name)
+    filled = set[str]()
     prefix = "steps." if name == "block.toml" else ""
     for node in _code(name):
         if not isinstance(node, ast.Call):

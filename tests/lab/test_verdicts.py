@@ -188,7 +188,8 @@ def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) 
         {"best": {"a": 4e-3}, "runs": [], "recipes": {"a": "12"}, "shifted": outcomes}
     )
     bench = Bench(tmp_path, True, 1, 1, print, shipped)
-    bench.swept, bench.digests = Sweep({"a": "A"}, {"a": 4e-3}, (run,), {"a": "12"}), {"a": "12"}
+    bench.swept = Sweep({"a": "A"}, {"a": 4e-3}, (run,), {"a": "12"})
+    bench.digests = {"a": "12"}
     findings = Findings(Verdict(parts), (), Graph((), CLAIM))
     changed = with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts
     assert changed[0] == parts[0]

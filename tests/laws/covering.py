@@ -177,7 +177,10 @@ def make(seed: int) -> list[Row]:
     """Return a table: models drawn with a seed, each time one of those with most pairs that are
     missing.
     """
-    rng, rows, first, left = random.Random(seed), list[Row](), kinds(), required()
+    rng = random.Random(seed)
+    rows = list[Row]()
+    first = kinds()
+    left = required()
     while left:
         pairs = (
             [first[len(rows)]]
@@ -217,7 +220,8 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
 
     encoder, decoder = fitted(encoder, decoder)
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
-    batch, target = sources(settings, 7, 1, 5, 3, 6, 4), targets(6, 8)
+    batch = sources(settings, 7, 1, 5, 3, 6, 4)
+    target = targets(6, 8)
     with torch.no_grad():
         model = make(settings)
         scores = model.project(model(batch, target)).log_softmax(-1)

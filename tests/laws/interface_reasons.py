@@ -15,10 +15,8 @@ from laws.interfaces import Result
 
 FIELDS = ("text", "score", "doubtful", "parts", "warnings")
 SCORE_TOLERANCE = 1e-4
-COMMAND, SERVER = (
-    frozenset({"pipe", "file", "json lines"}),
-    frozenset({"v1", "libretranslate", "deepl"}),
-)
+COMMAND = frozenset({"pipe", "file", "json lines"})
+SERVER = frozenset({"v1", "libretranslate", "deepl"})
 BROWSERS = frozenset({"node", "page"})
 DOCS = Path(__file__).parents[2] / "docs"
 SECTIONS = {
@@ -47,7 +45,8 @@ class Case:
         ]
 
     def _is_same(self, field: str) -> bool:
-        expected, actual = getattr(self.expected, field), getattr(self.actual, field)
+        expected = getattr(self.expected, field)
+        actual = getattr(self.actual, field)
         if field == "score":
             return abs(expected - actual) <= SCORE_TOLERANCE
         return actual == (
@@ -56,7 +55,8 @@ class Case:
 
     def describe(self, field: str) -> str:
         """Say how a field differs."""
-        expected, actual = getattr(self.expected, field), getattr(self.actual, field)
+        expected = getattr(self.expected, field)
+        actual = getattr(self.actual, field)
         return f"{self.kind}, {field} of {self.line!r}: wanted {expected!r}, got {actual!r}"
 
 

@@ -322,7 +322,8 @@ def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
 
     results = []
     for _ in lines:
-        best, score = text(), read("<d")
+        best = text()
+        score = read("<d")
         parts = tuple((text(), text()) for _ in range(read("<q")))
         results.append(Result(best, score, None, parts, tuple(filter(None, text().split("\n")))))
     return results

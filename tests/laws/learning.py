@@ -54,10 +54,8 @@ class Task:
             for string in (self.draw(rng) for _ in range(size))
             if tuple(string) not in unseen
         ]
-        batch, source = (
-            collate([Example([EOS], [*self.target(s), EOS]) for s in strings]),
-            self.source_batch(strings),
-        )
+        batch = collate([Example([EOS], [*self.target(s), EOS]) for s in strings])
+        source = self.source_batch(strings)
         return replace(batch, source=source.data, source_keep=source.keep)
 
 
@@ -84,7 +82,8 @@ class Colours(Task):
         return position
 
     def draw(self, rng: random.Random) -> list[int]:
-        columns, rows = rng.choice((2, 3)), rng.choice((1, 2))
+        columns = rng.choice((2, 3))
+        rows = rng.choice((1, 2))
         return [columns, *(rng.choice(SYMBOLS[:6]) for _ in range(columns * rows))]
 
     def source_batch(self, strings: list[list[int]]) -> Batch:
@@ -114,11 +113,10 @@ def trained(
     zero.
     """
     torch.manual_seed(seed)
-    rng, model = random.Random(seed), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
-    objective, optimizer = (
-        Objective(model, 0.0),
-        torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98)),
-    )
+    rng = random.Random(seed)
+    model = build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+    objective = Objective(model, 0.0)
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
     warmup = updates // 10
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup))

@@ -24,7 +24,8 @@ from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, build
 
-SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
+SOURCE_VOCABULARY = 23
+TARGET_VOCABULARY = 17
 GAIN = 2.0
 _WEIGHTS: dict[
     Any, list[Tensor]
@@ -244,10 +245,8 @@ def entries(batch: Batch) -> list[int]:
 
 def data_keep(batch: Batch) -> Tensor:
     """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
-    B, shape = (
-        len(batch.data),
-        (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])),
-    )
+    B = len(batch.data)
+    shape = batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
     return (
         torch.ones(B, *shape, dtype=torch.bool)
         if batch.keep is None

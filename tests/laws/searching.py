@@ -69,7 +69,9 @@ def plain_greedy(
     """
     hypotheses = []
     for row, limit in enumerate(longest.tolist()):
-        ids, total, own = [BOS], 0.0, source.select(torch.tensor([row]))
+        ids = [BOS]
+        total = 0.0
+        own = source.select(torch.tensor([row]))
         while ids[-1] != EOS:
             features, _ = model.step(torch.tensor([ids]), model.begin(own), own)
             choice = log_probs = model.project(features)[0, -1].log_softmax(-1)

@@ -46,7 +46,8 @@ def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_posit
     for encoder in encoders(positions):
         model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
         shuffled = Batch(BATCH.data.gather(1, order), BATCH.keep)
-        plain, reordered = model.encoder(BATCH), model.encoder(shuffled)
+        plain = model.encoder(BATCH)
+        reordered = model.encoder(shuffled)
         assert BATCH.keep is not None
         expected = plain.outputs.gather(1, order[:, :, None].expand_as(plain.outputs))[BATCH.keep]
         actual = reordered.outputs[BATCH.keep]
@@ -67,17 +68,17 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
         patch_size=4, layers=2, heads=2, size=16, feedforward=24, dropout=0.0, positions=positions
     )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
-    patches, order = torch.rand(3, 6, 3, 4, 4), torch.stack([torch.randperm(6) for _ in range(3)])
+    patches = torch.rand(3, 6, 3, 4, 4)
+    order = torch.stack([torch.randperm(6) for _ in range(3)])
 
     def image(patches: torch.Tensor) -> Batch:
         """Return images of six patches each, in two rows of three."""
         return Batch(patches.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
-    plain, shuffled = (
-        image(patches),
-        image(patches.gather(1, order[:, :, None, None, None].expand_as(patches))),
-    )
-    original, reordered = model.encoder(plain), model.encoder(shuffled)
+    plain = image(patches)
+    shuffled = image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+    original = model.encoder(plain)
+    reordered = model.encoder(shuffled)
     expected = original.outputs.gather(1, order[:, :, None].expand_as(original.outputs))
     assert original.grid == reordered.grid == (2, 3)
     assert torch.allclose(reordered.outputs, expected, rtol=0, atol=1e-4) == (positions == "none")

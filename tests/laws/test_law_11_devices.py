@@ -21,7 +21,8 @@ from regard.models import Batch, Model, ModelSettings, build
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.training.loss import Objective
 
-LENGTHS, T = (6, 2, 4), 5
+LENGTHS = (6, 2, 4)
+T = 5
 SIZES: dict[str, Any] = {"size": 8, "layers": 1, "heads": 2, "feedforward": 8}
 WANTS_VALUES = {"recurrent": "packs a padded batch by the lengths of its rows"}
 """Encoders whose padding is left out, because something needs the values of the mask."""
@@ -59,7 +60,8 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
     values of its mask.
     """
     model = build(settings, SOURCE_VOCABULARY, TARGET_VOCABULARY, joint=False).to("meta")
-    batch, target = sources(settings, *LENGTHS), targets(len(LENGTHS), T)
+    batch = sources(settings, *LENGTHS)
+    target = targets(len(LENGTHS), T)
     keep = None if settings.encoder.kind in WANTS_VALUES else batch.keep
     return model, TrainingBatch(batch.data, keep, target, target, target.numel(), [0, 1, 2]).to(
         "meta"
@@ -75,8 +77,11 @@ def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings
         with torch.no_grad():
             source = model.eval().encode(Batch(batch.source, batch.source_keep))
             _, state = model.step(batch.target_in[:, :3], model.begin(source), source)
-            state, source = state.select(rows), source.select(rows)
-            state, source, rows = state.join(state), source.join(source), torch.cat([rows, rows])
+            state = state.select(rows)
+            source = source.select(rows)
+            state = state.join(state)
+            source = source.join(source)
+            rows = torch.cat([rows, rows])
             features, _ = model.step(batch.target_in[rows, 3:], state, source)
             model.project(features)
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in model.parameters())

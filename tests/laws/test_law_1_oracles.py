@@ -30,7 +30,9 @@ from regard.models.transformer import (
     TransformerEncoderSettings,
 )
 
-D, HEADS, INNER = 16, 4, 24
+D = 16
+HEADS = 4
+INNER = 24
 NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
@@ -135,7 +137,8 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None
     ]
     for module, counterpart in [*pairs, (layer.feedforward_residual.norm, reference.norm3)]:
         copy(module, counterpart)
-    x, source = torch.randn(3, 5, D, requires_grad=True), torch.randn(3, 6, D, requires_grad=True)
+    x = torch.randn(3, 5, D, requires_grad=True)
+    source = torch.randn(3, 6, D, requires_grad=True)
     keep = torch.arange(6) < torch.tensor([6, 2, 4])[:, None]
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     expected = reference(x, source, tgt_mask=future, memory_key_padding_mask=~keep)
@@ -169,7 +172,8 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
             for name, weight in network.state_dict().items()
         }
     )
-    batch, directions = sentences(7, 1, 4, 9, 2), 2 if bidirectional else 1
+    batch = sentences(7, 1, 4, 9, 2)
+    directions = 2 if bidirectional else 1
     encoded = encoder(batch)
     for row, S in enumerate(entries(batch)):
         outputs, last = reference(encoder.embedding.weight[alone(batch, row).data])
@@ -246,7 +250,8 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
     )
     decoder = model.decoder
     assert isinstance(decoder, RecurrentDecoder)
-    batch, target = sentences(5, 1, 3), targets(3, 6)
+    batch = sentences(5, 1, 3)
+    target = targets(3, 6)
     features = model(batch, target)
     cells = torch_cells(decoder, cell, None if order == "luong" else decoder.context_proj.weight)
     for row in range(3):
@@ -288,8 +293,10 @@ def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(
     )
     decoder = model.decoder
     assert isinstance(decoder, NoAttentionDecoder)
-    batch, target = sentences(5, 1, 3), targets(3, 6)
-    features, cells = model(batch, target), torch_cells(decoder, cell)
+    batch = sentences(5, 1, 3)
+    target = targets(3, 6)
+    features = model(batch, target)
+    cells = torch_cells(decoder, cell)
     for row in range(3):
         summary = model.encoder(alone(batch, row)).summary[0].flatten()
         initial = [torch.tanh(bridge(summary)) for bridge in decoder.bridges]
@@ -331,7 +338,8 @@ def test_bridges_map_hidden_states_to_hidden_states_and_cells_to_cells(
     )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     encoded = model.encoder(sentences(4, 2))
-    hiddens, cells = encoded.summary.clone(), encoded.summary.clone()
+    hiddens = encoded.summary.clone()
+    cells = encoded.summary.clone()
     hiddens[:, encoder_layers:] = 0
     cells[:, :encoder_layers] = 0
     states = []

@@ -21,10 +21,13 @@ from regard.models import ModelSettings
 
 @pytest.mark.parametrize("settings", pairs())
 def test_values_in_the_padding_change_nothing(settings: ModelSettings) -> None:
-    model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
+    model = make(settings)
+    batch = sources(settings, 7, 2, 5, 1)
+    target = targets(4, 5)
     noisy = with_noise_in_padding(batch)
     assert not torch.equal(noisy.data, batch.data)
-    encoded, noisy_encoded = model.encoder(batch), model.encoder(noisy)
+    encoded = model.encoder(batch)
+    noisy_encoded = model.encoder(noisy)
     torch.testing.assert_close(
         encoded.outputs[encoded.keep], noisy_encoded.outputs[encoded.keep], rtol=0, atol=1e-5
     )
@@ -36,7 +39,9 @@ def test_values_in_the_padding_change_nothing(settings: ModelSettings) -> None:
 def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(
     settings: ModelSettings,
 ) -> None:
-    model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
+    model = make(settings)
+    batch = sources(settings, 7, 2, 5, 1)
+    target = targets(4, 5)
     encoded = model.encoder(batch)
     assert not bool(encoded.keep.all())
     expected, _ = model.step(target, *reversed(_begin(model, encoded)))
@@ -52,7 +57,8 @@ def _begin(model, encoded):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("settings", pairs(reads=["text"]))
 def test_padding_gets_no_gradient_and_every_token_does(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(3, 5)
+    model = make(settings)
+    target = targets(3, 5)
     batch = sentences(6, 2, 4)
     features = model(batch, target)
     (features * torch.randn_like(features)).sum().backward()
@@ -66,7 +72,9 @@ def test_padding_gets_no_gradient_and_every_token_does(settings: ModelSettings) 
 
 @pytest.mark.parametrize("settings", pairs(reads=["images"]))
 def test_padding_gets_no_gradient_and_every_image_does(settings: ModelSettings) -> None:
-    model, target, batch = make(settings), targets(3, 5), sources(settings, 6, 2, 4)
+    model = make(settings)
+    target = targets(3, 5)
+    batch = sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()
     features = model(batch, target)
     (gradient,) = torch.autograd.grad((features * torch.randn_like(features)).sum(), pixels)
@@ -77,8 +85,10 @@ def test_padding_gets_no_gradient_and_every_image_does(settings: ModelSettings) 
 
 @pytest.mark.parametrize("settings", kinds())
 def test_later_target_tokens_change_no_earlier_output(settings: ModelSettings) -> None:
-    model, batch = make(settings), sources(settings, 6, 2, 4)
-    first, second = targets(3, 6), targets(3, 6, seed=9)
+    model = make(settings)
+    batch = sources(settings, 6, 2, 4)
+    first = targets(3, 6)
+    second = targets(3, 6, seed=9)
     second[:, :4] = first[:, :4]
     torch.testing.assert_close(
         model(batch, first)[:, :4], model(batch, second)[:, :4], rtol=0, atol=1e-5

@@ -22,16 +22,15 @@ def composition(length: int, rng: random.Random) -> list[int]:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) -> None:
-    model, batch, target, rng = (
-        make(settings),
-        sources(settings, 5, 1, 7),
-        targets(3, T),
-        random.Random(5),
-    )
+    model = make(settings)
+    batch = sources(settings, 5, 1, 7)
+    target = targets(3, T)
+    rng = random.Random(5)
     expected = model(batch, target)
     source = model.encode(batch)
     for split in ([1] * T, [T - 1, 1], *(composition(T, rng) for _ in range(4))):
-        state, outputs = model.begin(source), []
+        state = model.begin(source)
+        outputs = []
         for done, portion in zip(_starts(split), target.split(split, 1), strict=True):
             assert state.position.tolist() == [done] * 3
             features, state = model.step(portion, state, source)
@@ -49,7 +48,9 @@ def _starts(split: list[int]) -> list[int]:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettings) -> None:
-    model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(3, T)
+    model = make(settings)
+    batch = sources(settings, 5, 1, 7)
+    target = targets(3, T)
     source = model.encode(batch)
     _, state = model.step(target[:, :3], model.begin(source), source)
     before = [part.clone() for value in (state, source) for part in tensors_of(value)]
@@ -75,7 +76,9 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
     """Rows that are repeated, reordered and dropped continue as if they had been selected from the
     start.
     """
-    model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(6, T)
+    model = make(settings)
+    batch = sources(settings, 5, 1, 7)
+    target = targets(6, T)
     source = model.encode(batch)
     _, state = model.step(target[:, :3], model.begin(source).select(beam_rows(3, 2)), source)
     rows = torch.tensor([1, 1, 3, 2, 4, 4])
@@ -88,11 +91,14 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
 
 @pytest.mark.parametrize("settings", kinds())
 def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
-    model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(3, T)
+    model = make(settings)
+    batch = sources(settings, 5, 1, 7)
+    target = targets(3, T)
     direction = torch.randn(T, model(batch, target).shape[-1])
     whole = model(batch, target)
     source = model.encode(batch)
-    state, outputs = model.begin(source), []
+    state = model.begin(source)
+    outputs = []
     for portion in target.split([2, 1, 5], 1):
         features, state = model.step(portion, state, source)
         outputs.append(features)
@@ -126,10 +132,13 @@ def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
         "norm": norm,
     }
     values = {"encoder": side, "decoder": {**side, "causal": False}, "share": "none"}
-    model, target = make(ModelSettings.parse(values, "a law")), targets(3, T)
+    model = make(ModelSettings.parse(values, "a law"))
+    target = targets(3, T)
     batch = sources(ModelSettings.parse(values, "a law"), 5, 1, 7)
-    whole, source = model(batch, target), model.encode(batch)
-    state, outputs = model.begin(source), []
+    whole = model(batch, target)
+    source = model.encode(batch)
+    state = model.begin(source)
+    outputs = []
     for token in target.split(1, 1):
         features, state = model.step(token, state, source)
         outputs.append(features)

@@ -84,7 +84,8 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
 
 @pytest.mark.parametrize("settings", pairs())
 def test_beam_one_equals_greedy(settings: ModelSettings) -> None:
-    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.tensor([9, 2, 8, 9, 5])
+    batch = sources(settings, 7, 1, 5, 3, 6)
+    longest = torch.tensor([9, 2, 8, 9, 5])
     outputs = set[tuple[int, ...]]()
     for seed in seeds(lambda: len(outputs) >= 4, "the outputs differ", least=len(ENDS)):
         model = make(settings, seed, ENDS[seed % len(ENDS)])
@@ -97,7 +98,8 @@ def test_beam_one_equals_greedy(settings: ModelSettings) -> None:
 
 @pytest.mark.parametrize(("settings", "rules"), in_turn(kinds(), [*RULES]))
 def test_beam_one_equals_greedy_with_any_rules(settings: ModelSettings, rules: str) -> None:
-    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
+    batch = sources(settings, 7, 1, 5, 3, 6)
+    longest = torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
         source = model.encode(batch)
@@ -117,7 +119,8 @@ class Nothing(Rule):
 def test_search_over_top_tokens_equals_search_over_all_logits(
     settings: ModelSettings, rules: str
 ) -> None:
-    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
+    batch = sources(settings, 7, 1, 5, 3, 6)
+    longest = torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model, (objects, _) = make(settings, seed, ends), RULES[rules]
         source = model.encode(batch)
@@ -140,7 +143,8 @@ def _assert_same(hypotheses: list[Hypothesis], beams: list[list[Hypothesis]]) ->
 
 @pytest.mark.parametrize("settings", kinds())
 def test_search_settings_of_beam_one_are_greedy(settings: ModelSettings) -> None:
-    model, batch = make(settings), sources(settings, 5, 2, 4)
+    model = make(settings)
+    batch = sources(settings, 5, 2, 4)
     search_settings = SearchSettings(beam=1, length_penalty=0.6, max_ratio=1.0, max_extra=3)
     longest = torch.tensor([8, 5, 7])
     source = model.encode(batch)
@@ -183,11 +187,9 @@ def log_probabilities(
 def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
     settings: ModelSettings, alpha: float
 ) -> None:
-    batch, longest, penalty = (
-        sources(settings, 4, 1, 6),
-        torch.tensor([4, 3, 4]),
-        LengthPenalty(alpha),
-    )
+    batch = sources(settings, 4, 1, 6)
+    longest = torch.tensor([4, 3, 4])
+    penalty = LengthPenalty(alpha)
     for seed in range(20):
         model = make(settings, seed, (0.5, 0.1, 0.3)[seed % 3], VOCABULARY)
         with torch.no_grad():
@@ -216,7 +218,8 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
 
 @pytest.mark.parametrize("settings", kinds())
 def test_suppressed_tokens_are_never_generated(settings: ModelSettings) -> None:
-    model, longest = make(settings, ends=0.1), torch.tensor([6, 6])
+    model = make(settings, ends=0.1)
+    longest = torch.tensor([6, 6])
     with torch.no_grad():
         model.decoder.output.bias[[PAD, UNK, BOS]] = 3.0
     source = model.encode(sources(settings, 4, 2))
@@ -241,11 +244,15 @@ def test_suppressed_tokens_are_never_generated(settings: ModelSettings) -> None:
 def test_hypotheses_that_share_a_source_equal_those_with_copies_of_it(
     settings: ModelSettings,
 ) -> None:
-    K, batch = 3, sources(settings, 5, 1, 7)
-    model, target = make(settings), targets(3 * K, 6)
-    source, rows = model.encode(batch), beam_rows(3, K)
+    K = 3
+    batch = sources(settings, 5, 1, 7)
+    model = make(settings)
+    target = targets(3 * K, 6)
+    source = model.encode(batch)
+    rows = beam_rows(3, K)
     tiled = source.select(rows)
-    shared, own = model.begin(source).select(rows), model.begin(tiled)
+    shared = model.begin(source).select(rows)
+    own = model.begin(tiled)
     for portion in target.split([1, 3, 2], 1):
         actual, shared = model.step(portion, shared, source)
         expected, own = model.step(portion, own, tiled)

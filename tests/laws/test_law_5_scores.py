@@ -77,9 +77,11 @@ def check_models(
     search: Callable[[Model, Source, LengthPenalty], list[list[Hypothesis]]],
 ) -> None:
     """Check the law on one model after another, until enough winners differ."""
-    batch, batches = sources(settings, *LENGTHS), list[list[list[Hypothesis]]]()
+    batch = sources(settings, *LENGTHS)
+    batches = list[list[list[Hypothesis]]]()
     for seed in seeds(lambda: is_varied(batches), "the winners differ", least=3):
-        model, alpha = make(settings, seed, (0.02, 0.2, 0.1)[seed % 3]), ALPHAS[seed % 3]
+        model = make(settings, seed, (0.02, 0.2, 0.1)[seed % 3])
+        alpha = ALPHAS[seed % 3]
         batches.append(search(model, model.encode(batch), LengthPenalty(alpha)))
         check(model, batch, batches[-1], alpha)
 
@@ -113,7 +115,8 @@ def test_beams_of_any_width_report_true_scores(settings: ModelSettings, width: i
 
 @pytest.mark.parametrize("settings", kinds())
 def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSettings) -> None:
-    model, batch = make(settings), sources(settings, *LENGTHS)
+    model = make(settings)
+    batch = sources(settings, *LENGTHS)
     with torch.no_grad():
         model.decoder.output.bias[EOS] = -60.0
     beams = beam(model, model.encode(batch), LONGEST, 3, LengthPenalty(1.0))
@@ -124,7 +127,8 @@ def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSetti
 
 @pytest.mark.parametrize("settings", kinds())
 def test_a_longest_of_one_gives_empty_outputs(settings: ModelSettings) -> None:
-    model, longest = make(settings), torch.ones(6, dtype=torch.int64)
+    model = make(settings)
+    longest = torch.ones(6, dtype=torch.int64)
     source = model.encode(sources(settings, *LENGTHS))
     assert [h.ids for h in greedy(model, source, longest, LengthPenalty(1.0))] == [()] * 6
     assert [

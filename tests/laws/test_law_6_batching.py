@@ -48,12 +48,10 @@ def reordered(batch: Batch, order: list[int]) -> Batch:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: ModelSettings) -> None:
-    model, target, order, original = (
-        make(settings),
-        targets(6, 5),
-        [3, 0, 5, 2, 1, 4],
-        sources(settings, *LENGTHS),
-    )
+    model = make(settings)
+    target = targets(6, 5)
+    order = [3, 0, 5, 2, 1, 4]
+    original = sources(settings, *LENGTHS)
     expected = torch.cat([model(alone(original, row), target[row : row + 1]) for row in range(6)])
     for batch in (original, padded(original, 4)):
         torch.testing.assert_close(model(batch, target), expected, rtol=1e-6, atol=1e-4)
@@ -69,7 +67,8 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: Mode
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -> None:
-    model, batch = make(settings), sources(settings, *LENGTHS)
+    model = make(settings)
+    batch = sources(settings, *LENGTHS)
     encoded = model.encoder(padded(batch, 3))
     assert encoded.outputs.shape == (*encoded.keep.shape, model.encoder.sizes.size)
     assert encoded.embedded.shape == (*encoded.keep.shape, model.encoder.sizes.embedding)
@@ -91,7 +90,9 @@ def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -
 def test_search_alone_equals_any_batch_padding_and_order(
     settings: ModelSettings, width: int
 ) -> None:
-    order, penalty, original = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
+    order = [3, 0, 5, 2, 1, 4]
+    penalty = LengthPenalty(0.6)
+    original = sources(settings, *LENGTHS)
 
     def search(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
         source = model.encode(batch)
@@ -126,7 +127,8 @@ def test_search_alone_equals_any_batch_padding_and_order(
 @torch.no_grad()
 def nudged(model: Model, draw: int) -> Model:
     """Copy a model with weights changed in their last bits."""
-    other, generator = copy.deepcopy(model), torch.Generator().manual_seed(draw)
+    other = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(draw)
     for parameter in other.parameters():
         parameter.mul_(1 + 1e-6 * torch.randn(parameter.shape, generator=generator))
     return other
@@ -166,8 +168,10 @@ class RunningBatch:
 
     @classmethod
     def of(cls, settings: ModelSettings, beams: int) -> RunningBatch:
-        model, batch = make(settings), sources(settings, *LENGTHS)
-        target, features = targets(6 * beams, T), []
+        model = make(settings)
+        batch = sources(settings, *LENGTHS)
+        target = targets(6 * beams, T)
+        features = []
         for row, own in enumerate(target.split(beams)):
             features.append(model(repeated(alone(batch, row), beams), own))
         return cls(model, batch, beams, target, torch.cat(features))
@@ -177,7 +181,8 @@ class RunningBatch:
         state = self.model.begin(source).select(beam_rows(len(sentences), self.beams))
         self.source = source if self.source is None else self.source.join(source)
         self.state = state if self.state is None else self.state.join(state)
-        self.members, self.done = self.members + sentences, self.done + [0] * len(sentences)
+        self.members = self.members + sentences
+        self.done = self.done + [0] * len(sentences)
 
     def merge(self, other: RunningBatch) -> None:
         """Take over the sentences of another running batch."""
@@ -186,7 +191,8 @@ class RunningBatch:
         assert other.state is not None
         assert other.source is not None
         self.state, self.source = self.state.join(other.state), self.source.join(other.source)
-        self.members, self.done = self.members + other.members, self.done + other.done
+        self.members = self.members + other.members
+        self.done = self.done + other.done
 
     def select(self, indices: list[int]) -> None:
         """Keep these members, in this order."""
@@ -194,10 +200,8 @@ class RunningBatch:
         assert self.source is not None
         self.state = self.state.select(self._rows(indices))
         self.source = self.source.select(torch.tensor(indices))
-        self.members, self.done = (
-            [self.members[i] for i in indices],
-            [self.done[i] for i in indices],
-        )
+        self.members = [self.members[i] for i in indices]
+        self.done = [self.done[i] for i in indices]
 
     def step(self, portion: int) -> None:
         assert self.state is not None
@@ -262,7 +266,8 @@ def test_two_running_batches_merge(settings: ModelSettings) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize(("settings", "beams"), in_turn(kinds(), [2, 1]))
 def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: int) -> None:
-    running, rng = RunningBatch.of(settings, beams), random.Random(3)
+    running = RunningBatch.of(settings, beams)
+    rng = random.Random(3)
     for _ in range(60):
         free = [row for row in range(6) if row not in running.members]
         staying = [i for i, done in enumerate(running.done) if done < T]
@@ -281,14 +286,17 @@ def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: i
 @torch.no_grad()
 @pytest.mark.parametrize("settings", kinds())
 def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) -> None:
-    model, batch, parts = make(settings), sources(settings, *LENGTHS), []
+    model = make(settings)
+    batch = sources(settings, *LENGTHS)
+    parts = []
     for row in (0, 3):
         source = model.encode(alone(batch, row))
         parts.append((source, model.step(targets(1, 3 + row), model.begin(source), source)[1]))
     values = [value for part in parts for value in part]
     before = [tensor.clone() for value in values for tensor in tensors_of(value)]
     (source, state), (other_source, other_state) = parts
-    joined_source, joined = source.join(other_source), state.join(other_state)
+    joined_source = source.join(other_source)
+    joined = state.join(other_state)
     model.step(targets(2, 2), joined, joined_source)
     joined.select(torch.tensor([1]))
     after = [tensor for value in values for tensor in tensors_of(value)]
@@ -308,20 +316,21 @@ class CoverageDecoder(Decoder):
 
     def __init__(self, size: int, is_declared: bool = True, axis: int = 1) -> None:
         super().__init__()
-        self.embedding, self.output = (
-            Embedding(TARGET_VOCABULARY, size, False),
-            OutputProjection(TARGET_VOCABULARY, size),
-        )
-        self.cell, self.read = nn.GRUCell(2 * size, size), nn.Linear(size, size)
+        self.embedding = Embedding(TARGET_VOCABULARY, size, False)
+        self.output = OutputProjection(TARGET_VOCABULARY, size)
+        self.cell = nn.GRUCell(2 * size, size)
+        self.read = nn.Linear(size, size)
         self.convolution = nn.Conv1d(1, 1, 3, padding=1)
-        self.axis, self.axes = axis, {"coverage": axis} if is_declared else {}
+        self.axis = axis
+        self.axes = {"coverage": axis} if is_declared else {}
 
     def prepare(self, encoded: Encoded) -> Source:
         entries = encoded.outputs.unsqueeze(1)
         return Source((Memory(entries, entries, encoded.keep),), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        B, S = len(source.summary), source.memories[0].entries
+        B = len(source.summary)
+        S = source.memories[0].entries
         coverage = source.summary.new_zeros(B, 1, S).movedim(2, self.axis)
         position = torch.zeros(B, dtype=torch.long)
         return State(
@@ -331,11 +340,13 @@ class CoverageDecoder(Decoder):
     def step(
         self, tokens: torch.Tensor, state: State, source: Source
     ) -> tuple[torch.Tensor, State]:
-        memory, features = source.memories[0], []
+        memory = source.memories[0]
+        features = []
         times = len(tokens) // memory.rows
         entries = memory.values[:, 0].repeat_interleave(times, 0)  # (N, S, D)
         keep = None if memory.keep is None else memory.keep.repeat_interleave(times, 0)
-        hidden, coverage = state.tensors["hidden"], state.tensors["coverage"].movedim(self.axis, 2)
+        hidden = state.tensors["hidden"]
+        coverage = state.tensors["coverage"].movedim(self.axis, 2)
         for embedded in self.embedding(tokens).unbind(1):
             scores = (entries * self.read(hidden).unsqueeze(1)).sum(2) + 5 * self.convolution(
                 coverage

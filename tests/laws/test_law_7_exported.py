@@ -91,10 +91,8 @@ def exported(
         logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
         model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
     joint = settings.share == "all"
-    source, target = (
-        Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY),
-        Numbered(TARGET_VOCABULARY),
-    )
+    source = Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY)
+    target = Numbered(TARGET_VOCABULARY)
     tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
     folder = ModelFolder(
         FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()),

@@ -17,12 +17,11 @@ SHARES = [*pairs(), *kinds("target"), *kinds("all")]
 def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(
     settings: ModelSettings, tmp_path: Path
 ) -> None:
-    model, loaded, path = (
-        make(settings, seed=1),
-        make(settings, seed=2),
-        tmp_path / "model.safetensors",
-    )
-    batch, target = sources(settings, 5, 2, 7, vocabulary=17), targets(3, 6)
+    model = make(settings, seed=1)
+    loaded = make(settings, seed=2)
+    path = tmp_path / "model.safetensors"
+    batch = sources(settings, 5, 2, 7, vocabulary=17)
+    target = targets(3, 6)
     expected = model.project(model(batch, target))
     save_tensors(path, named_weights(model), {"update": "7"})
     assert not torch.allclose(loaded.project(loaded(batch, target)), expected, atol=0.1)

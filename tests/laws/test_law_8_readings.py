@@ -37,7 +37,8 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
     settings: ModelSettings, search: tuple[int, tuple[int, ...]]
 ) -> None:
     width, batch = search
-    model, data = with_small_weights(settings), sources(settings, *batch)
+    model = with_small_weights(settings)
+    data = sources(settings, *batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
     beams = decode(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
     winners = [hypotheses[0].ids for hypotheses in beams]
@@ -55,7 +56,8 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
             features = model(sentence, torch.tensor([[BOS, *ids]]))
         assert set(forced.weights) == set(forced.roles) == set(expected)
         assert forced.grid == model.encode(sentence).grid
-        T, log_probs = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
+        T = len(ids) + 1
+        log_probs = model.project(features)[0].log_softmax(-1)[: len(ids)]
         expected_log_probs = (
             log_probs.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
         )
@@ -70,7 +72,8 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
 @torch.no_grad()
 @pytest.mark.parametrize("settings", kinds())
 def test_padding_gets_weights_of_exactly_zero(settings: ModelSettings) -> None:
-    model, data = make(settings), sources(settings, 6, 1, 4)
+    model = make(settings)
+    data = sources(settings, 6, 1, 4)
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
     with record_attention(model) as readings:
         model(data, targets)

@@ -34,9 +34,12 @@ def roles(model: Model) -> dict[str, str]:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
-    model, target, longest = make(settings), targets(4, T), torch.tensor([6, 5, 4, 6])
+    model = make(settings)
+    target = targets(4, T)
+    longest = torch.tensor([6, 5, 4, 6])
     batch = sources(settings, *LENGTHS)
-    source, penalty = model.encode(batch), LengthPenalty(1.0)
+    source = model.encode(batch)
+    penalty = LengthPenalty(1.0)
     plain = [
         model(batch, target),
         greedy(model, source, longest, penalty),
@@ -58,7 +61,9 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
 
 @pytest.mark.parametrize("settings", kinds())
 def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> None:
-    model, target, batch = make(settings), targets(4, T), sources(settings, *LENGTHS)
+    model = make(settings)
+    target = targets(4, T)
+    batch = sources(settings, *LENGTHS)
 
     def gradients() -> list[Tensor | None]:
         features = model(batch, target)
@@ -80,7 +85,9 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelSettings) -> None:
-    model, lengths, batch = make(settings), [5, T, 3, 6], sources(settings, *LENGTHS)
+    model = make(settings)
+    lengths = [5, T, 3, 6]
+    batch = sources(settings, *LENGTHS)
     rows = targets(4, T).tolist()
     target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
     with record_attention(model) as together:
@@ -95,7 +102,8 @@ def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelS
                 "decoder": (target_keep, target_keep),
                 "cross": (target_keep, source_keep),
             }[role]
-            actual, expected = together[name][row][:, queries], own[name][0]
+            actual = together[name][row][:, queries]
+            expected = own[name][0]
             assert expected.shape[1:] == (queries.sum(), keys.sum())
             torch.testing.assert_close(actual[:, :, keys], expected, rtol=0, atol=1e-4)
             assert float(actual[:, :, ~keys].abs().sum()) == 0, (
@@ -110,7 +118,8 @@ def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelS
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(4, T)
+    model = make(settings)
+    target = targets(4, T)
     source = model.encode(sources(settings, *LENGTHS))
     with record_attention(model) as whole:
         model.step(target, model.begin(source), source)
@@ -136,7 +145,8 @@ def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSetting
 def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(
     settings: ModelSettings,
 ) -> None:
-    model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
+    model = make(settings, ends=0.05)
+    sentence = alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
     source = model.encode(sentence)
     with record_attention(model) as searched:
@@ -153,7 +163,8 @@ def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(
 
 def test_another_model_is_not_recorded() -> None:
     for parameter in kinds():
-        model, unwatched = make(parameter.values[0], 1), make(parameter.values[0], 2)
+        model = make(parameter.values[0], 1)
+        unwatched = make(parameter.values[0], 2)
         with record_attention(model) as readings:
             unwatched(sources(parameter.values[0], *LENGTHS), targets(4, T))
         assert len(readings) == 0
@@ -162,7 +173,8 @@ def test_another_model_is_not_recorded() -> None:
 @torch.no_grad()
 def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
     for parameter in kinds():
-        model, target = make(parameter.values[0]), targets(8, T)
+        model = make(parameter.values[0])
+        target = targets(8, T)
         source = model.encode(sources(parameter.values[0], *LENGTHS))
         rows = torch.arange(4).repeat_interleave(2)
         with record_attention(model) as shared:
@@ -190,7 +202,8 @@ def attention_weights(
     query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int
 ) -> Tensor:
     """Return the weights (H, T, S) of one scaled dot-product attention of one sentence."""
-    q, k = linear(query, weights, f"{name}.query"), linear(keys, weights, f"{name}.key")
+    q = linear(query, weights, f"{name}.query")
+    k = linear(keys, weights, f"{name}.key")
     size = q.shape[-1] // heads
     parts = [slice(h * size, (h + 1) * size) for h in range(heads)]
     return torch.stack(
@@ -219,7 +232,8 @@ def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
         layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre"
     )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
-    w, target = {name: p.detach() for name, p in model.named_parameters()}, targets(4, T)
+    w = {name: p.detach() for name, p in model.named_parameters()}
+    target = targets(4, T)
     with record_attention(model) as readings:
         outputs = model.encoder(BATCH).outputs
         model(BATCH, target)

@@ -107,7 +107,8 @@ def test_before_training_no_target_is_right_and_no_head_is_aligned(kind: type[Se
 
 
 def test_unseen_strings_are_not_in_training_batches() -> None:
-    task, rng = Task("copy"), random.Random(0)
+    task = Task("copy")
+    rng = random.Random(0)
     unseen = {tuple(string) for string in task.unseen()}
     for _ in range(200):
         batch = task.batch(rng)

@@ -52,7 +52,9 @@ class Flipped(nn.Module):
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
-        self.inner, self.weight, self.bias = inner, inner.weight, inner.bias
+        self.inner = inner
+        self.weight = inner.weight
+        self.bias = inner.bias
 
     def forward(self, x: Any) -> Any:
         return self.inner(x).flip(-1)
@@ -331,7 +333,8 @@ def check(settings: Any, change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
     """Decode before and after a change, and compare with the reference."""
     made = family(settings)
     folder = ModelFolder(made.settings, made.tokenizer, copy.deepcopy(made.model))
-    engine, asked = Engine(folder.model, folder=folder), requests(folder)[1:7]
+    engine = Engine(folder.model, folder=folder)
+    asked = requests(folder)[1:7]
     before = reference(folder, asked)
     assert_same(engine.decode(asked, folder.settings.search), before)
     was_library = engine.describe().startswith("C library")
@@ -362,7 +365,8 @@ def test_a_registered_subclass_decodes_as_itself(
     before = family(settings)
     monkeypatch.setitem(DECODERS, kind, Own)
     folder = family(settings)
-    engine, asked = Engine(folder.model, folder=folder, is_private=True), requests(folder)[1:7]
+    engine = Engine(folder.model, folder=folder, is_private=True)
+    asked = requests(folder)[1:7]
     actual = engine.decode(asked, folder.settings.search)
     assert_same(actual, reference(folder, asked))
     assert actual != reference(before, asked)
@@ -375,7 +379,8 @@ def test_a_registered_subclass_decodes_as_itself(
 @pytest.mark.parametrize("settings", kinds())
 def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> None:
     folder = family(settings)
-    engine, asked = Engine(folder.model, folder=folder), requests(folder)[1:4]
+    engine = Engine(folder.model, folder=folder)
+    asked = requests(folder)[1:4]
     unwatched = engine.decode(asked, folder.settings.search)
     if not any(isinstance(module, Attention) for module in folder.model.modules()):
         with pytest.raises(UsageError, match="has no attention"), regard.watch(folder.model):
@@ -397,7 +402,8 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = family(packed_families()[0])
-    engine, asked = Engine(folder.model, folder=folder, is_private=True), requests(folder)[1:7]
+    engine = Engine(folder.model, folder=folder, is_private=True)
+    asked = requests(folder)[1:7]
     settings = folder.settings.search
     before = engine.decode(asked, settings)
     with monkeypatch.context() as patch:

@@ -172,7 +172,8 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
     expected = _expected(file, len(given))
     cases = [Case(*line, *results) for line, *results in zip(given, expected, actual, strict=True)]
     reasons = reasons_of(interface, precision)
-    lines_of, unexplained = Counter[str](), list[str]()
+    lines_of = Counter[str]()
+    unexplained = list[str]()
     for case in cases:
         names = {
             field: next((r.name for r in reasons if r.explains(case, field)), None)

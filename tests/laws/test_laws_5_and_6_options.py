@@ -61,7 +61,8 @@ def count(beams: list[list[Hypothesis]]) -> int:
 def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(
     settings: ModelSettings, options: str
 ) -> None:
-    batch, beams = sources(settings, *LENGTHS), list[list[Hypothesis]]()
+    batch = sources(settings, *LENGTHS)
+    beams = list[list[Hypothesis]]()
     search = SearchSettings(length_penalty=0.6, **OPTIONS[options])
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
         beams[:] = check(make(settings, seed=seed + 1, ends=0.1), batch, search, tasks(False))
@@ -88,8 +89,11 @@ def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(
 
 def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> None:
     text = [parameter.values[0] for parameter in kinds(reads=["text"])]
-    first, last, batch = text[0], text[-1], sources(text[0], *LENGTHS)
-    first_model, last_model = make(first, 1, 0.1), make(last, 2, 0.1)
+    first = text[0]
+    last = text[-1]
+    batch = sources(text[0], *LENGTHS)
+    first_model = make(first, 1, 0.1)
+    last_model = make(last, 2, 0.1)
     ensemble: Any = Ensemble([first_model, last_model])
     beams = check(ensemble, batch, SearchSettings(beam=3), tasks(True))
     assert beams != [
@@ -104,7 +108,8 @@ def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> N
         torch.testing.assert_close(
             ensemble.project(ensemble(batch, target)).exp(), mean, rtol=0, atol=1e-6
         )
-        source, state = ensemble.encode(batch), ensemble.begin(ensemble.encode(batch))
+        source = ensemble.encode(batch)
+        state = ensemble.begin(ensemble.encode(batch))
         steps = []
         for portion in target.split([2, 3], 1):
             features, state = ensemble.step(portion, state, source)

@@ -18,7 +18,9 @@ LENGTHS = (6, 1, 4)
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSettings) -> None:
-    model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
+    model = make(settings)
+    target = targets(3, 6)
+    batch = sources(settings, *LENGTHS)
     expected = model.project(model(batch, target)).log_softmax(-1)
     with torch.autocast("cpu", torch.bfloat16):
         source = model.encode(batch)
@@ -32,7 +34,9 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSett
 @torch.no_grad()
 @pytest.mark.parametrize("settings", kinds())
 def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) -> None:
-    model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
+    model = make(settings)
+    target = targets(3, 6)
+    batch = sources(settings, *LENGTHS)
     with record_attention(model) as exact:
         model(batch, target)
     with torch.autocast("cpu", torch.bfloat16):
@@ -49,7 +53,8 @@ def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) ->
 
 @pytest.mark.parametrize("settings", kinds())
 def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
-    target, batch = targets(3, 6), sources(settings, *LENGTHS)
+    target = targets(3, 6)
+    batch = sources(settings, *LENGTHS)
 
     def gradient(model: Model, dtype: torch.dtype) -> torch.Tensor:
         own = [
@@ -68,6 +73,7 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
         lambda: changes()[0] < 0.1, "weights rounded to bfloat16 hardly change the gradient"
     ):
         model = make(settings, seed)
-        expected, actual = gradient(model, torch.float32), gradient(model, torch.bfloat16)
+        expected = gradient(model, torch.float32)
+        actual = gradient(model, torch.bfloat16)
         rounded = gradient(model.bfloat16().float(), torch.float32)
     assert changes()[1] < 0.3

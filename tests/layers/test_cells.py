@@ -17,7 +17,8 @@ def test_every_cell_has_a_pytorch_cell() -> None:
 
 @pytest.mark.parametrize("name", CELLS)
 def test_cell_and_gradients_equal_torch(name: str) -> None:
-    cell, theirs = CELLS[name](5, 7), TORCH[name](5, 7)
+    cell = CELLS[name](5, 7)
+    theirs = TORCH[name](5, 7)
     theirs.load_state_dict(
         {
             "weight_ih": cell.input.weight,

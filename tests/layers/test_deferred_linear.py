@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from regard.layers.deferred_linear import DeferredLinear
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
-N, IN, OUT, STEPS = 4, 5, 6, 7
+N = 4
+IN = 5
+OUT = 6
+STEPS = 7
 
 
 def parameters(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -38,10 +41,12 @@ def assert_same(actual: Any, expected: Any) -> None:
 @pytest.mark.parametrize("biased", [True, False])
 def test_steps_equal_the_linear_layer_and_gradients_are_summed(biased: bool) -> None:
     weight, bias = parameters()
-    steps, used_bias = inputs(), bias if biased else None
+    steps = inputs()
+    used_bias = bias if biased else None
     leaves = [weight, *steps, *([bias] if biased else [])]
     linear = DeferredLinear(weight, used_bias)
-    actual, expected = [linear(x) for x in steps], [F.linear(x, weight, used_bias) for x in steps]
+    actual = [linear(x) for x in steps]
+    expected = [F.linear(x, weight, used_bias) for x in steps]
     assert_same(actual, expected)
     assert_same(
         torch.autograd.grad(scalar_loss(actual), leaves),
@@ -50,8 +55,10 @@ def test_steps_equal_the_linear_layer_and_gradients_are_summed(biased: bool) -> 
 
 
 def test_recurrent_steps_equal_the_linear_layer() -> None:
-    weight, bias = torch.randn(IN, IN, requires_grad=True), torch.randn(IN, requires_grad=True)
-    start, results = torch.randn(N, IN, requires_grad=True), []
+    weight = torch.randn(IN, IN, requires_grad=True)
+    bias = torch.randn(IN, requires_grad=True)
+    start = torch.randn(N, IN, requires_grad=True)
+    results = []
     for step in (DeferredLinear(weight, bias), lambda x: F.linear(x, weight, bias)):
         x = start
         for _ in range(STEPS):
@@ -61,7 +68,8 @@ def test_recurrent_steps_equal_the_linear_layer() -> None:
 
 
 def test_gradients_equal_finite_differences() -> None:
-    weight, x = torch.randn(3, 2, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
+    weight = torch.randn(3, 2, dtype=torch.float64)
+    x = torch.randn(4, 2, dtype=torch.float64)
 
     def twice(weight: Tensor, x: Tensor) -> Tensor:
         linear = DeferredLinear(weight)
@@ -71,7 +79,8 @@ def test_gradients_equal_finite_differences() -> None:
 
 
 def test_gradient_of_a_float64_bias_equals_finite_differences() -> None:
-    weight, bias = torch.randn(3, 2, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
+    weight = torch.randn(3, 2, dtype=torch.float64)
+    bias = torch.randn(3, dtype=torch.float64)
     x = torch.randn(4, 2, dtype=torch.float64)
     assert torch.autograd.gradcheck(
         lambda b: DeferredLinear(weight, b)(x).sin(), [bias.requires_grad_()]
@@ -81,7 +90,8 @@ def test_gradient_of_a_float64_bias_equals_finite_differences() -> None:
 @pytest.mark.parametrize("used", [[0], [STEPS - 1], [1, 3, 4]])
 def test_steps_with_unused_output_give_no_gradient(used: list[int]) -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight, bias), inputs()
+    linear = DeferredLinear(weight, bias)
+    steps = inputs()
     outputs = [linear(x) for x in steps]
     leaves = [weight, bias, *steps]
     actual = torch.autograd.grad(scalar_loss([outputs[t] for t in used]), leaves, allow_unused=True)
@@ -99,7 +109,8 @@ def test_unused_layer_gets_no_gradient() -> None:
 
 def test_gradients_equal_the_linear_layer_for_detached_inputs() -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight, bias), [x.detach() for x in inputs()]
+    linear = DeferredLinear(weight, bias)
+    steps = [x.detach() for x in inputs()]
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [weight, bias])
     expected = torch.autograd.grad(
         scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, bias]
@@ -109,7 +120,8 @@ def test_gradients_equal_the_linear_layer_for_detached_inputs() -> None:
 
 def test_frozen_layer_passes_gradients_to_its_inputs() -> None:
     weight, bias = (parameter.detach() for parameter in parameters())
-    linear, steps = DeferredLinear(weight, bias), inputs()
+    linear = DeferredLinear(weight, bias)
+    steps = inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), steps)
     assert_same(
         actual, torch.autograd.grad(scalar_loss([F.linear(x, weight, bias) for x in steps]), steps)
@@ -118,7 +130,8 @@ def test_frozen_layer_passes_gradients_to_its_inputs() -> None:
 
 def test_weight_gets_a_gradient_beside_a_frozen_bias() -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight, bias.detach()), inputs()
+    linear = DeferredLinear(weight, bias.detach())
+    steps = inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [weight, *steps])
     expected = torch.autograd.grad(
         scalar_loss([F.linear(x, weight, bias) for x in steps]), [weight, *steps]
@@ -128,7 +141,8 @@ def test_weight_gets_a_gradient_beside_a_frozen_bias() -> None:
 
 def test_bias_gets_a_gradient_beside_a_frozen_weight() -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight.detach(), bias), inputs()
+    linear = DeferredLinear(weight.detach(), bias)
+    steps = inputs()
     actual = torch.autograd.grad(scalar_loss([linear(x) for x in steps]), [bias], allow_unused=True)
     assert actual[0] is not None
     assert_same(
@@ -139,15 +153,19 @@ def test_bias_gets_a_gradient_beside_a_frozen_weight() -> None:
 def test_no_grad_output_has_no_graph() -> None:
     weight, bias = parameters()
     with torch.no_grad():
-        linear, x = DeferredLinear(weight, bias), inputs()[0]
+        linear = DeferredLinear(weight, bias)
+        x = inputs()[0]
         actual = linear(x)
     assert not actual.requires_grad
     torch.testing.assert_close(actual, F.linear(x, weight, bias).detach(), **CLOSE)
 
 
 def test_gradients_of_two_loops_over_one_layer_are_summed() -> None:
-    layer, steps, second_steps = nn.Linear(IN, OUT), inputs(), inputs()
-    first, second = DeferredLinear.from_layer(layer), DeferredLinear.from_layer(layer)
+    layer = nn.Linear(IN, OUT)
+    steps = inputs()
+    second_steps = inputs()
+    first = DeferredLinear.from_layer(layer)
+    second = DeferredLinear.from_layer(layer)
     outputs = [
         step(x)
         for pair in zip(steps, second_steps, strict=True)
@@ -170,7 +188,8 @@ def test_gradients_accumulate_over_backward_passes() -> None:
 
 @pytest.mark.parametrize("biased", [True, False])
 def test_bfloat16_outputs_are_close_and_gradients_are_float32(biased: bool) -> None:
-    layer, steps = nn.Linear(IN, OUT, bias=biased), inputs()
+    layer = nn.Linear(IN, OUT, bias=biased)
+    steps = inputs()
     leaves = [*layer.parameters(), *steps]
     with torch.autocast("cpu", torch.bfloat16):
         linear = DeferredLinear.from_layer(layer)
@@ -198,15 +217,19 @@ def test_layer_created_under_autocast_stays_bfloat16_outside() -> None:
 
 def test_two_backward_passes_give_equal_gradients() -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight, bias), inputs()
-    total, leaves = scalar_loss([linear(x) for x in steps]), [weight, bias, *steps]
+    linear = DeferredLinear(weight, bias)
+    steps = inputs()
+    total = scalar_loss([linear(x) for x in steps])
+    leaves = [weight, bias, *steps]
     first = torch.autograd.grad(total, leaves, retain_graph=True)
     assert_same(torch.autograd.grad(total, leaves, retain_graph=True), first)
 
 
 def test_two_losses_of_one_loop_give_separate_gradients() -> None:
     weight, bias = parameters()
-    linear, steps, leaves = DeferredLinear(weight, bias), inputs(), [weight, bias]
+    linear = DeferredLinear(weight, bias)
+    steps = inputs()
+    leaves = [weight, bias]
     outputs = [linear(x) for x in steps]
     exact = [F.linear(x, weight, bias) for x in steps]
     for span in (slice(0, 3), slice(2, None)):
@@ -226,7 +249,8 @@ def test_second_backward_pass_without_a_retained_graph_is_an_error() -> None:
 
 def test_gradients_of_inputs_alone_do_not_change_later_weight_gradients() -> None:
     weight, bias = parameters()
-    linear, steps = DeferredLinear(weight, bias), inputs()
+    linear = DeferredLinear(weight, bias)
+    steps = inputs()
     total = scalar_loss([linear(x) for x in steps])
     torch.autograd.grad(total, steps, retain_graph=True)
     actual = torch.autograd.grad(total, [weight, bias])

@@ -65,7 +65,8 @@ def test_mask_does_not_depend_on_strides() -> None:
 
 @pytest.mark.parametrize("probability", [0.0, 0.5])
 def test_dropout_is_the_identity_in_eval_mode_and_at_probability_zero(probability: float) -> None:
-    x, dropout = torch.randn(5, 6), Dropout(probability)
+    x = torch.randn(5, 6)
+    dropout = Dropout(probability)
     assert torch.equal(dropout.eval()(x), x)
     assert torch.equal(dropout.train()(x), x) == (probability == 0)
 
@@ -78,7 +79,9 @@ def test_identity_draws_no_random_numbers() -> None:
 
 
 def test_equal_seeds_give_equal_masks() -> None:
-    dropout, x, results = Dropout(0.5).train(), torch.ones(40, 50), []
+    dropout = Dropout(0.5).train()
+    x = torch.ones(40, 50)
+    results = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
         results.append([dropout(x), dropout(x)])

@@ -63,7 +63,8 @@ def test_every_cell_has_a_formula() -> None:
 @pytest.mark.parametrize(("N", "size"), [(4, 5), (1, 1), (0, 3), (33, 16)])
 def test_gates_and_gradients_equal_the_formula(name: str, N: int, size: int) -> None:
     tensors = inputs(name, N, size)
-    actual, expected = update(name, tensors), FORMULAS[name](*tensors)
+    actual = update(name, tensors)
+    expected = FORMULAS[name](*tensors)
     assert len(actual) == CELLS[name].states
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, **CLOSE)
@@ -89,7 +90,8 @@ def test_gradients_equal_finite_differences(name: str) -> None:
 
 @pytest.mark.parametrize("name", CELLS)
 def test_consecutive_steps_equal_the_formula(name: str) -> None:
-    tensors, results = inputs(name), []
+    tensors = inputs(name)
+    results = []
     for step in (lambda *arguments: update(name, list(arguments)), FORMULAS[name]):
         states = tuple(tensors[2:])
         for t in range(6):
@@ -126,7 +128,8 @@ def test_states_stay_float32_with_bfloat16_projections(name: str, low: tuple[int
     tensors = [
         x.detach().bfloat16().requires_grad_() if i in low else x for i, x in enumerate(exact)
     ]
-    actual, expected = update(name, tensors), FORMULAS[name](*exact)
+    actual = update(name, tensors)
+    expected = FORMULAS[name](*exact)
     assert all(state.dtype == torch.float32 for state in actual)
     results = [[*actual, *gradients(actual, tensors)], [*expected, *gradients(expected, exact)]]
     for result, x in zip(results[0][len(actual) :], tensors, strict=True):
@@ -149,7 +152,8 @@ def test_inputs_are_not_modified(name: str) -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_saturated_gates_give_finite_gradients(name: str) -> None:
     tensors = [(x.detach() * 1e4).requires_grad_() for x in inputs(name)]
-    actual, expected = update(name, tensors), FORMULAS[name](*tensors)
+    actual = update(name, tensors)
+    expected = FORMULAS[name](*tensors)
     for result, reference in zip(actual, expected, strict=True):
         torch.testing.assert_close(result, reference, rtol=1e-5, atol=1e-2)
     for gradient in gradients(actual, tensors):

@@ -70,7 +70,8 @@ def test_padding_does_not_change_group_norm() -> None:
 
 
 def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -> None:
-    layer, theirs = FrozenBatchNorm(6), torch.nn.BatchNorm2d(6)
+    layer = FrozenBatchNorm(6)
+    theirs = torch.nn.BatchNorm2d(6)
     with torch.no_grad():
         for name in ("weight", "bias", "running_mean", "running_var"):
             getattr(layer, name).copy_(torch.rand(6) + 0.5)
@@ -88,7 +89,8 @@ def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -
 def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(
     stem: str, size: tuple[int, int]
 ) -> None:
-    backbone, stride = ResNetBackbone((1, 1), 4, "basic", stem, "group"), 2 * STEMS[stem]
+    backbone = ResNetBackbone((1, 1), 4, "basic", stem, "group")
+    stride = 2 * STEMS[stem]
     keep = torch.zeros(1, 1, *size, dtype=torch.bool)
     keep[..., : size[0] // 2 + 1, : size[1] // 3 + 1] = True
     cells, cell_keep = backbone(torch.randn(1, 3, *size) * keep, keep)
@@ -143,7 +145,8 @@ def test_no_narrow_convolution_of_single_cells_has_a_stride() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_shortcut_is_projected_as_by_a_strided_convolution(stride: int) -> None:
-    block, x = BLOCKS["basic"](4, 8, stride, GroupNorm), torch.randn(3, 4, 5, 6)
+    block = BLOCKS["basic"](4, 8, stride, GroupNorm)
+    x = torch.randn(3, 4, 5, 6)
     weights = block.get_parameter("downsample.0.weight")
     branch = torch.zeros(3, 8, -(-5 // stride), -(-6 // stride))
     expected = F.relu(block.get_submodule("downsample.1")(F.conv2d(x, weights, stride=stride)))

@@ -15,7 +15,8 @@ from regard.layers.cells import CELLS
 from regard.layers.rnn import RNN_CLASSES, _fused, _step_by_step, continue_rnn, run_rnn
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
-SIZE, INPUTS = 6, 5
+SIZE = 6
+INPUTS = 5
 EVERY_RNN = pytest.mark.parametrize(
     ("name", "bidirectional"),
     [(name, bidirectional) for name in RNN_CLASSES for bidirectional in (False, True)],
@@ -60,7 +61,8 @@ def test_step_by_step_outputs_and_gradients_equal_fused(
     name: str, bidirectional: bool, lengths: tuple[int, ...] | None
 ) -> None:
     net, (x, keep) = network(name, bidirectional), inputs(lengths)
-    leaves, results = [x, *net.parameters()], []
+    leaves = [x, *net.parameters()]
+    results = []
     for result in (_step_by_step(net, CELLS[name], x, keep), _fused(net, x, keep)):
         results.append([result[0], *result[1], *torch.autograd.grad(scalar_loss(result), leaves)])
     B, S, directions = *x.shape[:2], 1 + bidirectional
@@ -86,10 +88,8 @@ def test_masked_entries_do_not_change_the_output(
     net, (x, keep) = network(name, bidirectional), inputs((5, 2, 1))
     assert keep is not None
     filled = x.detach().masked_fill(~keep[:, :, None], filler)
-    actual, expected = (
-        _step_by_step(net, CELLS[name], filled, keep),
-        _step_by_step(net, CELLS[name], x, keep),
-    )
+    actual = _step_by_step(net, CELLS[name], filled, keep)
+    expected = _step_by_step(net, CELLS[name], x, keep)
     assert_same([actual[0], *actual[1]], [expected[0], *expected[1]])
 
 
@@ -111,7 +111,8 @@ def test_masked_entries_get_no_gradient_and_change_no_other_gradient(
 
 @EVERY_RNN
 def test_sentence_in_a_batch_equals_the_sentence_alone(name: str, bidirectional: bool) -> None:
-    net, lengths = network(name, bidirectional), (5, 1, 3)
+    net = network(name, bidirectional)
+    lengths = (5, 1, 3)
     x, keep = inputs(lengths)
     outputs, states = _step_by_step(net, CELLS[name], x, keep)
     for row, length in enumerate(lengths):
@@ -124,7 +125,8 @@ def test_sentence_in_a_batch_equals_the_sentence_alone(name: str, bidirectional:
 def test_final_states_are_the_last_outputs_of_each_direction(
     name: str, bidirectional: bool
 ) -> None:
-    net, lengths = network(name, bidirectional), (5, 1, 3)
+    net = network(name, bidirectional)
+    lengths = (5, 1, 3)
     outputs, states = _step_by_step(net, CELLS[name], *inputs(lengths))
     for row, length in enumerate(lengths):
         assert torch.equal(states[0][row, :SIZE], outputs[row, length - 1, :SIZE])
@@ -150,7 +152,8 @@ def test_bfloat16_is_close_to_float32(
     name: str, bidirectional: bool, lengths: tuple[int, ...] | None
 ) -> None:
     net, (x, keep) = network(name, bidirectional), inputs(lengths)
-    leaves, results = [x, *net.parameters()], []
+    leaves = [x, *net.parameters()]
+    results = []
     for autocast in (True, False):
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             result = run_rnn(net, CELLS[name], x, keep)
@@ -190,12 +193,15 @@ def test_only_cpu_autocast_runs_step_by_step(
 @pytest.mark.parametrize("T", [1, 2, 6])
 @pytest.mark.parametrize("name", CELLS)
 def test_one_call_equals_many_steps_of_a_cell(name: str, T: int, autocast: bool) -> None:
-    cell, x = CELLS[name](INPUTS, SIZE), torch.randn(3, T, INPUTS, requires_grad=True)
+    cell = CELLS[name](INPUTS, SIZE)
+    x = torch.randn(3, T, INPUTS, requires_grad=True)
     initial = tuple(torch.randn(3, SIZE, requires_grad=True) for _ in range(cell.states))
-    leaves, results = [x, *initial, *cell.parameters()], []
+    leaves = [x, *initial, *cell.parameters()]
+    results = []
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         outputs, states = continue_rnn(cell, x, initial)
-    stepwise, last_states = [], initial
+    stepwise = []
+    last_states = initial
     for step_input in x.unbind(1):
         last_states = cell(cell.input(step_input), last_states)
         stepwise.append(last_states[0])
@@ -210,10 +216,12 @@ def test_one_call_equals_many_steps_of_a_cell(name: str, T: int, autocast: bool)
 
 @pytest.mark.parametrize("name", CELLS)
 def test_cell_continues_from_any_state(name: str) -> None:
-    cell, x = CELLS[name](INPUTS, SIZE), torch.randn(3, 6, INPUTS)
+    cell = CELLS[name](INPUTS, SIZE)
+    x = torch.randn(3, 6, INPUTS)
     initial = tuple(torch.randn(3, SIZE) for _ in range(cell.states))
     expected, last_states = continue_rnn(cell, x, initial)
-    chunks, states = [], initial
+    chunks = []
+    states = initial
     for chunk in x.split([2, 1, 3], 1):
         outputs, states = continue_rnn(cell, chunk, states)
         chunks.append(outputs)

@@ -13,7 +13,8 @@ from regard.layers.residual import Residual
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_embedding_is_a_row_of_its_matrix(scaled: bool) -> None:
-    embedding, tokens = Embedding(11, 9, scaled), torch.tensor([[0, 10, 3], [3, 3, 1]])
+    embedding = Embedding(11, 9, scaled)
+    tokens = torch.tensor([[0, 10, 3], [3, 3, 1]])
     expected = embedding.weight[tokens] * (math.sqrt(9) if scaled else 1)
     torch.testing.assert_close(embedding(tokens), expected, rtol=0, atol=1e-6)
 
@@ -24,7 +25,8 @@ def test_initial_standard_deviation_is_one_over_the_root_of_the_size() -> None:
 
 
 def test_output_projection_is_linear() -> None:
-    output, features = OutputProjection(11, 9), torch.randn(2, 3, 9)
+    output = OutputProjection(11, 9)
+    features = torch.randn(2, 3, 9)
     torch.nn.init.normal_(output.bias)
     expected = features @ output.weight.T + output.bias
     torch.testing.assert_close(output(features), expected, rtol=0, atol=1e-5)
@@ -32,7 +34,8 @@ def test_output_projection_is_linear() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 def test_feed_forward_equals_its_formula_at_every_position(activation: str) -> None:
-    network, x = FeedForward(6, 10, activation), torch.randn(2, 3, 6)
+    network = FeedForward(6, 10, activation)
+    x = torch.randn(2, 3, 6)
     hidden = getattr(F, activation)(x @ network.widen.weight.T + network.widen.bias)
     expected = hidden @ network.narrow.weight.T + network.narrow.bias
     torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-5)
@@ -40,8 +43,10 @@ def test_feed_forward_equals_its_formula_at_every_position(activation: str) -> N
 
 
 def test_residual_normalises_before_or_after() -> None:
-    x, branch = torch.randn(2, 3, 6) * 3 + 1, torch.randn(2, 3, 6)
-    pre, post = Residual(6, "pre", 0.0), Residual(6, "post", 0.0)
+    x = torch.randn(2, 3, 6) * 3 + 1
+    branch = torch.randn(2, 3, 6)
+    pre = Residual(6, "pre", 0.0)
+    post = Residual(6, "post", 0.0)
     normed = F.layer_norm(x, (6,))
     torch.testing.assert_close(pre.before(x), normed, rtol=0, atol=1e-5)
     torch.testing.assert_close(pre.after(x, branch), x + branch, rtol=0, atol=1e-6)
@@ -52,6 +57,7 @@ def test_residual_normalises_before_or_after() -> None:
 
 
 def test_residual_drops_out_the_branch_only() -> None:
-    x, residual = torch.randn(2, 30, 6), Residual(6, "pre", 0.5).train()
+    x = torch.randn(2, 30, 6)
+    residual = Residual(6, "pre", 0.5).train()
     output = residual.after(x, torch.ones(2, 30, 6))
     assert {round(value, 3) for value in (output - x).flatten().tolist()} == {0.0, 2.0}

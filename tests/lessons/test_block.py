@@ -27,7 +27,8 @@ from regard.models import Batch, Model
 from regard.pipeline import load_translator
 from regard.visualisation.number_boxes import LONGEST, Step, Term, equations
 
-SOURCE, TARGET = "나는 집에 간다", "I go home now"
+SOURCE = "나는 집에 간다"
+TARGET = "I go home now"
 
 
 def close(actual: Any, expected: Tensor) -> None:
@@ -43,7 +44,8 @@ def small(settings: SmallSettings) -> tuple[Model, Batch, Tensor]:
     """Build the model that a walkthrough of random weights runs, its batch and the input of its
     decoder.
     """
-    source, target = WordVocabulary([SOURCE]), WordVocabulary([TARGET])
+    source = WordVocabulary([SOURCE])
+    target = WordVocabulary([TARGET])
     model = small_model(settings, source, target)
     return model, Batch.of([source.encode(SOURCE)]), torch.tensor([[BOS, *target.encode(TARGET)]])
 
@@ -183,7 +185,8 @@ def test_positions_have_the_columns_of_the_paper() -> None:
 
 
 def test_weights_are_tenths_and_words_keep_their_vectors() -> None:
-    block, other = walkthrough_block("I go home", seed=3), walkthrough_block("home I", seed=3)
+    block = walkthrough_block("I go home", seed=3)
+    other = walkthrough_block("home I", seed=3)
     for step in block.steps:
         for term in step.terms:
             if str(term.name)[0] in "Wγβ":
@@ -212,7 +215,8 @@ def test_the_target_is_shifted_right() -> None:
 
 
 def test_a_sentence_in_a_batch_has_the_numbers_that_it_has_alone() -> None:
-    batch, alone = walkthrough_block("I go home", batch=["I go"]), walkthrough_block("I go")
+    batch = walkthrough_block("I go home", batch=["I go"])
+    alone = walkthrough_block("I go")
     assert batch["self.Q"]["Q"].shape == (2, 2, 3, 2)
     names = [
         ("sum", "x₀"),
@@ -286,7 +290,8 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
 
 def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> None:
     block = walkthrough_block(SOURCE, TARGET, batch=[f"{SOURCE} ||| you sleep"])
-    P, losses = block["prediction.probabilities"].terms[-1], block["prediction.loss"].terms[0]
+    P = block["prediction.probabilities"].terms[-1]
+    losses = block["prediction.loss"].terms[0]
     T = len(TARGET.split()) + 1
     for number, sentence in enumerate((TARGET, "you sleep")):
         following = [*sentence.split(), "</s>"]
@@ -401,7 +406,8 @@ def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_page_shows_all_eight_heads() -> None:
     block = walkthrough_block("I go home", size=16, heads=8)
-    page, text = block.page(), block.text()
+    page = block.page()
+    text = block.text()
     for key in ("self.Q", "self.weights"):
         labels = [
             equation.label.en for equation in equations(block[key].terms) if equation.label.en
@@ -518,7 +524,8 @@ class Outline(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.tags, self._open = list[tuple[str, dict[str, str | None]]](), list[str]()
+        self.tags = list[tuple[str, dict[str, str | None]]]()
+        self._open = list[str]()
         self.feed(page)
         assert self._open == []
 

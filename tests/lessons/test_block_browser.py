@@ -20,7 +20,8 @@ from regard.learn.lessons.random_weights import small_model
 
 pytestmark = pytest.mark.system
 
-SOURCE, TARGET = "나는 집에 간다", "I go home"
+SOURCE = "나는 집에 간다"
+TARGET = "I go home"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,8 @@ def shown(page: Any) -> list[str]:
 
 
 def test_one_steps_with_keys_and_buttons(open_block: Any, block: BlockWalkthrough) -> None:
-    page, count = open_block(), len(block.steps)
+    page = open_block()
+    count = len(block.steps)
     titles = [f"{number}. {step.title.en}" for number, step in enumerate(block.steps, 1)]
     assert shown(page) == titles[:1]
     assert page.is_disabled("#back")
@@ -223,10 +225,8 @@ def changed_block(
     def changed(*args: Any) -> Any:
         model = small_model(*args)
         with torch.no_grad():
-            row, column = (
-                READ[at[0]] if name == "e" else at[0],
-                WANTED[at[1]] if name == "W" else at[1],
-            )
+            row = READ[at[0]] if name == "e" else at[0]
+            column = WANTED[at[1]] if name == "W" else at[1]
             CHANGES[key, name](model.decoder)[row, column] = 1.75
         return model
 
@@ -255,7 +255,9 @@ def assert_equal(numbers: list[Any], page: BlockWalkthrough, block: BlockWalkthr
 def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
     open_block: Any, block: BlockWalkthrough, key: tuple[str, str], monkeypatch: Any
 ) -> None:
-    page, number, at = open_block(), term_number(block, *key), (0 if key[1] in "γβ" else 2, 1)
+    page = open_block()
+    number = term_number(block, *key)
+    at = (0 if key[1] in "γβ" else 2, 1)
     assert_equal(page.evaluate(COMPUTE, []), block, block)
     columns = next(
         term
@@ -334,7 +336,8 @@ def cell_of(page: Any, number: int, row: int, column: int) -> Any:
 def test_numbers_are_changed_by_keyboard_and_reset(
     open_block: Any, block: BlockWalkthrough, monkeypatch: Any
 ) -> None:
-    weights, queries = term_number(block, "self.Q", "WQ"), term_number(block, "self.Q", "Q")
+    weights = term_number(block, "self.Q", "WQ")
+    queries = term_number(block, "self.Q", "Q")
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(anchor=f"#step-{number}")
     before = page.locator("#steps td").all_text_contents()
@@ -359,7 +362,8 @@ def test_numbers_are_changed_by_keyboard_and_reset(
 
 
 def test_a_result_can_be_set_and_a_mask_lifted(open_block: Any, block: BlockWalkthrough) -> None:
-    page, weights = open_block(), term_number(block, "self.weights", "A")
+    page = open_block()
+    weights = term_number(block, "self.weights", "A")
     page.keyboard.press("a")
     mask = term_number(block, "self.mask", "mask")
     cell_of(page, mask, 0, 3).click()

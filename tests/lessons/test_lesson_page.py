@@ -66,7 +66,8 @@ def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
 
 def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
     block = walkthrough_block("I go home", size=4, heads=2)
-    weights, read = block["self.weights"]["A"][0, :, 2], block["self.context"]["A·V"][0, 1, 2]
+    weights = block["self.weights"]["A"][0, :, 2]
+    read = block["self.context"]["A·V"][0, 1, 2]
     masked = np.exp(block["self.scores"]["scores"][0, 1, 2]) * [1, 0, 1]
     assert (weights[0].argmax(), weights[1].argmax()) == (2, 1)
     expected = [

@@ -116,10 +116,8 @@ def test_gradients_flow_to_the_similarity() -> None:
         "puppy", lambda key, _: SIMILARITIES[key] * sharpness, softmax=True
     )
     (gradient,) = torch.autograd.grad(answer.value, sharpness)
-    s, v = (
-        torch.tensor(list(SIMILARITIES.values())),
-        torch.tensor(list(ANIMALS.values()), dtype=torch.float32),
-    )
+    s = torch.tensor(list(SIMILARITIES.values()))
+    v = torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
     w = s.softmax(0)
     close(
         gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum()
@@ -129,7 +127,8 @@ def test_gradients_flow_to_the_similarity() -> None:
 def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
     """Write out keys that are also values, cosine similarity and softmax as a loop."""
     vectors = torch.randn(3, 100)
-    words, query = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS)), torch.randn(100)
+    words = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS))
+    query = torch.randn(100)
     answer = words.look_up(
         query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True
     )
@@ -150,11 +149,9 @@ def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
 @pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
 @pytest.mark.parametrize("queries", [None, 1, 5])
 def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> None:
-    keys, values, keep = (
-        torch.randn(4, 6),
-        torch.randn(4, 9),
-        torch.tensor([True, False, True, True]),
-    )
+    keys = torch.randn(4, 6)
+    values = torch.randn(4, 9)
+    keep = torch.tensor([True, False, True, True])
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
     attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
     memory = attention.prepare(keys[None], values[None], keep[None])
@@ -168,7 +165,9 @@ def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> 
 
 
 def test_trained_score_is_accepted() -> None:
-    keys, values, query = torch.randn(4, 6), torch.randn(4, 2), torch.randn(3)
+    keys = torch.randn(4, 6)
+    values = torch.randn(4, 2)
+    query = torch.randn(3)
     score = SCORES["general"](1, 6, 3)
     answer = SoftDictionary(keys, values).look_up(query, score)
     matrix = score.matrix[0]
@@ -199,28 +198,22 @@ def test_a_unit_vector_attends_most_to_itself() -> None:
 
 
 def test_order_of_entries_does_not_change_the_value() -> None:
-    keys, values, query, order = (
-        torch.randn(6, 5),
-        torch.randn(6, 2),
-        torch.randn(3, 5),
-        torch.randperm(6),
-    )
-    plain, reordered = (
-        SoftDictionary(keys, values).look_up(query),
-        SoftDictionary(keys[order], values[order]).look_up(query),
-    )
+    keys = torch.randn(6, 5)
+    values = torch.randn(6, 2)
+    query = torch.randn(3, 5)
+    order = torch.randperm(6)
+    plain = SoftDictionary(keys, values).look_up(query)
+    reordered = SoftDictionary(keys[order], values[order]).look_up(query)
     close(reordered.value, plain.value)
     close(reordered.weights, plain.weights[:, order])
 
 
 @pytest.mark.parametrize("hidden", [0.3, math.nan])
 def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
-    keys, values, query, keep = (
-        torch.randn(5, 4),
-        torch.randn(5, 2),
-        torch.randn(4),
-        [True, False, True, True, False],
-    )
+    keys = torch.randn(5, 4)
+    values = torch.randn(5, 2)
+    query = torch.randn(4)
+    keep = [True, False, True, True, False]
     with_all = SoftDictionary(keys, values).look_up(query)
     keys[1], values[4] = hidden, hidden
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
@@ -310,7 +303,8 @@ def test_all_problems_are_reported_at_once() -> None:
 
 
 def test_wrong_queries_are_refused() -> None:
-    animals, vectors = SoftDictionary(ANIMALS), SoftDictionary(torch.randn(3, 4), torch.randn(3, 2))
+    animals = SoftDictionary(ANIMALS)
+    vectors = SoftDictionary(torch.randn(3, 4), torch.randn(3, 2))
     for look_up, message in (
         (lambda: animals.look_up("puppy", "dot"), "compares vectors"),
         (lambda: animals.look_up("dog", softmax=True), "equality has no softmax"),
@@ -331,11 +325,9 @@ def test_wrong_queries_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -> None:
-    keys, values, query = (
-        torch.randn(3, 4, dtype=dtype),
-        torch.randn(3, 2, dtype=dtype),
-        torch.randn(4),
-    )
+    keys = torch.randn(3, 4, dtype=dtype)
+    values = torch.randn(3, 2, dtype=dtype)
+    query = torch.randn(4)
     expected = SoftDictionary(keys, values).look_up(query).value
     assert expected.dtype == dtype
     torch.testing.assert_close(

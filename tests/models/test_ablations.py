@@ -73,7 +73,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_batch_norm_equals_that_of_torch() -> None:
-    ours, theirs = BatchNorm(5), nn.BatchNorm1d(5)
+    ours = BatchNorm(5)
+    theirs = nn.BatchNorm1d(5)
     for step in range(3):
         x = torch.randn(4, 7, 5, generator=torch.Generator().manual_seed(step)) * 3 + 1
         torch.testing.assert_close(ours(x), theirs(x.transpose(1, 2)).transpose(1, 2))
@@ -90,7 +91,8 @@ def test_batch_norm_of_a_single_position_takes_the_running_statistics() -> None:
 
 
 def test_without_a_residual_connection_the_input_is_not_added() -> None:
-    x, branch = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
+    x = torch.randn(2, 3, 8)
+    branch = torch.randn(2, 3, 8)
     assert torch.equal(Residual(8, "pre", 0.0, connected=False).after(x, branch), branch)
     assert torch.equal(Residual(8, "none", 0.0).after(x, branch), x + branch)
     assert torch.equal(Residual(8, "none", 0.0).before(x), x)
@@ -172,7 +174,8 @@ def test_luong_dot_compares_the_states_themselves() -> None:
     model = build(ModelSettings.parse(preset("luong-dot")["model"], "test"), 30, 30, joint=True)
     attention: Any = model.decoder.cross_attention
     assert not list(attention.parameters())
-    states, outputs = torch.randn(1, 4, 512), torch.randn(1, 6, 512)
+    states = torch.randn(1, 4, 512)
+    outputs = torch.randn(1, 6, 512)
     context = attention(states, attention.prepare(outputs, outputs))
     torch.testing.assert_close(context, (states @ outputs.transpose(1, 2)).softmax(-1) @ outputs)
 

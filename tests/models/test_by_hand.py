@@ -111,10 +111,12 @@ def test_three_steps_without_attention_equal_the_calculation(context: str) -> No
         # h = tanh(y + ½h − 0.7616): tanh(1 + 0.3808 − 0.7616), tanh(−1 + 0.2753 − 0.7616), tanh(0.5
         # − 0.4513 − 0.7616) feature = tanh(h − y + ½ · 0.7616): tanh(0.5506 − 1 + 0.3808),
         # tanh(−0.9026 + 1 + 0.3808), tanh(−0.6125 − 0.5 + 0.3808)
-        h, expected = -0.6125, [-0.0685, 0.4448, -0.6241]
+        h = -0.6125
+        expected = [-0.0685, 0.4448, -0.6241]
     else:
         # h = tanh(y + ½h): tanh(1 + 0.3808), tanh(−1 + 0.4405), tanh(0.5 − 0.2538); feature =
         # tanh(2h)
-        h, expected = 0.2414, [0.9428, -0.7679, 0.4484]
+        h = 0.2414
+        expected = [0.9428, -0.7679, 0.4484]
     assert state.tensors["states"].item() == pytest.approx(h, abs=1e-4)
     assert features.flatten().tolist() == pytest.approx(expected, abs=1e-4)

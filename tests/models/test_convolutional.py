@@ -45,10 +45,8 @@ def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Te
 
 
 def test_weight_norm_equals_that_of_torch() -> None:
-    actual, expected = (
-        WeightNormLinear(5, 7),
-        nn.utils.parametrizations.weight_norm(nn.Linear(5, 7)),
-    )
+    actual = WeightNormLinear(5, 7)
+    expected = nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
     with torch.no_grad():
         expected.parametrizations.weight.original0.copy_(actual.length[:, None] * 1.5)
         expected.parametrizations.weight.original1.copy_(actual.direction)
@@ -99,11 +97,9 @@ def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(
 def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(
     encoder: Any, layers: int, width: int
 ) -> None:
-    model, batch, target = (
-        make(settings(encoder, layers=layers, kernel_size=width)),
-        sentences(6, 1, 3),
-        targets(3, 7),
-    )
+    model = make(settings(encoder, layers=layers, kernel_size=width))
+    batch = sentences(6, 1, 3)
+    target = targets(3, 7)
     decoder = model.decoder
     assert isinstance(decoder, ConvolutionalDecoder)
     outputs = model(batch, target)
@@ -115,9 +111,11 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(
             decoder.embedding.weight[target[row]]
             + decoder.input_embedding.position_embedding.weight[:7]
         )
-        query_embedding, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
+        query_embedding = decoder.fit_target(embedded[None])[0]
+        x = decoder.widen(embedded[None])[0]
         for layer in decoder.layers:
-            y, contexts = convolved(layer.convolution, x, width - 1, 0), []
+            y = convolved(layer.convolution, x, width - 1, 0)
+            contexts = []
             for t in range(7):
                 query = (
                     layer.query_in.weight @ y[t] + layer.query_in.bias + query_embedding[t]
@@ -130,7 +128,8 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(
 
 @torch.no_grad()
 def test_the_state_is_one_window_of_inputs_per_layer() -> None:
-    model, target = make(settings(layers=2, kernel_size=4)), targets(2, 6)
+    model = make(settings(layers=2, kernel_size=4))
+    target = targets(2, 6)
     source = model.encode(sentences(5, 3))
     _, state = model.step(target[:, :5], model.begin(source), source)
     assert {name: tuple(tensor.shape) for name, tensor in state.tensors.items()} == {

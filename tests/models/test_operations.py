@@ -14,7 +14,8 @@ def test_a_linear_layer_multiplies_every_weight_once_a_row() -> None:
 
 
 def test_fused_attention_is_two_products() -> None:
-    query, key = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 9, 8)
+    query = torch.randn(2, 4, 6, 8)
+    key = torch.randn(2, 4, 9, 8)
     expected = 2 * 4 * 6 * 9 * (8 + 8)
     assert count_multiply_adds(lambda: F.scaled_dot_product_attention(query, key, key)) == expected
 

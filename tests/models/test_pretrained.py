@@ -38,7 +38,8 @@ def layers(block: str, depths: tuple[int, ...]) -> list[tuple[str, int, int, int
     """List every convolution of torchvision's network: its name, inputs, outputs and kernel
     size.
     """
-    convolutions, inputs = [("conv1", 3, 64, 7)], 64
+    convolutions = [("conv1", 3, 64, 7)]
+    inputs = 64
     for i, depth in enumerate(depths):
         planes = 64 * 2**i
         outputs = planes * (4 if block == "bottleneck" else 1)
@@ -67,7 +68,9 @@ def norm_name(convolution: str) -> str:
 
 def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
     """Draw random weights with every name that torchvision's files hold."""
-    generator, weights, outputs = torch.Generator().manual_seed(7), Weights(), 0
+    generator = torch.Generator().manual_seed(7)
+    weights = Weights()
+    outputs = 0
     for name, inputs, outputs, size in layers(block, depths):
         scale = (inputs * size * size) ** -0.5
         weights[f"{name}.weight"] = (
@@ -89,12 +92,11 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
     """
 
     def step(x: Tensor, name: str, stride: int = 1) -> Tensor:
-        weight, norm = w[f"{name}.weight"], norm_name(name)
+        weight = w[f"{name}.weight"]
+        norm = norm_name(name)
         x = F.conv2d(x, weight, None, stride, weight.shape[2] // 2)
-        mean, var = (
-            w[f"{norm}.running_mean"][:, None, None],
-            w[f"{norm}.running_var"][:, None, None],
-        )
+        mean = w[f"{norm}.running_mean"][:, None, None]
+        var = w[f"{norm}.running_var"][:, None, None]
         return (x - mean) / (var + 1e-5).sqrt() * w[f"{norm}.weight"][:, None, None] + w[
             f"{norm}.bias"
         ][:, None, None]
@@ -102,7 +104,8 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
     x = F.max_pool2d(F.relu(step(x, "conv1", 2)), 3, 2, 1)
     for i, depth in enumerate(depths):
         for j in range(depth):
-            name, stride = f"layer{i + 1}.{j}", 2 if i > 0 and j == 0 else 1
+            name = f"layer{i + 1}.{j}"
+            stride = 2 if i > 0 and j == 0 else 1
             if block == "basic":
                 y = step(F.relu(step(x, f"{name}.conv1", stride)), f"{name}.conv2")
             else:
@@ -160,7 +163,8 @@ def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_pa
     model = load_model(path, block=block, depths=depths)
     assert settings(path, block, depths).encoder.stride == 32
     pixels = torch.rand(2, 3, 70, 96)
-    mean, deviation = torch.tensor(MEAN)[:, None, None], torch.tensor(DEVIATION)[:, None, None]
+    mean = torch.tensor(MEAN)[:, None, None]
+    deviation = torch.tensor(DEVIATION)[:, None, None]
     expected = plain_resnet((pixels - mean) / deviation, weights, block, depths)
     assert expected.shape[2:] == (3, 3)
     assert float(expected.std()) > 0.1
@@ -177,7 +181,8 @@ def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_pa
 
 
 def test_a_nested_state_dict_is_loaded(tmp_path: Path) -> None:
-    weights, path = random_weights("basic", (1, 1)), tmp_path / "w.pth"
+    weights = random_weights("basic", (1, 1))
+    path = tmp_path / "w.pth"
     torch.save({"state_dict": weights, "epoch": 3}, path)
     model = load_model(path)
     assert torch.equal(
@@ -204,7 +209,8 @@ def error_message(path: Path, **values: Any) -> str:
 
 
 def test_all_mismatches_are_reported_at_once(tmp_path: Path) -> None:
-    weights, path = random_weights("basic", (1, 1)), tmp_path / "w.pth"
+    weights = random_weights("basic", (1, 1))
+    path = tmp_path / "w.pth"
     weights["conv1.weight"] = weights["conv1.weight"][:32]
     weights["extra"] = torch.ones(1)
     weights["layer1.0.bn1.bias"][3] = float("nan")
@@ -248,7 +254,8 @@ def test_a_file_that_holds_code_is_refused_and_never_executed(
 @pytest.mark.parametrize("name", ["w.pth", "w.safetensors"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "text", "truncated", "numbers"])
 def test_damaged_files_are_refused_in_a_sentence(name: str, damage: str, tmp_path: Path) -> None:
-    path, weights = tmp_path / name, {"conv1.weight": torch.randn(64, 3, 7, 7)}
+    path = tmp_path / name
+    weights = {"conv1.weight": torch.randn(64, 3, 7, 7)}
     if name == "w.pth":
         torch.save(weights if damage != "numbers" else [1, 2], path)
     else:

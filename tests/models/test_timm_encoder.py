@@ -28,7 +28,8 @@ class Network(nn.Module):
 
     def __init__(self, name: str, out_indices: tuple[int, ...]) -> None:
         super().__init__()
-        self.out_indices, self.channels_last = out_indices, name == "channels_last"
+        self.out_indices = out_indices
+        self.channels_last = name == "channels_last"
         shape = (2, 2, 0) if name == "patches" else (3, 2, 1)  # size, stride, padding
         sizes = (3, 8, 12, 20)
         self.stages = nn.ModuleList(
@@ -84,7 +85,8 @@ def settings(**encoder: Any) -> ModelSettings:
 @pytest.mark.parametrize("stride", [2, 4, 8])
 def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, stride: int) -> None:
     model = make(settings(name=name, stride=stride))
-    batch, target = images(6, 1, 9, 4, 9), targets(5, 4)
+    batch = images(6, 1, 9, 4, 9)
+    target = targets(5, 4)
     expected = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
     torch.testing.assert_close(model(batch, target), expected, rtol=0, atol=1e-4)
     torch.testing.assert_close(model.train()(batch, target), expected, rtol=0, atol=1e-4)

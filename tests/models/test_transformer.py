@@ -31,15 +31,14 @@ BATCH = sentences(9, 4, 1)
 
 
 def model(**values: Any) -> Model:
-    encoder, decoder = (
-        TransformerEncoderSettings(**SIZES, **values),
-        TransformerDecoderSettings(**SIZES, **values),
-    )
+    encoder = TransformerEncoderSettings(**SIZES, **values)
+    decoder = TransformerDecoderSettings(**SIZES, **values)
     return make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
 
 
 def test_swiglu_is_its_formula() -> None:
-    layer, x = FeedForward(6, 5, "swiglu"), torch.randn(2, 3, 6)
+    layer = FeedForward(6, 5, "swiglu")
+    x = torch.randn(2, 3, 6)
     (w, v), (b, c) = layer.widen.weight.split(5), layer.widen.bias.split(5)
     expected = (F.silu(x @ w.T + b) * (x @ v.T + c)) @ layer.narrow.weight.T + layer.narrow.bias
     torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-5)
@@ -71,12 +70,14 @@ def test_learned_positions_limit_targets_and_not_sources() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("window", [1, 3])
 def test_local_self_attention_attends_to_near_positions_only(window: int) -> None:
-    transformer, positions = model(window=window), torch.arange(9)
+    transformer = model(window=window)
+    positions = torch.arange(9)
     with watch(transformer) as readings:
         transformer(BATCH, targets(3, 7))
     for name, weights in readings.items():
         distance = (positions[:, None] - positions[: weights.shape[-1]]).abs()[: weights.shape[2]]
-        far, row = distance > window, weights[0, :, :, :]
+        far = distance > window
+        row = weights[0, :, :, :]
         if name.endswith("self_attention"):
             assert not row[:, far].any()
             assert bool(
@@ -95,7 +96,8 @@ def test_local_self_attention_attends_to_near_positions_only(window: int) -> Non
 
 @torch.no_grad()
 def test_a_window_as_wide_as_the_sentence_changes_nothing() -> None:
-    windowed, unrestricted = model(window=20), model()
+    windowed = model(window=20)
+    unrestricted = model()
     unrestricted.load_state_dict(windowed.state_dict())
     torch.testing.assert_close(
         windowed(BATCH, targets(3, 7)), unrestricted(BATCH, targets(3, 7)), rtol=0, atol=1e-5
@@ -107,7 +109,9 @@ def test_a_window_skips_padding_so_the_batch_changes_nothing() -> None:
     """A short cache joined to a long one has a gap of padding; the positions before the gap are
     near all the same.
     """
-    transformer, batch, target = model(window=2), sentences(5, 3), targets(2, 7)
+    transformer = model(window=2)
+    batch = sentences(5, 3)
+    target = targets(2, 7)
     source = transformer.encode(batch)
     expected = transformer(batch, target)
     _, long = transformer.step(

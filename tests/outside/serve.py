@@ -26,7 +26,8 @@ def main(folder: Path) -> None:
 
     assert regard.cli.app, "imported once, before processes are forked"
     torch.set_num_threads(1)
-    results, before = {}, os.environ["REGARD_WATCH"]
+    results = {}
+    before = os.environ["REGARD_WATCH"]
     for job in json.loads((folder / "jobs.json").read_text(encoding="utf-8")):
         os.environ["REGARD_WATCH"] = str(folder / "watched" / job["name"])
         outcome = run(job["arguments"], folder / "work", job["stdin"].encode())

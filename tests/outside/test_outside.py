@@ -312,7 +312,8 @@ def _write_more(work: Path) -> None:
     ]
     text = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
     (work / "pairs.tsv").write_text(text, encoding="utf-8")
-    weights, prefix = load_file(work / "captioner" / "model.safetensors"), "encoder.backbone."
+    weights = load_file(work / "captioner" / "model.safetensors")
+    prefix = "encoder.backbone."
     backbone = {
         name.removeprefix(prefix): tensor
         for name, tensor in weights.items()
@@ -348,7 +349,8 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
         (watched / "results.json").read_text(encoding="utf-8")
     )
     assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
-    work, problems = watched / "work", {}
+    work = watched / "work"
+    problems = {}
     for name in results:
         command = JOBS[name]
         given = [work / argument.rpartition("=")[2] for argument in command[1:]]
@@ -385,10 +387,8 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     their own folder.
     """
     pytest.importorskip("uvicorn", reason="needs the extra serve")
-    names, texts = (
-        ("translator", "captioner"),
-        [LINE, "<b>나는</b> 집에 간다", "../../etc/passwd", "file:///etc/passwd"],
-    )
+    names = ("translator", "captioner")
+    texts = [LINE, "<b>나는</b> 집에 간다", "../../etc/passwd", "file:///etc/passwd"]
     for name in names:
         shutil.copytree(watched / "work" / name, tmp_path / name)
     environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}

@@ -363,10 +363,8 @@ def test_a_word_never_becomes_nothing(tmp_path: Path, precision: Precision) -> N
 
 def test_python_takes_texts_of_any_kind_in_any_thread(run: Path) -> None:
     """Hold F32, and that a notebook shows a translation without scripts and addresses."""
-    translator, lines = (
-        load_translator(run),
-        ["나는 집에 간다", "", "I go home", "<script>a</script> https://x.org"],
-    )
+    translator = load_translator(run)
+    lines = ["나는 집에 간다", "", "I go home", "<script>a</script> https://x.org"]
     expected = [one.text for one in translator.translate(lines, beam=1)]
     kinds: list[Any] = [tuple(lines), np.array(lines), (line for line in lines)]
     for texts in kinds:

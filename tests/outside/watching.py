@@ -17,7 +17,8 @@ import regard
 from regard.runtime.native import COMPILERS
 
 HERE = Path(__file__).parent
-TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent
+TESTS = HERE.parent
+PACKAGE = Path(regard.__file__).parent
 PRIVATE = re.compile(r"/\.([^/]+)\.regard-[^/]+\.partial(?:/\1(?=/|$))?")
 """A folder that an atomic write makes beside what it replaces, and what is written in it under that
 name.
@@ -79,7 +80,8 @@ def _interposer(folder: Path) -> Path | None:
     """Compile what sees files that are opened by C, C++ and Rust; None if that is impossible
     here.
     """
-    compiler, library = shutil.which("cc"), folder / "interposer.so"
+    compiler = shutil.which("cc")
+    library = folder / "interposer.so"
     if compiler is None or sys.platform != "linux":
         return None
     command = [
@@ -119,10 +121,8 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
     are, and so is one in a folder that atomic writes make for it. Of programs it may start C
     compilers.
     """
-    given, own = (
-        [os.path.realpath(path) for path in given],
-        [os.path.realpath(path) for path in own],
-    )
+    given = [os.path.realpath(path) for path in given]
+    own = [os.path.realpath(path) for path in own]
     installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [
         str(path) for path in SYSTEM
     ]

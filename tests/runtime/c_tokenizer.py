@@ -39,7 +39,10 @@ class TokenBuffer(ctypes.Structure):
 def load(path: Path) -> ctypes.CDLL:
     """Load the library and declare its functions."""
     library = ctypes.CDLL(str(path))
-    pointer, size, text, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int32
+    pointer = ctypes.c_void_p
+    size = ctypes.c_size_t
+    text = ctypes.c_char_p
+    number = ctypes.c_int32
     ids = ctypes.POINTER(number)
     for name, result, arguments in (
         ("tokenizer_open", pointer, [pointer, size, text, size]),
@@ -56,7 +59,8 @@ def load(path: Path) -> ctypes.CDLL:
         ("tokens_free", None, [ctypes.POINTER(TokenBuffer)]),
     ):
         function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
+        function.restype = result
+        function.argtypes = arguments
     return library
 
 

@@ -59,7 +59,8 @@ def split(library: ctypes.CDLL, line: str) -> list[str]:
 
 @pytest.mark.parametrize("pieces", [PIECES, PIECES_OF_SCRIPTS, [*MARKS, *PIECES_OF_SCRIPTS]])
 def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
-    rng, split_lines = random.Random(4), 0
+    rng = random.Random(4)
+    split_lines = 0
     splitter = LineSplitter(len, sys.maxsize, True)
     for _ in range(30_000):
         line = clean("".join(rng.choices(pieces, k=rng.randint(1, 24))))
@@ -81,7 +82,8 @@ def split_further(
 ) -> tuple[list[str], list[str]]:
     """Return the parts and the notes of a line by the library; a token is a character."""
     text = line.encode()
-    ends, notes = (ctypes.c_size_t * (len(text) + 1))(), ctypes.create_string_buffer(65536)
+    ends = (ctypes.c_size_t * (len(text) + 1))()
+    notes = ctypes.create_string_buffer(65536)
     settings = splitter.longest, splitter.each_sentence, splitter.line_clauses or 0
     count = library.line_parts(text, len(text), *settings, ends, notes, len(notes))
     parts = [
@@ -96,7 +98,8 @@ def split_further(
 def test_clauses_are_split_and_noted_alike(
     library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None
 ) -> None:
-    rng, several = random.Random(5), 0
+    rng = random.Random(5)
+    several = 0
     for _ in range(2_000):
         line = clean("".join(rng.choices(CLAUSES, k=rng.randint(1, 40))))
         splitter = LineSplitter(

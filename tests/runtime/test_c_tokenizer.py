@@ -90,7 +90,8 @@ def vocabulary_and_blob(name: str) -> tuple[Vocabulary, bytes]:
 
 def assert_equal(vocabulary: Vocabulary, tokenizer: CTokenizer, lines: Iterable[str]) -> int:
     """Compare ids, their text and their words, line by line; returns the number of lines."""
-    count, lines = 0, iter(lines)
+    count = 0
+    lines = iter(lines)
     while chunk := list(islice(lines, 10_000)):
         count += len(chunk)
         assert_chunk_equal(vocabulary, tokenizer, chunk)

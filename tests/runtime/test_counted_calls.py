@@ -35,7 +35,8 @@ the machine's folders.
 Those of C functions are compared on one version of Python: others count them in other ways.
 """
 PYTHON_OF_C_CALLS = (3, 11)
-FEW, MANY = 10, 60
+FEW = 10
+MANY = 60
 TOKENS = 4
 """Length of each target, so that what is done for a token is counted equally often everywhere."""
 
@@ -79,7 +80,8 @@ def count_a_line(translator: RuntimeTranslator, line: str) -> Counts:
         translator.translate(lines)  # what is done once is done
         return count_calls(lambda: translator.translate(lines))
 
-    few, many = calls_of(FEW), calls_of(MANY)
+    few = calls_of(FEW)
+    many = calls_of(MANY)
     return Counts(*(round((b - a) / (MANY - FEW)) for a, b in zip(few, many, strict=True)))
 
 

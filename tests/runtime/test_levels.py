@@ -106,7 +106,8 @@ def use(levelled: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
     (V, K), group = weight.shape, GROUP[precision]
-    columns, inputs = -(-V // 64) * 64, -(-K // group) * group
+    columns = -(-V // 64) * 64
+    inputs = -(-K // group) * group
     arrays = [
         np.zeros(columns * inputs * BYTES[precision], np.uint8),
         np.zeros(columns, np.float32),
@@ -177,7 +178,8 @@ class TestProducts:
         weight, x = (
             np.random.default_rng(n).normal(size=(n, K)).astype(np.float32) for n in (V, 13)
         )
-        expected, sizes = x.astype(np.float64) @ weight.T, np.abs(x) @ np.abs(weight.T)
+        expected = x.astype(np.float64) @ weight.T
+        sizes = np.abs(x) @ np.abs(weight.T)
         all_rows = product(weight, x, precision)
         assert (np.abs(all_rows - expected) <= tolerance * sizes).all()
         for row in range(13):
@@ -204,7 +206,9 @@ def test_every_level_translates_as_the_native_one(
     close, not equal.
     """
     needs(levelled, level)
-    folder, scores, results = loaded(settings, {"beam": 3}), [], []
+    folder = loaded(settings, {"beam": 3})
+    scores = []
+    results = []
     asked, (sources, targets) = requests(folder, False) * 4, pairs_of(folder)
     for name in ("native", level):
         use(name)
@@ -348,14 +352,16 @@ class TestElsewhere:
         folder = tmp_path_factory.mktemp("drivers")
 
         def build(triple: str) -> Path:
-            path, machine = folder / triple, triple.split("-")[0]
+            path = folder / triple
+            machine = triple.split("-")[0]
             if not path.exists():
                 levels = {
                     level: (f"-mcpu={build_library.CPUS[level]}",)
                     for level in build_library.LEVELS[machine]
                 }
                 link = ("-s",) if machine == "wasm32" else ("-static", "-s")
-                flags, more = native.OPTIMISATION, [HERE / "levels_driver.c"]
+                flags = native.OPTIMISATION
+                more = [HERE / "levels_driver.c"]
                 compiler = [*zig(), "-target", triple]
                 build_library.compile_library(
                     compiler, levels, path, flags=flags, link=link, libraries=(), more=more

@@ -43,13 +43,11 @@ def test_samples_depend_on_the_tokens_of_the_source(make: Maker) -> None:
     """The library makes the same key of a text as the translator."""
     translator, runtime = make("transformer", "transformer")
     options = runtime.model.options()
-    options.sample, options.beam, options.nbest, options.seed, options.top_p = (
-        1,
-        6,
-        3,
-        2**62 + 1,
-        0.9,
-    )
+    options.sample = 1
+    options.beam = 6
+    options.nbest = 3
+    options.seed = 2**62 + 1
+    options.top_p = 0.9
     lines = runtime.model.translate(SENTENCES, options)
     expected = translator.translate(
         SENTENCES, sample=True, beam=6, nbest=3, seed=2**62 + 1, top_p=0.9

@@ -162,7 +162,8 @@ def test_a_root_that_everyone_can_write_to_is_that_of_a_container(
     """Whoever can exchange folders there can exchange Python itself; any other folder above still
     counts.
     """
-    status, open_folders = Path.stat, {Path(folder.anchor)}
+    status = Path.stat
+    open_folders = {Path(folder.anchor)}
 
     def everyone(path: Path, **options: bool) -> os.stat_result:
         actual = status(path, **options)

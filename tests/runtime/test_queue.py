@@ -129,14 +129,12 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
     """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them
     needs.
     """
-    chosen, prefix = (
-        options(model, beam=2, trace=1),
-        [
-            Constraints.of_prefix(
-                model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2]
-            )
-        ],
-    )
+    chosen = options(model, beam=2, trace=1)
+    prefix = [
+        Constraints.of_prefix(
+            model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2]
+        )
+    ]
     queue = model.queue(1)
     queue.submit(0, LINES, options(model, beam=12))
     for ticket, line in enumerate(LINES[:4], 1):
@@ -159,7 +157,8 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
 
 
 def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeModel) -> None:
-    queue, chosen = model.queue(2), options(model, beam=4)
+    queue = model.queue(2)
+    chosen = options(model, beam=4)
     expected = model.translate(LINES, chosen)
     for ticket in range(40):
         queue.submit(ticket, LINES, chosen)
@@ -179,7 +178,8 @@ def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeMode
 
 
 def test_token_ids_are_searched_among_lines(model: RuntimeModel) -> None:
-    queue, chosen = model.queue(2), options(model, beam=3, nbest=2, min_length=1)
+    queue = model.queue(2)
+    chosen = options(model, beam=3, nbest=2, min_length=1)
     sources = [model.encode(line) for line in SENTENCES]
     prefixes = [
         Constraints((ctypes.c_int32 * 2)(5, 6), 2, max_steps=9, sampling_key=n)
@@ -213,7 +213,8 @@ def test_whoever_stops_waiting_cancels_the_call(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    queue, chosen = model.queue(1), options(model, beam=4)
+    queue = model.queue(1)
+    chosen = options(model, beam=4)
     monkeypatch.setattr(queue, "take", interrupt)
     with pytest.raises(KeyboardInterrupt):
         queue.translate(LINES * 50, chosen)
@@ -238,7 +239,8 @@ def test_a_fork_has_a_queue_of_its_own(model: RuntimeModel) -> None:
 
 
 def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
-    queue, chosen = model.queue(1), options(model, beam=1)
+    queue = model.queue(1)
+    chosen = options(model, beam=1)
     queue.submit(1, LINES * 200, chosen)
     queue.submit(2, LINES[:1], chosen)
     first = queue.take(60.0)
@@ -283,7 +285,8 @@ def test_sanitizers_see_nothing(tmp_path: Path, sanitizers: str) -> None:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
-    program, driver = tmp_path / "driver", Path(__file__).with_name("queue_driver.c")
+    program = tmp_path / "driver"
+    driver = Path(__file__).with_name("queue_driver.c")
     flags = [
         "-g",
         "-O1",

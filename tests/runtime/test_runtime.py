@@ -129,7 +129,8 @@ def test_tokens_and_scores_are_those_of_the_translator(
 
 def test_characters_in_bytes_are_written_whole(make: Maker) -> None:
     translator, runtime = make("recurrent", "recurrent")
-    target, options = translator.tokenizer.target, runtime.model.options()
+    target = translator.tokenizer.target
+    options = runtime.model.options()
     options.beam = options.nbest = 5
     found = [h.ids for line in runtime.model.translate(SENTENCES, options) for h in line.hypotheses]
     for ids in found:
@@ -150,7 +151,8 @@ def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder
     for result, reference in zip(
         results, translator.translate(SENTENCES, beam=3, readings=True), strict=True
     ):
-        actual, expected = result.readings, reference.readings
+        actual = result.readings
+        expected = reference.readings
         assert actual is not None
         assert expected is not None
         for name in (
@@ -227,7 +229,7 @@ def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
     translator, runtime = make("recurrent", "recurrent")
     assert_same(translated(runtime, LINES, split="off"), translated(translator, LINES, split="off"))
     with pytest.warns(LineWarning):
-        together, apart = runtime.translate(LINES[-4:], split="off"), runtime.translate(LINES[-4:])
+        together, apart = (runtime.translate(LINES[-4:], split=split) for split in ("off", "auto"))
     assert [len(result.parts) for result in together] == [1, 1, 1, 1]
     assert [len(result.parts) for result in apart] == [4, 1, 3, 3]
 
@@ -430,7 +432,8 @@ def test_usual_cards_are_opened_without_pydantic() -> None:
 
 def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Path) -> None:
     model = load_folder(folder(tmp_path / "run", end=0.5))
-    packed, path = pack_model(model.model, "float32"), tmp_path / "model.regard"
+    packed = pack_model(model.model, "float32")
+    path = tmp_path / "model.regard"
     card = {"search": json.loads(model.settings.search.model_dump_json())}
 
     def open_card(name: str, value: Any) -> RuntimeTranslator:
@@ -464,7 +467,8 @@ def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(
     exported: Path, tmp_path: Path, change: str
 ) -> None:
     """Neither other text, nor the end of the process by a page that is no longer there."""
-    path, content = tmp_path / "model.regard", exported.read_bytes()
+    path = tmp_path / "model.regard"
+    content = exported.read_bytes()
     shutil.copy2(exported, path)
     os.utime(path, (0, 0))
     runtime = RuntimeTranslator(path)
@@ -583,11 +587,10 @@ def without_encoder(folder: Path, precision: Any = "float32") -> bytes:
 @pytest.mark.parametrize("decoder", ["recurrent", "convolutional", "transformer"])
 def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: str) -> None:
     run = captioner_folder(tmp_path / "run", decoder)
-    model, sizes = (
-        RuntimeModel.from_memory(without_encoder(run)),
-        load_folder(run).model.encoder.sizes,
-    )
-    options, ones = model.options(), functools.partial(np.ones, dtype=np.float32)
+    model = RuntimeModel.from_memory(without_encoder(run))
+    sizes = load_folder(run).model.encoder.sizes
+    options = model.options()
+    ones = functools.partial(np.ones, dtype=np.float32)
     shapes = ((6, sizes.size), (6, sizes.embedding), (sizes.size * sizes.summary_rows,))
 
     def search(**changed: Any) -> Any:
@@ -608,7 +611,8 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
     }
     wrong = [{name: value} for name in ("entries", "length") for value in (0, -1, 2**62)]
     for name in ("output", "embedded", "summary"):
-        array, size = name.replace("output", "outputs"), f"{name}_size"
+        array = name.replace("output", "outputs")
+        size = f"{name}_size"
         if name in needed[decoder]:
             wrong += [{array: None}, {size: 0}, {size: sizes.size + 1}, {size: -(2**62)}]
         else:
@@ -624,7 +628,8 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         with pytest.raises(UsageError, match="wanted 0 for sources that are encoded already"):
             search()
     options.attention = options.alignments = 0
-    library, error = model._library, ctypes.create_string_buffer(1024)
+    library = model._library
+    error = ctypes.create_string_buffer(1024)
     assert not library.regard_translate_encoded(
         model._model, None, 2, None, ctypes.byref(_structure(options)), error, 1024
     )
@@ -742,7 +747,8 @@ def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_pa
 
 @posix
 def test_ctrl_c_does_not_wait_for_the_library() -> None:
-    ends, results = threading.Event(), list[bool]()
+    ends = threading.Event()
+    results = list[bool]()
 
     def call() -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -800,7 +806,8 @@ def test_a_plain_line_needs_few_allocations(exported: Path, tmp_path: Path) -> N
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
-    program, driver = tmp_path / "driver", Path(__file__).with_name("allocations_driver.c")
+    program = tmp_path / "driver"
+    driver = Path(__file__).with_name("allocations_driver.c")
     flags = ["-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
     wrapped = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
     sources = [str(driver), *map(str, native.SOURCES)]

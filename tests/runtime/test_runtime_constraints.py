@@ -139,7 +139,8 @@ def streamed(model: Any, asked: Constraints, search: dict[str, Any]) -> tuple[st
 
 def test_surfaces_are_those_of_the_vocabulary(make: Maker) -> None:
     translator, runtime = make("transformer", "transformer")
-    expected, vocabulary = translator.tokenizer.target, RuntimeVocabulary(runtime.model)
+    expected = translator.tokenizer.target
+    vocabulary = RuntimeVocabulary(runtime.model)
     assert vocabulary.surface_bytes == expected.surface_bytes
     for token in (*expected.tokens(range(4, len(expected))), "no such token"):
         assert vocabulary.id_of(token) == expected.id_of(token)

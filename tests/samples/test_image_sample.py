@@ -25,7 +25,8 @@ from regard.learn.samples.images import (
 from regard.learn.samples.images.drawing import INKS
 from regard.learn.samples.images.scene import COLOURS, PLACES, SHAPES, mask
 
-CIRCLE, STAR = Entity("circle", "red", 1, "small"), Entity("star", "blue", 1, "large")
+CIRCLE = Entity("circle", "red", 1, "small")
+STAR = Entity("star", "blue", 1, "large")
 STARS = Entity("star", "orange", 3)
 
 
@@ -271,7 +272,8 @@ def test_the_folder_can_be_read_back(tmp_path: Path) -> None:
 def test_the_region_of_an_outer_object_is_a_frame() -> None:
     scenes = [image.scene for image in image_sample(40, 0, 0).splits["train"]]
     scene = next(scene for scene in scenes if scene.meaning.relation == "inside")
-    inner, outer = scene.mask(0), scene.mask(1)
+    inner = scene.mask(0)
+    outer = scene.mask(1)
     assert not (inner & outer).any()
     (whole,) = scene.boxes[1]
     assert inner.sum() + outer.sum() == (whole.right - whole.left) * (whole.bottom - whole.top)

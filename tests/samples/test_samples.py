@@ -302,7 +302,8 @@ def noun(name: str):
 
 def gloss(pair: AlignedPair) -> list[tuple[str, str]]:
     """Return the links as words."""
-    source, target = pair.source.split(), pair.target.split()
+    source = pair.source.split()
+    target = pair.target.split()
     return [(source[i], target[j]) for i, j in pair.links]
 
 
@@ -362,7 +363,8 @@ def test_verb_groups_agree_with_the_table(frame: Frame) -> None:
     def text(words) -> str:
         return " ".join(word.text for word in words)
 
-    eat, connective = lexeme("eat"), COORDINATING[0]
+    eat = lexeme("eat")
+    connective = COORDINATING[0]
     forms = [
         text(korean.predicate(eat, frame, c, polite))
         for c in (None, connective)
@@ -593,7 +595,8 @@ def test_each_side_determines_the_other(sample_folder: Path) -> None:
         for line in (sample_folder / "pairs").read_text(encoding="utf-8").splitlines()
     ]
     assert len(pairs) == 20_000
-    forth, back = dict(pairs), {target: source for source, target in pairs}
+    forth = dict(pairs)
+    back = {target: source for source, target in pairs}
     assert len(forth) > 10_000
     assert all(forth[source] == target and back[target] == source for source, target in pairs)
 
@@ -658,7 +661,8 @@ def combinations(
     """Return the stems and Korean nouns combined in a sentence, from its words: an object stands
     before its verb.
     """
-    words, pairs = pair.source.removesuffix(".").split(), set()
+    words = pair.source.removesuffix(".").split()
+    pairs = set()
     passed = {*(adverb.korean for adverb in ADVERBS), "안", "못"}
     for i, word in enumerate(words):
         if word in objects and word[-1] in "을를":
@@ -749,7 +753,8 @@ def test_lengths_can_be_set() -> None:
 
 
 def test_reversed_swaps_source_and_target(small: Sample) -> None:
-    pair, back = small.splits["test"][0], small.reversed().splits["test"][0]
+    pair = small.splits["test"][0]
+    back = small.reversed().splits["test"][0]
     assert (back.source, back.target) == (pair.target, pair.source)
     assert set(back.links) == {(j, i) for i, j in pair.links}
     assert small.reversed().reversed() == small

@@ -119,7 +119,8 @@ def _cluster(*cores: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Start a cluster with a machine for each number of cores; yield its address and a function
     that kills the last.
     """
-    command, pipe = [sys.executable, "-c", CLUSTER, *map(str, cores)], subprocess.PIPE
+    command = [sys.executable, "-c", CLUSTER, *map(str, cores)]
+    pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

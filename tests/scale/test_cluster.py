@@ -191,7 +191,8 @@ def test_a_bad_line_is_named_and_what_came_before_is_kept(
 ) -> None:
     texts = lines.read_text("utf-8").splitlines()
     texts[3000] = "x" * 30_000
-    file, output = tmp_path / "lines.ko", tmp_path / "out"
+    file = tmp_path / "lines.ko"
+    output = tmp_path / "out"
     file.write_text("\n".join(texts), "utf-8")
     process = start("translate", model, file, "--output", output, "--cluster", "local", *SEARCH)
     _, err = process.communicate(timeout=120)

@@ -66,7 +66,9 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
     wanted = {line: _translate(address, line) for line in LINES}
     replicas = workers(server.pid, "ray::ServeReplica")
     assert len(replicas) == 2
-    stop, wrong, done = threading.Event(), list[str](), [0] * 8
+    stop = threading.Event()
+    wrong = list[str]()
+    done = [0] * 8
 
     def ask(number: int) -> None:
         while not stop.is_set():

@@ -26,7 +26,8 @@ from regard.search import (
     search,
 )
 
-B, V = 12, 9
+B = 12
+V = 9
 RULES = (SuppressTokens(),)
 
 
@@ -42,17 +43,22 @@ def decode_alone(
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> None:
-    settings, rng = SearchSettings(beam=width, length_penalty=0.6), random.Random(width)
+    settings = SearchSettings(beam=width, length_penalty=0.6)
+    rng = random.Random(width)
     for seed in range(6):
         model = random_table(B, V, end=(-1.0, 1.0, 2.0)[seed % 3], seed=seed)
         tasks = [Task(id, rng.randint(1, 30)) for id in range(B)]
-        waiting, results = list(tasks), dict[int, list[Hypothesis]]()
-        decoding, sizes, lengths = None, set[int](), set[int]()
+        waiting = list(tasks)
+        results = dict[int, list[Hypothesis]]()
+        decoding = None
+        sizes = set[int]()
+        lengths = set[int]()
         while waiting or decoding:
             finished = []
             if waiting and (not decoding or rng.random() < 0.6):
                 count = rng.randint(1, 6)
-                entering, waiting = waiting[:count], waiting[count:]
+                entering = waiting[:count]
+                waiting = waiting[count:]
                 begun, finished = Decoding.begin(
                     model, sources(entering), entering, settings, RULES
                 ).step(model)
@@ -70,7 +76,8 @@ def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> No
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_continuous_batching_of_tables_equals_decoding_alone(width: int) -> None:
-    model, settings = random_table(B, V, end=1.0), SearchSettings(beam=width)
+    model = random_table(B, V, end=1.0)
+    settings = SearchSettings(beam=width)
     tasks = [Task(id, 5 + id) for id in range(B)]
     requests = [
         DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)
@@ -81,7 +88,8 @@ def test_continuous_batching_of_tables_equals_decoding_alone(width: int) -> None
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_step_leaves_its_beams_unchanged(width: int) -> None:
-    model, tasks = random_table(B, V, end=-1.0), [Task(id, 9) for id in range(4)]
+    model = random_table(B, V, end=-1.0)
+    tasks = [Task(id, 9) for id in range(4)]
     decoding = Decoding.begin(model, sources(tasks), tasks, SearchSettings(beam=width), RULES)
     names = ("tokens", "history", "log_probs", "scores", "lengths")
     for _ in range(4):

@@ -143,14 +143,14 @@ def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
 
 
 def test_translations_satisfy_their_constraints_under_any_model(vocabulary: Vocabulary) -> None:
-    encoder, V = ConstraintEncoder(vocabulary), len(vocabulary)
-    table, n = random_table(6, V, 10, end=5.0), itertools.count()
+    encoder = ConstraintEncoder(vocabulary)
+    V = len(vocabulary)
+    table = random_table(6, V, 10, end=5.0)
+    n = itertools.count()
     constraints = Constraints("he was", ("bread", "at home"), ("eating", "집"))
     assert encoder.check(constraints) == []
-    terms, phrases = (
-        encoder.encode_terms(constraints.terms),
-        encoder.encode_forbidden(constraints.forbid),
-    )
+    terms = encoder.encode_terms(constraints.terms)
+    phrases = encoder.encode_forbidden(constraints.forbid)
     for settings in (
         SearchSettings(beam=1),
         SearchSettings(beam=6),

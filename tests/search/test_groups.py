@@ -11,7 +11,8 @@ from tables import Table, random_table, source
 from regard.data.vocabulary import BOS, EOS
 from regard.search import SearchSettings, Task, decode
 
-V, LONGEST = 9, 7
+V = 9
+LONGEST = 7
 Ids = tuple[int, ...]
 
 
@@ -72,14 +73,16 @@ def test_groups_equal_a_plain_implementation(groups: int, width: int, diversity:
 
 
 def test_one_group_equals_beam_search() -> None:
-    table, tasks = random_table(6, V, LONGEST), [Task(n, LONGEST) for n in range(6)]
+    table = random_table(6, V, LONGEST)
+    tasks = [Task(n, LONGEST) for n in range(6)]
     assert decode(table, source(6), tasks, SearchSettings(beam=4, groups=1)) == decode(
         table, source(6), tasks, SearchSettings(beam=4)
     )
 
 
 def test_a_strong_diversity_penalty_makes_groups_begin_differently() -> None:
-    table, tasks = random_table(6, V, LONGEST, end=-60.0), [Task(n, LONGEST) for n in range(6)]
+    table = random_table(6, V, LONGEST, end=-60.0)
+    tasks = [Task(n, LONGEST) for n in range(6)]
     alike, diverse = (
         decode(table, source(6), tasks, SearchSettings(beam=4, groups=4, diversity=strength))
         for strength in (0.0, 50.0)

@@ -47,7 +47,8 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
             )
             for _ in range(rng.randint(1, 4))
         )
-        ids, state = (), ConstraintState.initial(terms)
+        ids = ()
+        state = ConstraintState.initial(terms)
         for _ in range(12):
             done = [contains(ids, term) for term in terms]
             assert state.done == {t for t, is_done in enumerate(done) if is_done}
@@ -64,7 +65,8 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
             assert starts <= state.next_tokens()
             token = rng.randrange(V)
             assert state.tokens_done <= state.bank(token)
-            ids, state = (*ids, token), state.advance(token)
+            ids = (*ids, token)
+            state = state.advance(token)
 
 
 def test_a_step_does_not_look_back_at_the_target() -> None:

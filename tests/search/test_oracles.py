@@ -157,7 +157,8 @@ def test_no_target_holds_a_forbidden_word_in_any_tokenisation(word: str) -> None
 
 
 def test_all_constraints_hold_together() -> None:
-    terms, phrases = (Term(((5, 6),)),), (BannedPhrase(SURFACES, COMPLETIONS["ab"][:1]),)
+    terms = (Term(((5, 6),)),)
+    phrases = (BannedPhrase(SURFACES, COMPLETIONS["ab"][:1]),)
     settings = SearchSettings(min_length=3, no_repeat_ngram=2)
 
     def allowed(ids: Ids) -> bool:
@@ -212,7 +213,8 @@ def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
 @pytest.mark.parametrize("width", [1, 3])
 def test_each_sentence_has_its_own_constraints(width: int) -> None:
     """Sentences decoded together with different constraints give the same results as alone."""
-    table, settings = random_table(5, V, 9, end=0.5), SearchSettings(beam=width)
+    table = random_table(5, V, 9, end=0.5)
+    settings = SearchSettings(beam=width)
     tasks = [
         Task(0, 9),
         Task(1, 9, prefix=(5, 5)),
@@ -232,7 +234,8 @@ def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
     """A forbidden term, a prefix that is too long, a term longer than the target may be, no token
     twice.
     """
-    table, phrase = random_table(4, V, 9), BannedPhrase(SURFACES, ((b"", 5, False),))
+    table = random_table(4, V, 9)
+    phrase = BannedPhrase(SURFACES, ((b"", 5, False),))
     tasks = [
         Task(0, 6, terms=(Term(((5,),)),), banned=(phrase,)),
         Task(1, 3, prefix=(4, 4, 4, 4, 4)),

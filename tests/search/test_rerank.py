@@ -22,7 +22,8 @@ def test_coverage_is_the_published_sum() -> None:
 
 
 def test_mbr_utility_is_the_expected_chrf() -> None:
-    texts, shares = ["I go home", "I went home", "I go home", "bread"], [0.5, 0.2, 0.2, 0.1]
+    texts = ["I go home", "I went home", "I go home", "bread"]
+    shares = [0.5, 0.2, 0.2, 0.1]
     utilities = mbr_utility(texts, shares)
     for i, text in enumerate(texts):
         expected = sum(

@@ -61,7 +61,8 @@ def test_max_steps_count_the_end(width: int, max_steps: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_each_sentence_has_its_own_max_steps(width: int) -> None:
-    table, limits = preferring(5, 6, 5, 7), torch.tensor([2, 9, 3])
+    table = preferring(5, 6, 5, 7)
+    limits = torch.tensor([2, 9, 3])
     results = (
         [[h] for h in greedy(table, source(3), limits, LengthPenalty(1.0))]
         if width == 1

@@ -36,7 +36,8 @@ def probabilities(
         p = torch.where(p >= p.sort(descending=True)[0][top_k - 1], p, 0)
         p = p / p.sum()
     if top_p is not None:
-        nucleus, total = torch.zeros_like(p), 0.0
+        nucleus = torch.zeros_like(p)
+        total = 0.0
         for token in p.argsort(descending=True).tolist():
             if total < top_p:
                 nucleus[token] = p[token]
@@ -61,7 +62,8 @@ def probabilities(
 def test_tokens_are_sampled_with_their_probabilities(
     temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
-    table, count = random_table(1, V, 3), 20_000
+    table = random_table(1, V, 3)
+    count = 20_000
     settings = SearchSettings(
         beam=count, sample=True, temperature=temperature, top_k=top_k, top_p=top_p
     )
@@ -78,10 +80,8 @@ def test_tokens_are_sampled_with_their_probabilities(
 @pytest.mark.parametrize("rules", [(SuppressTokens(),), (SuppressTokens(), NeedsAllLogits())])
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_samples_do_not_depend_on_the_batch(rules: tuple[Rule, ...], top_k: int | None) -> None:
-    table, settings = (
-        random_table(6, V, 9),
-        SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5),
-    )
+    table = random_table(6, V, 9)
+    settings = SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
     tasks = [Task(n, 9, sampling_key=n % 4) for n in range(6)]
     together = decode(table, source(6), tasks, settings)
     assert together == decode(table, source(6), tasks, settings, rules)
@@ -112,7 +112,8 @@ def test_samples_have_the_log_probability_of_the_model() -> None:
 
 @pytest.mark.parametrize("temperature", [1e-4, 1e-300])
 def test_a_sample_of_low_temperature_is_greedy(temperature: float) -> None:
-    table, tasks = random_table(5, V, 8), [Task(n, 8) for n in range(5)]
+    table = random_table(5, V, 8)
+    tasks = [Task(n, 8) for n in range(5)]
     cold = decode(
         table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature)
     )
@@ -138,7 +139,8 @@ def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     counts = np.histogram(numbers, 20, (0, 1))[0]
     assert abs(counts / numbers.size - 0.05).max() < 0.003
     for axis in range(3):
-        ahead, behind = np.delete(numbers, 0, axis).ravel(), np.delete(numbers, -1, axis).ravel()
+        ahead = np.delete(numbers, 0, axis).ravel()
+        behind = np.delete(numbers, -1, axis).ravel()
         assert abs(np.corrcoef(ahead, behind)[0, 1]) < 0.02
 
 

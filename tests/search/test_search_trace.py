@@ -20,8 +20,10 @@ from regard.search.search_trace import SearchRecorder
 def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
     settings: ModelSettings, width: int
 ) -> None:
-    model, data = make(settings), sentences(6)
-    source, task = model.encode(data), Task(0, entries(data)[0] + 4)
+    model = make(settings)
+    data = sentences(6)
+    source = model.encode(data)
+    task = Task(0, entries(data)[0] + 4)
     search = SearchSettings(beam=width)
     (expected,) = decode(model, source, [task], search)
     recorder = SearchRecorder(model)

@@ -50,7 +50,8 @@ def check(table: Any, tasks: list[Task], settings: SearchSettings) -> int:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_characters_are_written_whole(name: str) -> None:
-    table, settings = random_table(6, V, max_length=12, end=5.0), SearchSettings(**OPTIONS[name])
+    table = random_table(6, V, max_length=12, end=5.0)
+    settings = SearchSettings(**OPTIONS[name])
     tasks = [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)]
     assert check(table, tasks, settings) > 5
     free = decode(table, source(6), [Task(n, 9) for n in range(6)], settings)
@@ -61,7 +62,8 @@ def test_characters_are_written_whole(name: str) -> None:
 @pytest.mark.parametrize("name", OPTIONS)
 def test_no_target_is_blank(name: str) -> None:
     """With two tokens that are spaces alone among few, one of them is soon the likeliest."""
-    table, settings = random_table(20, 14, max_length=12, end=2.0), SearchSettings(**OPTIONS[name])
+    table = random_table(20, 14, max_length=12, end=2.0)
+    settings = SearchSettings(**OPTIONS[name])
     searched = (
         decode(
             table,
@@ -80,7 +82,8 @@ def test_no_target_is_blank(name: str) -> None:
 
 
 def test_prefixes_and_terms_may_be_bytes() -> None:
-    table, settings = random_table(4, V, max_length=12, end=5.0), SearchSettings(beam=6)
+    table = random_table(4, V, max_length=12, end=5.0)
+    settings = SearchSettings(beam=6)
     tasks = [
         Task(0, 11, prefix=(4 + 0x62, 4 + 0x02)),
         Task(1, 11, terms=(Term((O_UMLAUT,)),)),

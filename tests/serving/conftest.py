@@ -99,7 +99,8 @@ def log() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(record.getMessage())
 
-    logger, handler = logging.getLogger("regard.serving"), Keep()
+    logger = logging.getLogger("regard.serving")
+    handler = Keep()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -23,7 +23,9 @@ class PlantedService(FakeService):
 
     def __init__(self, _: Any, log: Any, *__: Any) -> None:
         super().__init__()
-        self.log, self.kept, self.backlog = log, bytearray(), dict[str, tuple[int, int]]()
+        self.log = log
+        self.kept = bytearray()
+        self.backlog = dict[str, tuple[int, int]]()
 
     async def start(self, paths: Sequence[Path], *_: Any) -> None:
         for path in paths:

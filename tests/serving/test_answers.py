@@ -25,7 +25,8 @@ def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
         raise AssertionError
 
     async def run() -> None:
-        bounded, read = AnswersInPieces(app, 4 * PIECE), reads()
+        bounded = AnswersInPieces(app, 4 * PIECE)
+        read = reads()
 
         async def never_read(message: Message) -> None:
             sent["a"].append(message)
@@ -58,7 +59,8 @@ def test_large_answers_are_compressed_and_streams_are_not(ask: Ask) -> None:
         asked = {"text": "word " * 10_000, "source": "en", "target": "ko", **values}
         return ask(path, json=asked, headers={"Accept-Encoding": encoding})
 
-    plain, small = answer("identity"), answer("gzip", text="word")
+    plain = answer("identity")
+    small = answer("gzip", text="word")
     assert "content-encoding" not in {*plain.headers, *small.headers}
     packed = answer("gzip", "/v1/translate")
     assert (packed.headers["content-encoding"], packed.headers["vary"]) == (

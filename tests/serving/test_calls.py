@@ -93,7 +93,8 @@ def test_equal_requests_have_equal_digests(
     service: FakeService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, end = list[bytes](), table.end
+    seen = list[bytes]()
+    end = table.end
     monkeypatch.setattr(
         table, "end", lambda digest, completed: (seen.append(digest), end(digest, completed))
     )
@@ -145,7 +146,8 @@ def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
 
 def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:
     """One that waits has its deadline all the same."""
-    app, table.suspects = create_app(service, ServerSettings(), calls=table), True
+    app = create_app(service, ServerSettings(), calls=table)
+    table.suspects = True
 
     async def run() -> list[httpx.Response]:
         async with httpx.AsyncClient(

@@ -20,7 +20,8 @@ class Processes:
     """One process after the other, with a table each over the same file."""
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.now = folder / "calls", 1000.0
+        self.path = folder / "calls"
+        self.now = 1000.0
         self.supervisor = self.begin()
         self.table = self.begin()
 

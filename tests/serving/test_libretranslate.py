@@ -164,7 +164,8 @@ def test_what_the_servers_patterns_match_is_kept(
 
 
 def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: FakeService) -> None:
-    word, text = "Café Zoë", "Open Café Zoë now"
+    word = "Café Zoë"
+    text = "Open Café Zoë now"
     for pattern, line in product(("NFC", "NFD"), repeat=2):
         ask = make_ask(keep=(unicodedata.normalize(pattern, word),))
         expected = f"OPEN {unicodedata.normalize(line, word)} NOW"
@@ -190,7 +191,8 @@ def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
     service.copies = COPY_CHARACTERS
     answer = translated(ask, ["too late for {a}", "in time for {a}", "none"])
     assert answer == ["TOO LATE FOR {a}", "IN TIME FOR {a}", "NONE"]
-    first, second = COPY_CHARACTERS[0], service.calls[-1]
+    first = COPY_CHARACTERS[0]
+    second = service.calls[-1]
     assert service.calls[-2][1] == [f"too late for{first}", f"in time for{first}", "none"]
     assert (second[1], second[2].alignments) == (["too late for"], True)
 

@@ -96,7 +96,8 @@ def test_a_head_that_never_ends_is_cut_off(
 def test_an_answer_that_nobody_reads_ends(
     serve: Callable[..., str], service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost, connection_lost = list[connections.Connection](), connections.Connection.connection_lost
+    lost = list[connections.Connection]()
+    connection_lost = connections.Connection.connection_lost
 
     def note(self: connections.Connection, problem: Exception | None) -> None:
         lost.append(self)
@@ -144,7 +145,8 @@ def test_of_too_many_connections_that_wait_the_oldest_end(
 
 
 def test_whole_requests_that_wait_for_the_server_are_all_answered() -> None:
-    begun, released = list[Scope](), asyncio.Event()
+    begun = list[Scope]()
+    released = asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         begun.append(scope)
@@ -193,7 +195,8 @@ def test_slow_answers_are_not_cut_off(
     """While an answer is awaited no timer runs; for the next request on the connection, one does
     again.
     """
-    seen, made = list[connections.Connection](), connections.Connection.connection_made
+    seen = list[connections.Connection]()
+    made = connections.Connection.connection_made
 
     def note(self: connections.Connection, transport: Any) -> None:
         seen.append(self)

@@ -65,7 +65,8 @@ if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 pytestmark = pytest.mark.system
-SEARCH, DEADLINE = SearchRequest(), 120.0
+SEARCH = SearchRequest()
+DEADLINE = 120.0
 Use = Callable[[Models], Awaitable[Any]]
 
 
@@ -483,7 +484,8 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_states_of_a_recurrent_model_are_packed(tmp_path: Path, encoder: str) -> None:
     _, runtime = maker(lambda: tmp_path / "run")(encoder, "recurrent")
-    model, options = runtime.model, runtime.model.options()
+    model = runtime.model
+    options = runtime.model.options()
     options.attention = options.states = 1
     (line,) = model.translate(SENTENCES[:1], options)
     (hypothesis,) = line.hypotheses
@@ -547,7 +549,8 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
 
 
 def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
-    path, damaged = write_file(tmp_path / "model.regard"), tmp_path / "damaged"
+    path = write_file(tmp_path / "model.regard")
+    damaged = tmp_path / "damaged"
     other = write_file(tmp_path / "other.regard", "recurrent")
     old, new = (
         [t.text for t in RuntimeTranslator(item).translate(SENTENCES, beam=3)]
@@ -632,7 +635,8 @@ def test_a_model_that_is_away_is_tried_again_unless_its_files_are_to_blame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, is_passing: bool
 ) -> None:
     monkeypatch.setenv("REGARD_EXPORTS", "off")
-    run, problems = folder(tmp_path / "run", end=0.5), [problem] * 2
+    run = folder(tmp_path / "run", end=0.5)
+    problems = [problem] * 2
 
     def open_pytorch(opened: Folder) -> Any:
         if problems:
@@ -662,7 +666,8 @@ def test_a_model_that_takes_long_to_open_holds_up_no_other(
 ) -> None:
     monkeypatch.setenv("REGARD_EXPORTS", "off")
     stuck, other = (folder(tmp_path / name, end=0.5) for name in ("stuck", "other"))
-    release, opening = threading.Event(), list[Path]()
+    release = threading.Event()
+    opening = list[Path]()
 
     def open_pytorch(opened: Folder) -> Any:
         opening.append(opened.path)
@@ -896,10 +901,8 @@ def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -
 def test_folders_are_exported_once_and_captioners_run_on_pytorch(
     tmp_path: Path, exports: Path
 ) -> None:
-    run, images = (
-        folder(tmp_path / "first", "transformer", "transformer", end=0.5),
-        captioner_folder(tmp_path / "images"),
-    )
+    run = folder(tmp_path / "first", "transformer", "transformer", end=0.5)
+    images = captioner_folder(tmp_path / "images")
 
     async def use(service: Models) -> Any:
         lines = await lines_of(service, SENTENCES[:2], model="first")
@@ -939,7 +942,8 @@ def image_bytes() -> bytes:
 
 @pytest.mark.parametrize("content", [b"", b"no model", b"REGARD\r\n"])
 def test_models_that_cannot_be_opened(tmp_path: Path, file: Path, content: bytes) -> None:
-    damaged, missing = tmp_path / "damaged.regard", tmp_path / "missing"
+    damaged = tmp_path / "damaged.regard"
+    missing = tmp_path / "missing"
     damaged.write_bytes(content)
 
     async def use(service: Models) -> None:

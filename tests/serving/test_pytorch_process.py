@@ -100,7 +100,8 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
 def test_calls_go_on_while_another_version_of_their_folder_is_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened, released = list[str](), threading.Event()
+    opened = list[str]()
+    released = threading.Event()
 
     def open_folder(*_: Any) -> str:
         opened.append(f"version {len(opened)}")
@@ -108,7 +109,8 @@ def test_calls_go_on_while_another_version_of_their_folder_is_opened(
         return opened[-1]
 
     monkeypatch.setattr(pytorch_models, "open_folder", open_folder)
-    folders, old = _OpenFolders(), Folder(Path("run"), "float32", 1, 10**7, (), version=1)
+    folders = _OpenFolders()
+    old = Folder(Path("run"), "float32", 1, 10**7, (), version=1)
     assert folders.get(old) == "version 0"
     with ThreadPoolExecutor(8) as threads:
         later = [threads.submit(folders.get, old._replace(version=2)) for _ in range(4)]

@@ -64,7 +64,8 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
     (keys := folder / "keys.json").write_text(
         json.dumps({"version": 2, "keys": [key.model_dump()]})
     )
-    settings, listener = ServerSettings(deadline=0.5), listen("127.0.0.1", 0)
+    settings = ServerSettings(deadline=0.5)
+    listener = listen("127.0.0.1", 0)
     server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
     app = create_app(FakeService(), ServerSettings())
     running = asyncio.create_task(server.serve([listener]))
@@ -81,11 +82,9 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
         headers = [
             (name.encode(), value.encode("latin-1")) for name, value in case["headers"].items()
         ]
-        method, path, content = (
-            case.get("method", "POST"),
-            written(case["path"]).decode(),
-            written(case["content"]),
-        )
+        method = case.get("method", "POST")
+        path = written(case["path"]).decode()
+        content = written(case["content"])
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             for _ in range(case.get("times", 1)):
                 answer = await client.request(method, path, headers=headers, content=content)

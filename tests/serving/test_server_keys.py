@@ -68,7 +68,8 @@ def test_only_its_owner_may_read_the_file(file: Path) -> None:
 
 def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path, log: list[str]) -> None:
     one = add_key(file, "one")
-    keys, whole = KeyFile(file), file.read_bytes()
+    keys = KeyFile(file)
+    whole = file.read_bytes()
     for damage in (b"", b"{", b'{"version": 1, "keys": []}'):
         file.write_bytes(damage)
         assert keys.check(one) is not None

@@ -49,7 +49,8 @@ def test_codes_of_clients_choose_the_model() -> None:
 
 
 def test_detection_keeps_to_what_can_be_translated() -> None:
-    service, pairs = FakeService(), LanguagePairs(MODELS)
+    service = FakeService()
+    pairs = LanguagePairs(MODELS)
     service.shares = [("xx", 0.5), ("de", 0.3), ("ko", 0.1), ("fr", 0.05)]
     chosen = pairs.choose(service, "text", "auto", "en")
     assert (chosen.source, chosen.confidence) == ("de", 0.3)

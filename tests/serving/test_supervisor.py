@@ -341,7 +341,8 @@ def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_st
     tmp_path: Path,
 ) -> None:
     """As by Ctrl-Z, or when a machine sleeps: much time has passed when it looks again."""
-    now, beats = [0.0], tmp_path / "beats"
+    now = [0.0]
+    beats = tmp_path / "beats"
     code = f"""report(ready=True)
 for number in range(10**6):
     Path({str(beats)!r}).write_text(str(number))
@@ -427,7 +428,8 @@ def test_clients_that_send_nothing_keep_nobody_from_the_503(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor is a head too large for it, or comes too late, that the serving process would take."""
-    is_closed, close = threading.Event(), asyncio.Server.close
+    is_closed = threading.Event()
+    close = asyncio.Server.close
     monkeypatch.setattr(asyncio.Server, "close", lambda server: (close(server), is_closed.set()))
     with contextlib.closing(listen("127.0.0.1", 0)) as listener:
         address = listener.getsockname()

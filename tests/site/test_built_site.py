@@ -529,7 +529,8 @@ def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
     page = phone.new_page()
     page.goto((site / name).as_uri())
     page.wait_for_selector("#try[data-loaded]")
-    hint, lines = page.locator("[data-part=hint]"), page.locator("[data-part=lines] path")
+    hint = page.locator("[data-part=hint]")
+    lines = page.locator("[data-part=lines] path")
     assert not hint.is_visible(), "all lines of a short sentence are drawn"
     page.fill(
         "#try-input",

@@ -400,7 +400,8 @@ def test_options_of_sentences() -> None:
 
 def test_an_element_may_reach_over_several_sentences() -> None:
     document = parse_markup("One <b>two three. Four</b> five.")
-    first, second = [(0, 2), (1, 1), (2, 0)], [(0, 1), (1, 0)]
+    first = [(0, 2), (1, 1), (2, 0)]
+    second = [(0, 1), (1, 0)]
     result = document.render(
         [AlignedLine("drei zwei eins.", first), AlignedLine("fünf vier.", second)]
     )

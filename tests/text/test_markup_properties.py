@@ -180,7 +180,8 @@ def tree(text: str) -> ElementTree.Element:
 
 def test_tokens_are_the_text(documents: Drawn) -> None:
     for _, document in documents:
-        text, kind = document.source.text, document.source.kind
+        text = document.source.text
+        kind = document.source.kind
         assert "".join(text[token.start : token.end] for token in tokenize(text, kind)) == text
 
 
@@ -212,11 +213,13 @@ def test_each_tag_is_written_once_and_elements_stay_nested(
     documents: Drawn, translate: Translate
 ) -> None:
     for draw, document in documents:
-        text, kind = document.source.text, document.source.kind
+        text = document.source.text
+        kind = document.source.kind
         result = render(document, draw, translate)
         assert marks(result, kind) == marks(text, kind)
         assert all(result.count(symbol) >= text.count(symbol) for symbol in SYMBOLS)
-        before, after = tree(text), tree(result)
+        before = tree(text)
+        after = tree(result)
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
@@ -226,7 +229,8 @@ def test_elements_that_are_too_deep_to_project_stay_nested(
     monkeypatch.setattr(projection, "_DEEPEST", 0)
     monkeypatch.setattr(projection, "_SHALLOW", -1)
     for draw, document in documents:
-        before, after = tree(document.source.text), tree(render(document, draw, reversed_words))
+        before = tree(document.source.text)
+        after = tree(render(document, draw, reversed_words))
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
@@ -292,7 +296,8 @@ def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind, sha
     """Each of the largest takes a few seconds on an idle core; quadratic time would be many
     minutes.
     """
-    text, links = hostile(share)[name], [(0, 1), (1, 0), (5, 3)]
+    text = hostile(share)[name]
+    links = [(0, 1), (1, 0), (5, 3)]
     forms = (("{}", None), ("neu {} neu", None), ("neu {} neu", links), ("", None), ("neu", []))
     with time_limit():
         document = parse_markup(text, kind)
@@ -378,10 +383,8 @@ DAMAGE = (
 def test_damaged_markup_is_kept_too(seeds: range) -> None:
     for seed in seeds:
         draw = random.Random(seed)
-        text, kind = (
-            "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))),
-            draw.choice(("html", "xml")),
-        )
+        text = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40)))
+        kind = draw.choice(("html", "xml"))
         document = parse_markup(text, kind, options(draw))
         assert render(document, draw, identity) == text
         for translate in (reversed_words, random_links, no_links, nothing):

@@ -27,7 +27,8 @@ def as_threads() -> Iterator[AsThreads]:
     torch._C._distributed_c10d._set_thread_isolation_mode(True)
 
     def run(size: int, work: Callable[[World], Any], sharded: bool = False) -> list[Any]:
-        store, problems = dist.HashStore(), list[BaseException]()
+        store = dist.HashStore()
+        problems = list[BaseException]()
 
         def process(rank: int) -> Any:
             torch.set_num_threads(1)

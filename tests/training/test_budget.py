@@ -113,12 +113,10 @@ def test_a_trial_computes_the_share_of_one_process(
         batching={**recipe.batching.model_dump(), "micro_batches": 4},
         training={**recipe.training.model_dump(), "scheduled_sampling": 0.5},
     )
-    sizes, probabilities, gradients, sample = (
-        list[int](),
-        list[float](),
-        GradientWorkers.gradients,
-        sample_target_inputs,
-    )
+    sizes = list[int]()
+    probabilities = list[float]()
+    gradients = GradientWorkers.gradients
+    sample = sample_target_inputs
 
     def count_batches(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
         sizes.append(len(batches))

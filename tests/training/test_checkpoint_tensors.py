@@ -118,7 +118,8 @@ def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
 def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
     shards: Path, as_threads: AsThreads, size: int
 ) -> None:
-    own, whole = _own(), shards / "whole"
+    own = _own()
+    whole = shards / "whole"
     read_parts(sorted((shards / "three").iterdir()), own)
     whole.mkdir()
     for part, tensors in own.items():
@@ -149,7 +150,8 @@ def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
 
 @pytest.mark.slow
 def test_true_processes_write_and_read_the_same(shards: Path, tmp_path: Path) -> None:
-    script, folder = tmp_path / "script.py", tmp_path / "processes"
+    script = tmp_path / "script.py"
+    folder = tmp_path / "processes"
     script.write_text(SCRIPT)
     folder.mkdir()
     _start(script, 3, "write", folder)
@@ -159,7 +161,8 @@ def test_true_processes_write_and_read_the_same(shards: Path, tmp_path: Path) ->
     ]
     assert files[0] == files[1]
     _start(script, 2, "read", folder)
-    own, whole = _own(), tmp_path / "whole"
+    own = _own()
+    whole = tmp_path / "whole"
     read_parts(sorted(folder.iterdir()), own)
     whole.mkdir()
     for part, tensors in own.items():

@@ -124,7 +124,8 @@ def test_gradients_are_summed_if_processes_drop_different_layers(
 def test_a_run_becomes_sharded_and_unsharded_again(
     data: Path, single_process_run: Path, tmp_path: Path
 ) -> None:
-    run, training = tmp_path / "run", {**TRAINING, "updates": 4}
+    run = tmp_path / "run"
+    training = {**TRAINING, "updates": 4}
     run_command(
         command(
             *arguments(data, run, "transformer", "recurrent", **training), *_extra_options(data)
@@ -173,7 +174,8 @@ def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
 @posix
 @pytest.mark.slow
 def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) -> None:
-    uninterrupted, killed = tmp_path / "uninterrupted", tmp_path / "killed"
+    uninterrupted = tmp_path / "uninterrupted"
+    killed = tmp_path / "killed"
     training = {**TRAINING, "updates": 150, "validate_every": 50}
     run_command(
         torchrun(2, *arguments(data, uninterrupted, "transformer", "transformer", **training))
@@ -192,7 +194,8 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr[-3000:]
     assert "resuming from update" in stderr
-    actual, expected = weights_of(killed), weights_of(uninterrupted)
+    actual = weights_of(killed)
+    expected = weights_of(uninterrupted)
     for name in expected:
         for tensor in expected[name]:
             assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"

@@ -127,10 +127,8 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
 def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
     settings: ModelSettings, rdrop: float
 ) -> None:
-    objective, batches = (
-        Objective(make(with_dropout(settings)).train(), 0.1, rdrop, doubly_stochastic=0.1),
-        batches_for(settings),
-    )
+    objective = Objective(make(with_dropout(settings)).train(), 0.1, rdrop, doubly_stochastic=0.1)
+    batches = batches_for(settings)
     expected, expected_losses = compute_gradients(objective, 1, batches)
     torch.manual_seed(99)  # the global generator has no influence
     gradients, losses = compute_gradients(objective, 3, batches)
@@ -159,7 +157,8 @@ def test_gradients_of_single_batches_add_up_to_those_of_the_update(
     settings: ModelSettings, threads: int
 ) -> None:
     objective = Objective(make(with_dropout(settings)).train(), 0.1)
-    workers, batches = GradientWorkers(objective, "float32", CPU, threads), batches_for(settings)
+    workers = GradientWorkers(objective, "float32", CPU, threads)
+    batches = batches_for(settings)
     workers.gradients(batches, TOKENS)
     expected = take_gradients(objective)
     for batch in batches:
@@ -181,7 +180,8 @@ def test_there_may_be_fewer_batches_than_threads(count: int) -> None:
 
 @pytest.mark.parametrize("settings", DIAGONAL)
 def test_bfloat16_gradients_are_close_for_any_number_of_threads(settings: ModelSettings) -> None:
-    objective, batches = Objective(make(with_dropout(settings)).train(), 0.1), batches_for(settings)
+    objective = Objective(make(with_dropout(settings)).train(), 0.1)
+    batches = batches_for(settings)
     (expected, _), (gradients, _) = (
         compute_gradients(objective, threads, batches, precision="bfloat16") for threads in (1, 2)
     )
@@ -223,7 +223,8 @@ def test_frozen_weights_get_no_gradient_and_the_rest_are_unchanged() -> None:
 
 @pytest.mark.parametrize("settings", DIAGONAL)
 def test_all_threads_use_the_weights_that_an_optimizer_updated(settings: ModelSettings) -> None:
-    results, batches = [], batches_for(settings)
+    results = []
+    batches = batches_for(settings)
     for threads in (1, 3):
         objective = Objective(make(settings), 0.1)
         workers = GradientWorkers(objective, "float32", CPU, threads)
@@ -243,7 +244,8 @@ def test_all_threads_use_the_weights_that_an_optimizer_updated(settings: ModelSe
 
 
 def test_all_threads_use_loaded_weights() -> None:
-    model, loaded = make(one_pair()), make(one_pair(), seed=1)
+    model = make(one_pair())
+    loaded = make(one_pair(), seed=1)
     objective = Objective(model, 0.1)
     workers = GradientWorkers(objective, "float32", CPU, 3)
     model.load_state_dict(loaded.state_dict())
@@ -353,7 +355,9 @@ def test_an_error_leaves_no_gradients_behind(refused: int) -> None:
 
 def test_an_error_is_raised_after_all_threads_have_finished() -> None:
     """Otherwise a replica could still be computing this update when the next one begins."""
-    started, raised, raised_early = threading.Event(), threading.Event(), []
+    started = threading.Event()
+    raised = threading.Event()
+    raised_early = []
 
     class Slow(Refusing):
         def forward(self, batch: TrainingBatch) -> Loss:

@@ -64,7 +64,8 @@ def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[
     shift = int(guide.shifted)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
-    total, count = torch.zeros(()), 0
+    total = torch.zeros(())
+    count = 0
     for row, line in enumerate(batch.indices):
         links = EXAMPLES[line].links
         assert links is not None
@@ -92,9 +93,11 @@ def assert_same_gradients(
 @pytest.mark.parametrize("row", ["before", "after"])
 @pytest.mark.parametrize("settings", GUIDED)
 def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str) -> None:
-    model, batch = make(settings), collate(EXAMPLES)
+    model = make(settings)
+    batch = collate(EXAMPLES)
     guided = guide(model, guided_row=row)
-    loss, unguided = Objective(model, 0.1, guide=guided)(batch), Objective(model, 0.1)(batch)
+    loss = Objective(model, 0.1, guide=guided)(batch)
+    unguided = Objective(model, 0.1)(batch)
     expected, count = plain_divergence(model, guided, batch)
     assert loss.guided is not None
     assert loss.linked is not None
@@ -112,7 +115,8 @@ def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str
 def test_sentences_without_links_are_not_guided(settings: ModelSettings) -> None:
     model = make(settings)
     batch = collate([Example(example.source, example.target) for example in EXAMPLES])
-    loss, unguided = Objective(model, 0.1, guide=guide(model))(batch), Objective(model, 0.1)(batch)
+    loss = Objective(model, 0.1, guide=guide(model))(batch)
+    unguided = Objective(model, 0.1)(batch)
     assert (loss.guided, loss.linked) == (None, None)
     assert torch.equal(loss.smoothed, unguided.smoothed)
 
@@ -120,11 +124,10 @@ def test_sentences_without_links_are_not_guided(settings: ModelSettings) -> None
 @pytest.mark.parametrize("settings", GUIDED)
 def test_halves_of_a_batch_have_the_loss_of_the_whole(settings: ModelSettings) -> None:
     model = make(settings)
-    objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
-    whole, parts = (
-        objective(batch).detached(),
-        [objective(part).detached() for part in batch.split(3)],
-    )
+    objective = Objective(model, 0.1, guide=guide(model))
+    batch = collate(EXAMPLES)
+    whole = objective(batch).detached()
+    parts = [objective(part).detached() for part in batch.split(3)]
     assert float(sum(part.guided for part in parts)) == pytest.approx(float(whole.guided), rel=1e-4)
     assert sum(int(part.linked) for part in parts) == int(whole.linked)
 
@@ -147,7 +150,8 @@ def test_any_number_of_threads_gives_the_same_gradients(settings: ModelSettings)
 
 
 def test_both_passes_of_rdrop_are_guided() -> None:
-    model, batch = make(GUIDED[0].values[0]), collate(EXAMPLES)
+    model = make(GUIDED[0].values[0])
+    batch = collate(EXAMPLES)
     once, twice = (Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0))
     torch.testing.assert_close(once.guided, twice.guided, **CLOSE)
     torch.testing.assert_close(once.smoothed, twice.smoothed, **CLOSE)
@@ -191,7 +195,8 @@ def test_the_gradient_goes_through_that_head_only() -> None:
 
 
 def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, calls = three_layers(), []
+    model = three_layers()
+    calls = []
     softmax = attention.masked_softmax
     spy = lambda scores, keep: (calls.append(scores.shape), softmax(scores, keep))[1]  # noqa: E731
     monkeypatch.setattr(attention, "masked_softmax", spy)
@@ -239,7 +244,8 @@ def test_a_decoder_without_attention_cannot_be_guided() -> None:
 
 def test_a_dropped_layer_is_not_guided() -> None:
     model = three_layers(layer_dropout=0.6).train()
-    objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
+    objective = Objective(model, 0.1, guide=guide(model))
+    batch = collate(EXAMPLES)
     guided = [objective(batch).guided is not None for _ in range(40)]
     assert 0 < sum(guided) < 40
 
@@ -302,7 +308,8 @@ def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Set
     accuracies = {}
     for weight in (0.0, 2.0):
         torch.manual_seed(0)
-        generator, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+        generator = random.Random(0)
+        model = build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
         objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
         optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
         for _ in range(60 if weight else 30):
@@ -397,7 +404,8 @@ def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> No
 
 @pytest.mark.system
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
-    path, default = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
+    path = tmp_path / "alignment.json"
+    default = {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
     expected = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **default}
     assert load_alignment(tmp_path) == expected

@@ -44,7 +44,8 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     if encoder == "timm":
         pytest.importorskip("timm", reason="the extra `vision` is not installed")
     kills = 20 if (encoder, decoder) == PAIRS[0] else 1
-    uninterrupted, killed_run = tmp_path / "uninterrupted", tmp_path / "killed"
+    uninterrupted = tmp_path / "uninterrupted"
+    killed_run = tmp_path / "killed"
     run_command(command(*arguments(data, uninterrupted, encoder, decoder, **TRAINING)))
     times = [line["time"] for line in read(uninterrupted / "journal.jsonl")]
     length = times[-1] - times[0]

@@ -20,13 +20,15 @@ from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
 from regard.training.loss import SLICE, Objective, rdrop_cross_entropy, smoothed_cross_entropy
 
-D, V = 12, 37
+D = 12
+V = 37
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def inputs(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     features = torch.randn(count, D) * scale
-    weight, bias = torch.randn(V, D), torch.randn(V)
+    weight = torch.randn(V, D)
+    bias = torch.randn(V)
     return (
         features.requires_grad_(),
         weight.requires_grad_(),
@@ -64,7 +66,8 @@ def test_the_loss_equals_torch_in_value_and_gradients(count: int, smoothing: flo
 
 def test_the_slices_of_a_gpu_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Off the CPU a slice holds as many rows as a number of logits allows: here 400 and all 700."""
-    losses, parameters = [], inputs(700)
+    losses = []
+    parameters = inputs(700)
     for rows in (SLICE, 400, 10_000):
         monkeypatch.setattr("regard.training.loss._rows_at_once", lambda *_, rows=rows: rows)
         smoothed, entropy = smoothed_cross_entropy(*parameters, 0.1)
@@ -181,7 +184,8 @@ def test_the_objective_is_the_cross_entropy_of_all_tokens_but_padding(
     batch = batched(settings, EXAMPLES)
     loss = Objective(model, smoothing)(batch)
     logits = model.project(model(Batch(batch.source, batch.source_keep), batch.target_in))
-    flat, targets = logits.flatten(0, 1), batch.target_out.flatten()
+    flat = logits.flatten(0, 1)
+    targets = batch.target_out.flatten()
     expected = F.cross_entropy(
         flat, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing
     )
@@ -215,11 +219,13 @@ def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(
 
 @pytest.mark.parametrize("settings", kinds("target"))
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
-    objective, batch = Objective(make(settings), 0.1), batched(settings, EXAMPLES)
+    objective = Objective(make(settings), 0.1)
+    batch = batched(settings, EXAMPLES)
     rate = (
         1e-5 if settings.decoder.kind == "convolutional" else 1e-4
     )  # unscaled dot products: a steeper loss
-    optimizer, losses = torch.optim.SGD(objective.parameters(), rate), []
+    optimizer = torch.optim.SGD(objective.parameters(), rate)
+    losses = []
     for _ in range(4):
         loss = objective(batch).smoothed
         losses.append(loss.item())
@@ -396,7 +402,8 @@ def test_a_second_backward_pass_is_an_error_and_not_a_wrong_number(paired_loss: 
 
 @pytest.mark.parametrize("settings", kinds())
 def test_rdrop_without_dropout_equals_the_plain_objective(settings: ModelSettings) -> None:
-    model, batch = make(settings), batched(settings, EXAMPLES)
+    model = make(settings)
+    batch = batched(settings, EXAMPLES)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     losses = [Objective(model, 0.1, rdrop)(batch) for rdrop in (5.0, 0.0)]
     assert losses[0].tokens == losses[1].tokens
@@ -423,7 +430,8 @@ def with_dropout(settings: ModelSettings) -> ModelSettings:
 def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(
     settings: ModelSettings,
 ) -> None:
-    model, batch = make(with_dropout(settings)).train(), batched(settings, EXAMPLES)
+    model = make(with_dropout(settings)).train()
+    batch = batched(settings, EXAMPLES)
     keep = batch.target_out.flatten() != PAD
     torch.manual_seed(3)
     loss = Objective(model, 0.1, 5.0)(batch).smoothed
@@ -433,14 +441,13 @@ def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(
         for _ in range(2)
     ]
     assert not torch.equal(*passes)
-    output, targets = model.decoder.output, batch.target_out.flatten()[keep]
+    output = model.decoder.output
+    targets = batch.target_out.flatten()[keep]
     expected = plain_paired(*passes, output.weight, output.bias, targets, 0.1, 5.0)
     torch.testing.assert_close(loss, expected, **CLOSE)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    gradients, expected_gradients = (
-        torch.autograd.grad(loss, parameters),
-        torch.autograd.grad(expected, parameters),
-    )
+    gradients = torch.autograd.grad(loss, parameters)
+    expected_gradients = torch.autograd.grad(expected, parameters)
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-3)
 
@@ -472,11 +479,10 @@ def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> float:
 
 @pytest.mark.parametrize("settings", kinds())
 def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSettings) -> None:
-    model, batch = make(settings), batched(settings, EXAMPLES)
-    plain, penalised = (
-        Objective(model, 0.1)(batch),
-        Objective(model, 0.1, doubly_stochastic=0.7)(batch),
-    )
+    model = make(settings)
+    batch = batched(settings, EXAMPLES)
+    plain = Objective(model, 0.1)(batch)
+    penalised = Objective(model, 0.1, doubly_stochastic=0.7)(batch)
     assert (penalised.smoothed - plain.smoothed).item() == pytest.approx(
         0.7 * doubly_stochastic_penalty(model, batch), rel=1e-4, abs=1e-3
     )
@@ -489,7 +495,8 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSetti
     "settings", [p for p in kinds() if p.values[0].decoder.kind != "no_attention"]
 )
 def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSettings) -> None:
-    model, batch = make(settings), batched(settings, EXAMPLES)
+    model = make(settings)
+    batch = batched(settings, EXAMPLES)
     before = doubly_stochastic_penalty(model, batch)
     optimizer = torch.optim.SGD([p for p in model.decoder.parameters() if p.requires_grad], 1e-4)
     for _ in range(4):
@@ -508,7 +515,8 @@ def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSett
 
 @pytest.mark.parametrize("settings", kinds())
 def test_captions_of_one_image_count_like_separate_examples(settings: ModelSettings) -> None:
-    model, batch = make(settings), batched(settings, EXAMPLES)
+    model = make(settings)
+    batch = batched(settings, EXAMPLES)
     second = batched(
         settings,
         [
@@ -533,7 +541,8 @@ def test_captions_of_one_image_count_like_separate_examples(settings: ModelSetti
         **{name: x.flatten(0, 1) for name, x in stacked.items()},
     )
     objective = Objective(model, 0.1, doubly_stochastic=0.5)
-    loss, separate = objective(whole), [objective(captions) for captions in (batch, second)]
+    loss = objective(whole)
+    separate = [objective(captions) for captions in (batch, second)]
     torch.testing.assert_close(loss.smoothed, separate[0].smoothed + separate[1].smoothed, **CLOSE)
     torch.testing.assert_close(
         loss.cross_entropy, separate[0].cross_entropy + separate[1].cross_entropy, **CLOSE

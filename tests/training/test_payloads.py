@@ -60,7 +60,8 @@ def test_the_payloads_work(tmp_path: Path, form: str) -> None:
     """They are executed by whoever unpickles, imports or executes them: otherwise the tests would
     prove nothing.
     """
-    path, namespace = tmp_path / "payload", dict[str, Any]()
+    path = tmp_path / "payload"
+    namespace = dict[str, Any]()
     path.write_bytes(FORMS[form](Payload(tmp_path / MARKER)))
     if form == "pickle":
         pickle.loads(path.read_bytes())
@@ -111,7 +112,8 @@ def _as_torchrun(patch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def sharded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train a run with sharded checkpoints and with shards of its data."""
-    data, run = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("sharded") / "run"
+    data = tmp_path_factory.mktemp("data")
+    run = tmp_path_factory.mktemp("sharded") / "run"
     sizes = {"train": 60, "valid": 3, "test": 0, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(data, "ko", "en")
     files: dict[str, Any] = {"source": data / "train.ko", "target": data / "train.en"}
@@ -180,7 +182,8 @@ def test_resuming_executes_no_file_of_a_sharded_run(
     data, are read from.
     """
     _as_torchrun(monkeypatch)
-    payloads, resumed = itertools.cycle(FORMS[form](Payload(marker)) for form in forms), 0
+    payloads = itertools.cycle(FORMS[form](Payload(marker)) for form in forms)
+    resumed = 0
     names = [*_files(sharded_run), *(f"{NEWEST}/{name}" for name in UNLISTED)]
     if forms != ["pickle"]:  # where a reader of this form could be
         names = [name for name in names if name.startswith("shards") or Path(name).name in FEW]
@@ -223,7 +226,8 @@ def test_resuming_and_translating_look_up_no_pickled_name(
     sharded_run: Path, tmp_path: Path
 ) -> None:
     """Python itself reports every name that an unpickler looks up (an audit event)."""
-    names, watching = [], True
+    names = []
+    watching = True
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if watching and event == "pickle.find_class":
@@ -244,7 +248,8 @@ def test_resuming_and_translating_look_up_no_pickled_name(
 def test_loading_executes_no_file_of_a_model_folder(
     sharded_run: Path, tmp_path: Path, marker: Path, form: str
 ) -> None:
-    loaded, problems = 0, dict[str, str]()
+    loaded = 0
+    problems = dict[str, str]()
     for name in [path.name for path in sharded_run.iterdir() if path.is_file()]:
         folder = tmp_path / name
         shutil.copytree(sharded_run, folder, ignore=shutil.ignore_patterns("checkpoints", "shards"))
@@ -326,10 +331,8 @@ def _unpickles(node: ast.AST) -> Iterator[str]:
         yield "imports from pickle"
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return
-    call, options = (
-        ast.unparse(node.func),
-        {option.arg: ast.unparse(option.value) for option in node.keywords},
-    )
+    call = ast.unparse(node.func)
+    options = {option.arg: ast.unparse(option.value) for option in node.keywords}
     if call.endswith("_object") or call in (
         "pickle.load",
         "pickle.loads",

@@ -21,7 +21,8 @@ class Counter(Iterator[int]):
     """Endless iterator that counts the items it made."""
 
     def __init__(self) -> None:
-        self.count, self._counted = 0, threading.Condition()
+        self.count = 0
+        self._counted = threading.Condition()
 
     def __next__(self) -> int:
         with self._counted:
@@ -156,7 +157,9 @@ def test_leaving_the_block_by_an_error_ends_the_thread() -> None:
 
 def test_leaving_the_block_waits_for_the_current_item() -> None:
     """Nothing is read from the items after the block, so that a file behind them can be closed."""
-    begun, finished, never = threading.Event(), threading.Event(), threading.Event()
+    begun = threading.Event()
+    finished = threading.Event()
+    never = threading.Event()
 
     def slow() -> Iterator[int]:
         begun.set()

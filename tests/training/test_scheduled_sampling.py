@@ -28,7 +28,8 @@ def certain(model: Model) -> Model:
 
 @pytest.mark.parametrize("settings", kinds())
 def test_probability_one_replaces_all_inputs(settings: ModelSettings) -> None:
-    model, batch = certain(make(settings)), batched(settings, EXAMPLES)
+    model = certain(make(settings))
+    batch = batched(settings, EXAMPLES)
     mixed = sample_target_inputs(model, batch, 1.0, generator())
     with torch.no_grad():
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -61,7 +62,8 @@ def test_samples_follow_the_predicted_probabilities() -> None:
 
 def test_samples_depend_on_the_generator() -> None:
     settings = kinds(reads=["text"])[0]
-    model, batch = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
+    model = make(getattr(settings, "values", [settings])[0])
+    batch = collate(EXAMPLES)
     repeated = [sample_target_inputs(model, batch, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*repeated)
     samples = [

@@ -66,7 +66,8 @@ def _gathered(model: Model) -> list[str]:
 def test_layers_are_gathered_only_while_they_compute(
     group: None, layers: bool, precision: str
 ) -> None:
-    model, plain = _model(), _model()
+    model = _model()
+    plain = _model()
     names = _gathered(model)
     assert len(names) == 6
     shard(model, layers=layers)

@@ -33,7 +33,8 @@ def _step(
     recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test").resolved("cpu")
     torch.manual_seed(1)
     model = build(recipe.model, 3000, 3000, True)
-    trained, threads = Updater(model, recipe, 1), list[int]()
+    trained = Updater(model, recipe, 1)
+    threads = list[int]()
     step = trained.optimizer.step
 
     def observed() -> None:

@@ -91,10 +91,8 @@ def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
 
 
 def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
-    images, text = (
-        {"images": {"folder": "unread", "captions": "unread"}},
-        {"source": "unread", "target": "unread"},
-    )
+    images = {"images": {"folder": "unread", "captions": "unread"}}
+    text = {"source": "unread", "target": "unread"}
     values = {
         "data": images if encoder in VISION else text,
         "model": _model_values(encoder, decoder),
@@ -423,7 +421,8 @@ class _FakeClock:
     """Clock that goes on by some seconds with each update, whatever the real one does."""
 
     def __init__(self, seconds: Callable[[int], float]) -> None:
-        self.seconds, self.now = seconds, 0.0
+        self.seconds = seconds
+        self.now = 0.0
 
     def after(self, update: int) -> float:
         self.now += self.seconds(update)
@@ -528,7 +527,8 @@ def test_an_interrupt_while_a_checkpoint_is_read_damages_none(
     damage.
     """
     _trainer(_recipe(updates=5), tmp_path).run()
-    trainer, read = _trainer(_recipe(), tmp_path), checkpoint.read_parts
+    trainer = _trainer(_recipe(), tmp_path)
+    read = checkpoint.read_parts
 
     def read_interrupted(*arguments: Any) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -542,7 +542,8 @@ def test_an_interrupt_while_a_checkpoint_is_read_damages_none(
 
 def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(validate_every=100), tmp_path)
-    step, trainer.signal = trainer._update, None
+    step = trainer._update
+    trainer.signal = None
 
     def stop_after_one(*arguments: Any) -> None:
         step(*arguments)
@@ -589,7 +590,8 @@ def test_a_damaged_checkpoint_does_not_displace_intact_ones(tmp_path: Path) -> N
 
 def test_a_checkpoint_is_not_written_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a second write were interrupted, the run could be left without a checkpoint."""
-    saved, save = list[int](), Checkpoints.save
+    saved = list[int]()
+    save = Checkpoints.save
 
     def spy(self: Checkpoints, update: int, *arguments: Any) -> None:
         saved.append(update)
@@ -773,7 +775,8 @@ def test_lost_best_weights_are_restored_from_the_checkpoint(
 def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(
     tmp_path: Path,
 ) -> None:
-    path, contents = tmp_path / "model.safetensors", []
+    path = tmp_path / "model.safetensors"
+    contents = []
     scores = _best_first()
 
     def validate(model: Model) -> dict[str, Any]:
@@ -930,8 +933,10 @@ def test_a_checkpoint_that_is_not_as_written_is_skipped(
     finished: Path, tmp_path: Path, spoil: Any, because: str
 ) -> None:
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    weights, newest = tmp_path / "model.safetensors", tmp_path / "checkpoints" / "update-00000012"
-    best, expected = weights.read_bytes(), load_tensors(newest / "model.safetensors")
+    weights = tmp_path / "model.safetensors"
+    newest = tmp_path / "checkpoints" / "update-00000012"
+    best = weights.read_bytes()
+    expected = load_tensors(newest / "model.safetensors")
     spoil(newest)
     resumed = _trainer(_recipe(), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0})
     assert resumed.resume()

@@ -89,7 +89,8 @@ def _wait(*agents: subprocess.Popen[str]) -> str:
 
 
 def test_two_machines_train_to_the_loss_of_one_process(data: Path, tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+    one = tmp_path / "one"
+    two = tmp_path / "two"
     run_command(
         command(*arguments(data, one, "transformer", "transformer", **TRAINING), *NO_DROPOUT)
     )
@@ -106,7 +107,8 @@ def test_two_machines_train_to_the_loss_of_one_process(data: Path, tmp_path: Pat
 def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(
     data: Path, tmp_path: Path, away: int
 ) -> None:
-    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    undisturbed = tmp_path / "undisturbed"
+    disturbed = tmp_path / "disturbed"
     training = {**TRAINING, "updates": 150, "validate_every": 50}
     port = _free_port()
     options = arguments(data, undisturbed, "transformer", "transformer", **training)
@@ -136,7 +138,8 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(
     time.sleep(away)
     text = _wait(stays, _agent(port, options))
     assert "resuming from update" in text
-    actual, expected = weights_of(disturbed), weights_of(undisturbed)
+    actual = weights_of(disturbed)
+    expected = weights_of(undisturbed)
     for name in expected:
         for tensor in expected[name]:
             assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"

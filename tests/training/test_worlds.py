@@ -144,7 +144,9 @@ def test_two_processes_equal_one(as_threads: AsThreads, tmp_path: Path, way: str
 
 def test_a_run_becomes_sharded_and_unsharded_again(as_threads: AsThreads, tmp_path: Path) -> None:
     """One process, then two that share the weights, then one ends as one alone would have."""
-    undisturbed, run, drops = tmp_path / "undisturbed", tmp_path / "run", {"layer_dropout": 0.5}
+    undisturbed = tmp_path / "undisturbed"
+    run = tmp_path / "run"
+    drops = {"layer_dropout": 0.5}
     _trainer(_recipe(updates=6, **drops), undisturbed).run()
     _trainer(_recipe(updates=2, **drops), run).run()
     _train_together(as_threads, 2, _recipe(updates=4, sharded=True, **drops), run, resume=True)

@@ -171,7 +171,8 @@ def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationDa
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)
     target = {"en": ("a", "red", "square"), "ko": ("빨간", "네모가", "있다")}[language]
-    T, S = len(target), rows * columns
+    T = len(target)
+    S = rows * columns
     layers_ = []
     for layer in range(layers):
         weights = rng.random((2, T + 1, S)) + 0.1

@@ -186,14 +186,13 @@ def places(architecture: Architecture) -> dict[Place, str]:
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_is_left_unconnected(name: str) -> None:
     architecture = described(name)
-    boxes, arrows = places(architecture), list(connections(architecture))
+    boxes = places(architecture)
+    arrows = list(connections(architecture))
     ends, starts = (
         {place for each in arrows for place in (each[n],) if each.start != each.end} for n in (1, 0)
     )
-    inputs, last = (
-        {Place("encoder", 0), Place("decoder", 0)},
-        max(place for place in boxes if place.side == "decoder"),
-    )
+    inputs = {Place("encoder", 0), Place("decoder", 0)}
+    last = max(place for place in boxes if place.side == "decoder")
     assert boxes.keys() - ends == inputs, "all but the inputs take something in"
     assert boxes.keys() - starts == {Place("decoder", last.part)}, (
         "all but the output give something on"
@@ -208,7 +207,8 @@ def test_nothing_is_left_unconnected(name: str) -> None:
 
 def test_an_attention_opens_into_values_keys_and_queries() -> None:
     architecture = described("transformer-published")
-    boxes, arrows = places(architecture), list(connections(architecture))
+    boxes = places(architecture)
+    arrows = list(connections(architecture))
 
     def taken(number: int, column: int) -> list[tuple[str, str]]:
         return [

@@ -215,10 +215,8 @@ CATEGORIES = ("never", "1", "10–99", "1,000 and more")
 
 
 def by_category(lines: int = 3) -> Chart:
-    points, bands = (
-        tuple((float(n), 10.0 + n) for n in range(4)),
-        tuple((9.0 + n, 12.0 + n) for n in range(4)),
-    )
+    points = tuple((float(n), 10.0 + n) for n in range(4))
+    bands = tuple((9.0 + n, 12.0 + n) for n in range(4))
     series = tuple(Series(f"line {k}", points, bands) for k in range(lines))
     return Chart("Frequency", (Panel("word F1", "occurrences", series, CATEGORIES),))
 

@@ -47,7 +47,8 @@ def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
 
 def extent(text: Text) -> tuple[float, float, float, float]:
     """Return left, right, top and bottom of a text in the coordinates of the rotated text."""
-    cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
+    cos = math.cos(math.radians(text.turn))
+    sin = math.sin(math.radians(text.turn))
     along = [x * cos - y * sin for x, y in text.corners()]
     down = [x * sin + y * cos for x, y in text.corners()]
     return min(along), max(along), min(down), max(down)

@@ -14,11 +14,9 @@ NAMES = (("나는", "빵을", "먹고", "(end)"), ("I", "ate", "bread"))
 def drawn(M: int, N: int, seed: int = 0) -> tuple[Figure, np.ndarray]:
     """Return the figure of random keys and queries, and their scores from the mean of each row."""
     rng = np.random.default_rng(seed)
-    matrix, keys, queries = (
-        rng.normal(size=(M, N)),
-        rng.normal(size=(4, N)),
-        rng.normal(size=(3, M)),
-    )
+    matrix = rng.normal(size=(M, N))
+    keys = rng.normal(size=(4, N))
+    queries = rng.normal(size=(3, M))
     scores = queries @ matrix @ keys.T
     return layout_linear_map(matrix, keys, queries, NAMES, "title"), scores - scores.mean(
         1, keepdims=True
@@ -86,7 +84,8 @@ def test_the_caption_counts_the_arrows_whose_highest_score_is_elsewhere(seed: in
 @pytest.mark.parametrize("seed", range(4))
 def test_a_symmetric_map_leads_from_the_left_plane_to_the_right(seed: int) -> None:
     figure, _ = drawn(6, 8, seed)
-    before, after = points(figure, 1), points(figure, 2)
+    before = points(figure, 1)
+    after = points(figure, 2)
     change, *_ = np.linalg.lstsq(before, after, rcond=None)
     np.testing.assert_allclose(before @ change, after, atol=1e-6)
     np.testing.assert_allclose(change, change.T, atol=1e-6)
@@ -96,7 +95,8 @@ def test_a_symmetric_map_leads_from_the_left_plane_to_the_right(seed: int) -> No
 def test_labels_stay_apart_and_on_the_paper(S: int, T: int) -> None:
     rng = np.random.default_rng(S)
     names = [f"word {n}" for n in range(S)], [f"다른 단어 {n}" for n in range(T)]
-    keys, queries = 0.1 * rng.normal(size=(S, 4)), rng.normal(size=(T, 3))
+    keys = 0.1 * rng.normal(size=(S, 4))
+    queries = rng.normal(size=(T, 3))
     figure = layout_linear_map(rng.normal(size=(3, 4)), keys, queries, names, "long title " * 20)
     for text in (mark for mark in figure.marks() if isinstance(mark, Text)):
         assert all(0 <= x <= figure.width for x, _ in text.corners()), text

@@ -75,7 +75,8 @@ def test_cell_with_the_largest_weight_keeps_its_colour() -> None:
     for t in range(3):
         (group,) = (group for group in figure.groups if group.name == f"word-{t + 1}")
         raster = next(mark for mark in group.marks if isinstance(mark, Raster))
-        wide, high = raster.width / 3, raster.height / 2
+        wide = raster.width / 3
+        high = raster.height / 2
         centres = [
             pixels[int(2 * (raster.y + (r + 0.5) * high)), int(2 * (raster.x + (c + 0.5) * wide))]
             for r in range(2)
@@ -199,7 +200,8 @@ def test_cells_are_drawn_around_their_centres(centre: float, across: list[float]
         assert (outline.y, outline.height) == pytest.approx((down[r], down[r + 1] - down[r]))
         with Image.open(io.BytesIO(veil.content)) as veil_image:
             clear = np.asarray(veil_image)[..., 3] == 0
-        rows, columns = clear.any(1), clear.any(0)
+        rows = clear.any(1)
+        columns = clear.any(0)
         assert clear.sum() == rows.sum() * columns.sum(), "one rectangle is not veiled"
         assert rows.mean() * 60 == pytest.approx(outline.height, abs=60 / 2 / 16)
         assert columns.mean() * 90 == pytest.approx(outline.width, abs=90 / 3 / 16)

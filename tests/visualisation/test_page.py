@@ -35,7 +35,8 @@ def unpacked(data: dict[str, object]) -> list[np.ndarray]:
     )
     steps = int(str(data["weight_steps"]))
     numbers = (raw if steps <= 255 else raw[: len(raw) // 2] + 256 * raw[len(raw) // 2 :]) / steps
-    layers, start = [], 0
+    layers = []
+    start = 0
     for layer in data["layers"]:  # type: ignore[attr-defined]
         H, R, C = layer["shape"]
         layers.append(numbers[start : start + H * R * (C + 1)].reshape(H, R, C + 1))

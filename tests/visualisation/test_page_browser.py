@@ -202,7 +202,8 @@ def test_the_tree_grows_in_place(
             "() => { const b = document.querySelector('#tree text').getBoundingClientRect(); return [b.x, b.y]; }"
         )
 
-    first, width = place(), page.get_attribute("#tree svg", "width")
+    first = place()
+    width = page.get_attribute("#tree svg", "width")
     page.click("#forth")
     page.click("#forth")
     assert (place(), page.get_attribute("#tree svg", "width")) == (first, width)
@@ -509,7 +510,8 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
             )
         return tuple(pixel)
 
-    red, plain = (216, 36, 40), (235, 235, 235)
+    red = (216, 36, 40)
+    plain = (235, 235, 235)
     assert (colour_at(0.125, 0.5), colour_at(0.9, 0.9)) == (red, plain)
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#readout").startswith("square attends to 2·1 0.")
@@ -608,7 +610,8 @@ def test_scores_of_the_data_are_shown_and_older_data_too(
     open_page: Any, explanation: Callable[..., ExplanationData], tmp_path: Path, version: int
 ) -> None:
     """Version 1 of the data has no scores: the highest is then 0."""
-    explained, sums = explanation(3, 2, 1), np.array([[1.0] * 4, [2.5, -7.25, 4.0, 0.5]])
+    explained = explanation(3, 2, 1)
+    sums = np.array([[1.0] * 4, [2.5, -7.25, 4.0, 0.5]])
     cross = replace(explained.layers[0], log_sums=sums if version == 2 else None)
     document = render_page(replace(explained, layers=(cross, *explained.layers[1:])))
     assert '"format":2,' in document

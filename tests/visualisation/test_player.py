@@ -113,7 +113,8 @@ def test_the_cells_that_a_word_attends_to_are_drawn(
     caption_explanation: Callable[..., ExplanationData],
 ) -> None:
     explained = caption_explanation()
-    layer, cells = explained.layers[0], [11, 4, 8, 0]
+    layer = explained.layers[0]
+    cells = [11, 4, 8, 0]
     weights = np.full_like(layer.weights, 0.01)
     weights[:, range(4), cells] = 0.89
     diagram = Diagram(
@@ -151,7 +152,8 @@ def test_columns_stay_the_same_while_words_are_written(
 def test_the_states_that_are_handed_over_stay_in_view(
     without_attention: ExplanationData, directions: int
 ) -> None:
-    words, states = tuple("abcdefgh"), without_attention.states
+    words = tuple("abcdefgh")
+    states = without_attention.states
     assert states is not None
     encoder = np.linspace(-1, 1, 9 * directions * 4, dtype=np.float32).reshape(9, directions, 4)
     long = replace(
@@ -323,7 +325,8 @@ def test_recorded_scores_are_written_as_they_are(
     """A score is the logarithm of its weight, plus the sum that softmax divides by; unrecorded, the
     highest is 0.
     """
-    explained, sums = explanation(5, 2, 1), np.arange(12.0).reshape(2, 6) - 5
+    explained = explanation(5, 2, 1)
+    sums = np.arange(12.0).reshape(2, 6) - 5
     for log_sums, added in ((sums, sums[1, 2]), (None, None)):
         layer = replace(explained.layers[0], log_sums=log_sums)
         data = replace(explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1))

@@ -16,7 +16,8 @@ from regard.visualisation.positions import (
 
 
 def test_columns_are_in_the_order_of_the_paper() -> None:
-    size, position = 20, np.arange(30)[:, None]
+    size = 20
+    position = np.arange(30)[:, None]
     expected = np.zeros((30, size))
     for d in range(0, size, 2):
         expected[:, d : d + 1] = np.sin(position / 10000 ** (d / size))

@@ -45,7 +45,9 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     The last two lines printed are the share of true captions, and of nouns whose attention points
     at the named object. Returns whether both suffice.
     """
-    start, data, sample = time.perf_counter(), out / "data", image_sample()
+    start = time.perf_counter()
+    data = out / "data"
+    sample = image_sample()
     sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
     if not (data / "test.regions.jsonl").is_file():  # the last that is written
         sample.write(data)

@@ -45,7 +45,8 @@ def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
     """Train both directions in `out`, score them, and draw attention; return whether all sentences
     are right.
     """
-    start, sample = time.perf_counter(), korean_english()
+    start = time.perf_counter()
+    sample = korean_english()
     sample.write(out / "data", "ko", "en")
     output.message(
         f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}"

@@ -32,7 +32,10 @@ from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.verdicts import despite_shifts
 from regard.visualisation import save
 
-BEGUN, RESULT, PAGE, GRAPH = "lab.json", "result.json", "index.html", "graph.svg"
+BEGUN = "lab.json"
+RESULT = "result.json"
+PAGE = "index.html"
+GRAPH = "graph.svg"
 
 
 def find_experiment(name: str) -> Experiment:
@@ -105,7 +108,8 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
     origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(
         version=__version__
     )
-    verdict, shipped = findings.verdict, bench.shipped
+    verdict = findings.verdict
+    shipped = bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
         verdict = replace(
             verdict,
@@ -191,7 +195,8 @@ def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Te
     facts = [Text(machine, machine)]
     seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
     if seconds:
-        plural, minutes = "s" * (len(seconds) > 1), sum(seconds) / 60
+        plural = "s" * (len(seconds) > 1)
+        minutes = sum(seconds) / 60
         facts.append(
             LABELS["trained"].fill(
                 count=len(seconds), plural=plural, minutes=minutes, folder=folder / "runs"

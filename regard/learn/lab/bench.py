@@ -86,7 +86,8 @@ class Bench:
     digests: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._pool, self._plan = TrainingPool(self.workers, self.say), RECURRENT
+        self._pool = TrainingPool(self.workers, self.say)
+        self._plan = RECURRENT
 
     def data(self, name: str = "sample") -> Path:
         """Write data for training and testing, once; return their folder."""
@@ -172,7 +173,8 @@ class Bench:
             further = list[tuple[str, float, int]]()
             for arm in recipes:
                 mine = [run for run in runs if run.arm == arm]
-                rates, best = sorted(run.rate for run in mine), best_rate(mine)
+                rates = sorted(run.rate for run in mine)
+                best = best_rate(mine)
                 is_lower = best == rates[0] or max(run.valid for run in mine) < LEARNT
                 if is_lower or best == rates[-1]:
                     further.append((arm, rates[0] / 2 if is_lower else rates[-1] * 2, self.seed))
@@ -211,7 +213,8 @@ class Bench:
         """Return the best validation score of a run, CIDEr-D of images or else chrF, and its
         seconds in all.
         """
-        events, by_loss = read(folder / "journal.jsonl"), self._plan.by_loss
+        events = read(folder / "journal.jsonl")
+        by_loss = self._plan.by_loss
         rows = [
             event for event in events if event["event"] == "valid" and event.get("loss") is not None
         ]

@@ -91,7 +91,8 @@ class SelfAttention(MeasuredLayer):
 
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
         with torch.no_grad():
-            query, memory = self.attention.query(x), self.attention.prepare(x, x)
+            query = self.attention.query(x)
+            memory = self.attention.prepare(x, x)
 
         def run() -> Tensor:
             return self.attention.attend(query, memory, window=self.window)
@@ -232,7 +233,8 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
         all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples]
         return [(float(getattr(other, axis)), float(value(other))) for other in all_sizes]
 
-    curves, few = dict[str, list[tuple[float, float]]](), MULTIPLES[:3]
+    curves = dict[str, list[tuple[float, float]]]()
+    few = MULTIPLES[:3]
     for axis in ("n", "d"):
         curves[f"operations {axis}"] = curve(axis, few, lambda other: _operations(kind, other)[0])
         curves[f"time {axis}"] = curve(
@@ -351,7 +353,8 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
     for layers in itertools.count(1):
         x = torch.randn_like(x, requires_grad=True)
         (gradient,) = torch.autograd.grad(layer(x), x, torch.randn_like(x) * reached[:, None])
-        before, reached = reached, reached | (gradient[0] != 0).any(-1)
+        before = reached
+        reached = reached | (gradient[0] != 0).any(-1)
         if reached[0]:
             return layers
         assert reached.sum() > before.sum(), (

@@ -16,7 +16,8 @@ from regard.learn.samples.lexicon import THINGS
 
 PARTS = {"test": 500, "valid": 300, "train": 9000}
 """Pairs of sentences in each part; all parts are drawn alike."""
-LONGEST, MOST_THINGS = 32, 12
+LONGEST = 32
+MOST_THINGS = 12
 IMAGES = {"train": 3000, "valid": 60, "test": 150}
 ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
 """Shapes in an image, and the smallest and largest side of one, in pixels."""
@@ -32,7 +33,8 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
     Random(1).shuffle(pairs)
     folder.mkdir(parents=True, exist_ok=True)
     for name, size in parts.items():
-        part, pairs = pairs[:size], pairs[size:]
+        part = pairs[:size]
+        pairs = pairs[size:]
         write_lines(folder / f"{name}.ko", [pair.source for pair in part])
         write_lines(folder / f"{name}.en", [pair.target for pair in part])
     write_text(folder / "SAMPLE.md", "# Korean–English sentences, all lengths equally often\n")
@@ -67,7 +69,8 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
     for name, size in (parts or IMAGES).items():
         lines = []
         for number in range(size):
-            scene, file = _draw_scene(rng), f"{name}-{number:05}.png"
+            scene = _draw_scene(rng)
+            file = f"{name}-{number:05}.png"
             draw(scene).save(folder / "images" / file)
             lines.append(
                 f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities)
@@ -80,7 +83,9 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
 
 def _draw_scene(rng: Random) -> Scene:
     """Draw a shape in each field of a grid."""
-    width, height, boxes = SIDE // COLUMNS, SIDE // ROWS, []
+    width = SIDE // COLUMNS
+    height = SIDE // ROWS
+    boxes = []
     for field in range(ROWS * COLUMNS):
         side = rng.randint(*SIDES)
         row, column = divmod(field, COLUMNS)

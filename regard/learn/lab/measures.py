@@ -83,7 +83,8 @@ def caption_measure(bench: Bench) -> Measure:
 
 def _places(output: str, caption: str) -> list[tuple[list[str], list[str]]]:
     """Return colour and shape at each place of a caption, given and right."""
-    given, right = output.split(), caption.split()
+    given = output.split()
+    right = caption.split()
     return [(given[i : i + 2], right[i : i + 2]) for i in range(0, len(right), 2)]
 
 

@@ -101,7 +101,8 @@ class Sweep:
         `is_quality`: a better rate raises it, as it raises the validation score.
         """
         values = tuple(run.scores.get(score, 0.0) for run in self.chosen(arm))
-        rates, best = list(self.rates(arm).items()), self.best[arm]
+        rates = list(self.rates(arm).items())
+        best = self.best[arm]
         gain = None
         if is_quality and len(rates) > 1 and best in (rates[0][0], rates[-1][0]):
             (_, at), (_, beside) = rates[:2] if best == rates[0][0] else rates[:-3:-1]
@@ -113,7 +114,8 @@ class Sweep:
         chosen.
         """
         rates = sorted({run.rate for run in self.runs})
-        rows, shades = list[tuple[Words, ...]](), list[tuple[int, ...]]()
+        rows = list[tuple[Words, ...]]()
+        shades = list[tuple[int, ...]]()
         by_arm = {arm: self.rates(arm) for arm in self.names}
         highest = (
             max((value for values in by_arm.values() for value in values.values()), default=0.0)
@@ -157,7 +159,8 @@ class Sweep:
         """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds:
         own and shipped.
         """
-        shown, is_mixed = list(arms or self.names), any(run.is_shipped for run in self.runs)
+        shown = list(arms or self.names)
+        is_mixed = any(run.is_shipped for run in self.runs)
         curves = [
             Curve(
                 LABELS["shipped" if run.is_shipped else "own"] if is_mixed else title,

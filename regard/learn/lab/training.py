@@ -54,8 +54,11 @@ class TrainingPool:
     """Processes that train jobs, so many at once; `say` is told of progress."""
 
     def __init__(self, workers: int, say: Callable[[str], None]) -> None:
-        self._workers, self._say, self._is_stopped = workers, say, False
-        self._processes, self._idle = list[subprocess.Popen[str]](), list[subprocess.Popen[str]]()
+        self._workers = workers
+        self._say = say
+        self._is_stopped = False
+        self._processes = list[subprocess.Popen[str]]()
+        self._idle = list[subprocess.Popen[str]]()
 
     def forecast(self, seconds: Sequence[float]) -> None:
         """Say how long runs that train for these seconds will take; each begins when a worker is
@@ -93,8 +96,11 @@ class TrainingPool:
         """Wait until all runs have ended, and tell now and then how much is done, and the time
         left.
         """
-        left, diverged, jobs = set(futures), dict[Path, str](), futures.values()
-        before, whole = sum(job.done for job in jobs), sum(job.updates for job in jobs)
+        left = set(futures)
+        diverged = dict[Path, str]()
+        jobs = futures.values()
+        before = sum(job.done for job in jobs)
+        whole = sum(job.updates for job in jobs)
         began = spoke = time.monotonic()
         while left:
             ended, left = wait(left, TELL, FIRST_COMPLETED)
@@ -107,7 +113,8 @@ class TrainingPool:
             if (now := time.monotonic()) - spoke >= TELL and (
                 done := sum(job.done for job in jobs)
             ) > before:
-                spoke, minutes = now, (now - began) * (whole - done) / (done - before) / 60
+                spoke = now
+                minutes = (now - began) * (whole - done) / (done - before) / 60
                 self._say(f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left")
         return diverged
 

@@ -88,7 +88,8 @@ def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
 
 
 def _part(outcome: Outcome, kind: str, claim: Text, values: Mapping[str, Words | float]) -> Part:
-    reasons, changes = LABELS.table("reasons"), LABELS.table("changes")
+    reasons = LABELS.table("reasons")
+    changes = LABELS.table("changes")
     return Part(outcome, claim, reasons[kind].fill(**values), changes[kind].fill(**values))
 
 

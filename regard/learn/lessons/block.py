@@ -247,8 +247,11 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     UsageError.raise_all(
         _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]])
     )
-    model, device = setup.model, setup.model.device
-    batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
+    model = setup.model
+    device = setup.model.device
+    batch = Batch.of(sources, device)
+    encoder = model.encoder
+    source_names = _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
         if targets:
             model.project(model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device)))
@@ -269,7 +272,8 @@ def _encoder_steps(
 ) -> list[Step]:
     encoder = setup.model.encoder
     assert isinstance(encoder, TransformerEncoder), "checked with the options"
-    steps, layers = BlockSteps(calls, names), encoder.layers
+    steps = BlockSteps(calls, names)
+    layers = encoder.layers
     numbers = _padded([[str(index) for index in row] for row in ids], "0")
     steps.tokens(
         [
@@ -289,11 +293,13 @@ def _encoder_steps(
 def _decoder_steps(
     setup: _Setup, calls: Calls, source_names: list[list[str]], targets: Sequence[Sequence[int]]
 ) -> list[Step]:
-    decoder, encoder = setup.model.decoder, setup.model.encoder
+    decoder = setup.model.decoder
+    encoder = setup.model.encoder
     assert isinstance(decoder, TransformerDecoder), "checked with the options"
     names = _padded([setup.target.tokens([BOS, *ids]) for ids in targets])
     predicted = _padded([setup.target.tokens([*ids, EOS]) for ids in targets])
-    steps, layers = BlockSteps(calls, names), decoder.layers
+    steps = BlockSteps(calls, names)
+    layers = decoder.layers
     steps.source(calls[encoder].output.outputs, source_names)
     rows = [
         (TEXTS["labels.position"], _positions(names)),
@@ -322,7 +328,8 @@ def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
     """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of
     the targets.
     """
-    names, causes = ("source", "target") if sides[1] else ("text", ""), list[str]()
+    names = ("source", "target") if sides[1] else ("text", "")
+    causes = list[str]()
     for name, side in zip(names, sides, strict=True):
         for tokens in side:
             if len(tokens) > LONGEST:

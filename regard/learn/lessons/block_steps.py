@@ -72,9 +72,14 @@ class BlockSteps:
     """
 
     def __init__(self, calls: Calls, names: Names) -> None:
-        self.calls, self.names, self.steps = calls, names, list[Step]()
-        self._x, self._passed, self._last = torch.empty(0), 0, ""
-        self._part, self._prefix = TEXTS["parts.input"], ""
+        self.calls = calls
+        self.names = names
+        self.steps = list[Step]()
+        self._x = torch.empty(0)
+        self._passed = 0
+        self._last = ""
+        self._part = TEXTS["parts.input"]
+        self._prefix = ""
 
     def _add(
         self,
@@ -90,7 +95,8 @@ class BlockSteps:
         )
 
     def _begin(self, part: Text, key: str) -> None:
-        self._part, self._prefix = part, f"{key}."
+        self._part = part
+        self._prefix = f"{key}."
 
     # --- input
 
@@ -112,7 +118,8 @@ class BlockSteps:
 
     def embeddings(self, inputs: InputEmbedding) -> None:
         """Append embeddings, positions and their sum, which is the input of the first layer."""
-        embedding, positions = inputs.embedding, inputs.position_embedding
+        embedding = inputs.embedding
+        positions = inputs.position_embedding
         scale = "" if embedding.scale == 1 else f"{embedding.scale:.3f}"
         text = _worded("scaled_embeddings" if scale else "embeddings", scale=scale)
         e = Term("e", array(self.calls[embedding].output), "B T D", self.names)
@@ -141,7 +148,8 @@ class BlockSteps:
                 "positions", _worded("positions", size=D), formula, [replace(p, columns=waves)]
             )
             return
-        order, name = interleaved(D), TEXTS["labels.paper_order"]
+        order = interleaved(D)
+        name = TEXTS["labels.paper_order"]
         paper = Term(
             name,
             p.values[:, order],
@@ -183,7 +191,8 @@ class BlockSteps:
     def final_norm(self, norm: nn.Module) -> None:
         """Append the norm after the last layer, if the model has one."""
         if isinstance(norm, nn.LayerNorm):
-            self._part, self._prefix = TEXTS["parts.final"], ""
+            self._part = TEXTS["parts.final"]
+            self._prefix = ""
             self._norm(norm, "final_norm", self._name, "output")
             self._last = "output"
 
@@ -195,7 +204,8 @@ class BlockSteps:
         """
         self._begin(TEXTS["parts.final"], "prediction")
         logits = self.calls[output].output
-        ids, V = pad(wanted)[0].to(logits.device)[..., None], logits.shape[-1]
+        ids = pad(wanted)[0].to(logits.device)[..., None]
+        V = logits.shape[-1]
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
         order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
         columns = [tokens(order[: max(8, min(24, ids.numel()))])]
@@ -240,7 +250,8 @@ class BlockSteps:
             "loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", rows, [["p", "−ln p"]]
         )
         both = replace(both, rule="loss logits", parameter=array(correct))
-        values, sums = array(totals), ("Π p", "Σ −ln p", TEXTS["labels.mean"])
+        values = array(totals)
+        sums = ("Π p", "Σ −ln p", TEXTS["labels.mean"])
         whole = Term(
             TEXTS["labels.sentence"],
             values,
@@ -420,7 +431,8 @@ class BlockSteps:
             weights = _weights(layer, letter, "D D")
         else:
             text = _worded("unprojected", letter=letter)
-            weights, result = [], replace(result, repeated=True)
+            weights = []
+            result = replace(result, repeated=True)
         terms = [x, *weights, result, *([split] if count > 1 else [])]
         self._add(
             letter, text, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result)
@@ -435,7 +447,9 @@ class BlockSteps:
         kind = next(name for name, cls in SCORES.items() if type(score) is cls)
         values = score(query, memory.keys)
         S = Term(TEXTS["labels.scores"], array(values), "B H T S", Q.rows, K.rows, "=")
-        terms, dot, product = list[Term](), score.as_dot(query), ""
+        terms = list[Term]()
+        dot = score.as_dot(query)
+        product = ""
         if isinstance(score, General):
             terms += [
                 _again(K),
@@ -477,7 +491,8 @@ class BlockSteps:
         """Append the mask: hidden entries get the score −∞."""
         B, _, T, S = scores.values.shape
         hidden = ~keep.expand(B, 1, T, S).cpu().numpy()
-        added, sides = np.where(hidden[:, 0], -np.inf, 0.0), (scores.rows, scores.columns)
+        added = np.where(hidden[:, 0], -np.inf, 0.0)
+        sides = (scores.rows, scores.columns)
         mask = Term(TEXTS["labels.mask"], added, "B T S", *sides, "+", "mask")
         values = np.where(hidden, -np.inf, scores.values)
         masked = Term(TEXTS["labels.masked"], values, scores.letters, *sides, "=")
@@ -487,8 +502,10 @@ class BlockSteps:
 
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
         """Append the output: heads side by side, then projected."""
-        call, heads = self.calls[layer], context.values.shape[1]
-        name, D = TEXTS["labels.joined"] if heads > 1 else context.name, call.input.shape[-1]
+        call = self.calls[layer]
+        heads = context.values.shape[1]
+        name = TEXTS["labels.joined"] if heads > 1 else context.name
+        D = call.input.shape[-1]
         columns = [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
         joined = Term(
             name,
@@ -504,7 +521,8 @@ class BlockSteps:
             text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
             weights = _weights(layer, "O", "D D")
         else:
-            weights, text = [], _worded("no_output")
+            weights = []
+            text = _worded("no_output")
         formula = f"{result} = {_times('[A·V]' if heads > 1 else 'A·V', weights)}"
         self._add("output", text, formula, [joined, *weights, z], _shapes(joined, layer, z))
 
@@ -516,7 +534,8 @@ class PaperOrder(nn.Module):
 
     def __init__(self, positions: nn.Module, size: int) -> None:
         super().__init__()
-        self.positions, self.columns = positions, interleaved(size)
+        self.positions = positions
+        self.columns = interleaved(size)
 
     def forward(self, positions: Tensor) -> Tensor:
         vectors: Tensor = self.positions(positions)

@@ -15,7 +15,8 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
     """Format steps below the headings of their parts; operands that were shown before are not shown
     again.
     """
-    lines, part = list[str](), None
+    lines = list[str]()
+    part = None
     for number, step in enumerate(steps, 1):
         if step.part != part:
             part = step.part
@@ -34,7 +35,8 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
 
 
 def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
-    lines, shape = list[str](), term.shape(is_batch)
+    lines = list[str]()
+    shape = term.shape(is_batch)
     bracketed = shape if shape.startswith("(") else f"({shape})"
     for matrix in matrices(term):
         parts = [

@@ -67,7 +67,8 @@ class SmallSettings:
 
     def problems(self) -> list[str]:
         """Return what is wrong, a sentence for each cause."""
-        sides, causes = self.sides(), []
+        sides = self.sides()
+        causes = []
         for name, value, largest in (
             ("size", self.size, SIZE),
             ("feedforward", self.feedforward, FEEDFORWARD),
@@ -78,7 +79,8 @@ class SmallSettings:
                     f"`{name}`: wanted {least} to {largest}, got {value}; larger ones are not "
                     "legible"
                 )
-        heads, size = sides["heads"], sides["size"]
+        heads = sides["heads"]
+        size = sides["size"]
         if heads < 1 or size % heads:
             causes.append(
                 f"`heads`: a size of {size} cannot be split into {heads} equal heads; give a "
@@ -121,8 +123,10 @@ def small_model(settings: SmallSettings, source: WordVocabulary, target: WordVoc
     parsed = ModelSettings.parse(
         {"encoder": sides, "decoder": sides, "share": "none"}, "a walkthrough"
     )
-    model, seed = build(parsed, len(source), len(target), joint=False).eval(), settings.seed or 0
-    encoder, decoder = model.encoder, model.decoder
+    model = build(parsed, len(source), len(target), joint=False).eval()
+    seed = settings.seed or 0
+    encoder = model.encoder
+    decoder = model.decoder
     assert isinstance(encoder, TransformerEncoder), "built as a Transformer"
     assert isinstance(decoder, TransformerDecoder), "built as a Transformer"
     for side in (encoder, decoder):

@@ -49,7 +49,8 @@ class SoftDictionary(Mapping[Any, Any]):
         values: Sequence[Any] | Tensor | np.ndarray | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        keys, values = _plain(keys), _plain(values)
+        keys = _plain(keys)
+        values = _plain(values)
         if isinstance(keys, Mapping):
             _require(
                 values is None,
@@ -58,7 +59,8 @@ class SoftDictionary(Mapping[Any, Any]):
             values = [keys[key] for key in keys]
             keys = list(keys)
         _require(values is not None, "keys without values: give a dict, or as many values as keys")
-        self._keys, self._values = list(keys), list(values if values is not None else ())
+        self._keys = list(keys)
+        self._values = list(values if values is not None else ())
         _check_counts(len(self._keys), len(self._values), names)
         self.value_rows: Tensor = _rows(values, "values")
         self.key_rows: Tensor | None = _rows(keys, "keys") if _is_vector(self._keys[0]) else None
@@ -91,7 +93,8 @@ class SoftDictionary(Mapping[Any, Any]):
         "cosine", or a trained `Score`. Without it vectors are compared by scaled dot product, and
         all else by equality.
         """
-        mask, query = _mask(keep, len(self)), _plain(query)
+        mask = _mask(keep, len(self))
+        query = _plain(query)
         if callable(similarity) and not isinstance(similarity, Score):
             return self._by_function(query, similarity, softmax, mask)
         if self.key_rows is not None:

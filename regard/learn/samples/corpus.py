@@ -68,7 +68,8 @@ def held_out(seed: int = 1) -> tuple[Combination, ...]:
     pairs = [(verb, noun) for verb in VERBS for noun in verb.objects if not verb.copula]
     count = len(pairs) // 10
     rng.shuffle(pairs)
-    uses, lost = Counter(noun for _, noun in pairs), Counter[Verb]()
+    uses = Counter(noun for _, noun in pairs)
+    lost = Counter[Verb]()
     held: list[Combination] = []
     for verb, noun in pairs:
         spare = (
@@ -89,7 +90,9 @@ class _Sampler:
     """
 
     def __init__(self, seed: int, short: float, longest: int) -> None:
-        self.seed, self.short, self.longest = seed, short, longest
+        self.seed = seed
+        self.short = short
+        self.longest = longest
         self.held = held_out(seed)
         self.first = [realise(sentence) for sentence in _first_sentences()]
         self.seen = {side for pair in self.first for side in (pair.source, pair.target)}

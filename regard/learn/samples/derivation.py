@@ -91,7 +91,8 @@ def fixed(
     """
     if entry is None:
         return ()
-    korean, english = entry.korean.split(), entry.english.split()
+    korean = entry.korean.split()
+    english = entry.english.split()
     one_by_one = len(korean) == len(english)
     words = korean if language == "korean" else english
     return tuple(

@@ -54,7 +54,10 @@ class Draft:
     """A clause being drawn; `objects` are those it may choose from."""
 
     def __init__(self, rng: Random, verb: Verb, things: Sequence[Noun], setting: Setting) -> None:
-        self.rng, self.verb, self.objects, self.setting = rng, verb, things, setting
+        self.rng = rng
+        self.verb = verb
+        self.objects = things
+        self.setting = setting
         self.words_left = setting.words
         mentioned = setting.previous.subject if setting.previous else ()
         self.taken = [

@@ -28,7 +28,8 @@ CHOICES = (
     *[verb for verb in VERBS if verb.copula] * 4,
 )  # few clauses are as short as "I am a student"
 
-SHORTEST, LONGEST_CLAUSE = 2, 14
+SHORTEST = 2
+LONGEST_CLAUSE = 14
 ATTEMPTS, TRIES = 100, 40  # for a sentence, for a clause
 TEMPORAL = ("when", "after", "before", "while")
 
@@ -76,7 +77,8 @@ class Grammar:
         previous: Connective | None = None
         for i, frame in enumerate(frames(rng, connectives, shares)):
             connective = connectives[i] if i < len(connectives) else None
-            dated, before = _may_have_time(previous, connective), clauses[-1] if clauses else None
+            dated = _may_have_time(previous, connective)
+            before = clauses[-1] if clauses else None
             setting = Setting(shares[i], frame, vocative or greeting, dated, before)
             clause = self._clause(setting, connective, combination if i == longest else None)
             if clause is None:

@@ -109,14 +109,17 @@ def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
     part = "verb"
     if frame.negative and frame.short:  # 안 먹는다, 안 좋아한다, but 공부 안 한다
         if stem.kind == "하" and stem.text != "좋아하":
-            words, stem = [Word(stem.text[:-1], (part,))], Stem("하", "하")
+            words = [Word(stem.text[:-1], (part,))]
+            stem = Stem("하", "하")
         words.append(Word("못" if frame.able else "안", ("polarity",)))
     if frame.progressive:
         words.append(Word(conjugate(stem, "고"), (part,)))
-        stem, part = PROGRESS, "aspect"
+        stem = PROGRESS
+        part = "aspect"
     if frame.negative and not frame.short:
         words.append(Word(conjugate(stem, "지"), (part,)))
-        stem, part = UNABLE if frame.able else NEGATION[stem.static], "polarity"
+        stem = UNABLE if frame.able else NEGATION[stem.static]
+        part = "polarity"
     if frame.tense == "future":
         future = FUTURE.get(ending, FUTURE_STEM[polite] + ending)
         return [*words, Word(conjugate(stem, "을"), (part,)), Word(future, ("tense",))]

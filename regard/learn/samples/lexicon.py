@@ -65,13 +65,16 @@ def by_name(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
 _TABLES = package_toml("regard.learn.samples", "lexicon.toml")
 _NOUNS = {name: tuple(Noun(*row) for row in rows) for name, rows in _TABLES["nouns"].items()}
 _PHRASES = _TABLES["phrases"]
-PRONOUNS, NAMES, PERSONS = _NOUNS["pronouns"], _NOUNS["names"], _NOUNS["persons"]
+PRONOUNS = _NOUNS["pronouns"]
+NAMES = _NOUNS["names"]
+PERSONS = _NOUNS["persons"]
 I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
 PEOPLE = PRONOUNS + NAMES + PERSONS
 HONOURED = (
     "teacher",
 )  # polite speech would need honorific verbs for them, so it does not speak of them
-PLACES, VEHICLES = _NOUNS["places"], _NOUNS["vehicles"]
+PLACES = _NOUNS["places"]
+VEHICLES = _NOUNS["vehicles"]
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])
 THINGS = tuple(noun for kind in KINDS for noun in kind)
 ADVERBS, TIMES, VOCATIVES, GREETINGS = (

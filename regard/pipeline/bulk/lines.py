@@ -39,7 +39,9 @@ class Chunk:
 
 def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
     """Group lines into chunks of `size`; the last may be shorter."""
-    stream, digest, number = iter(lines), "", 0
+    stream = iter(lines)
+    digest = ""
+    number = 0
     while group := tuple(islice(stream, size)):
         digest = _extend(digest, group)
         yield Chunk(number, number * size + 1, group, digest)
@@ -59,10 +61,12 @@ def remaining(
     taken back from the output and yielded again, because no batch may depend on where a file ended
     once.
     """
-    mark, stream = output.mark, iter(all_chunks)
+    mark = output.mark
+    stream = iter(all_chunks)
     if not mark.chunks:
         return stream
-    before, last = "", None
+    before = ""
+    last = None
     for last in islice(stream, mark.chunks):
         before = last.digest if last.number < mark.chunks - 1 else before
     if last is None or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest:
@@ -87,7 +91,9 @@ class Lines:
     """
 
     def __init__(self, file: str, max_line: int = READ_LINE, keep_ends: bool = False) -> None:
-        self.file, self.max_line, self.keep_ends = file, max_line, keep_ends
+        self.file = file
+        self.max_line = max_line
+        self.keep_ends = keep_ends
         self.name = "standard input" if file == "-" else file
         self.typed = (
             file == "-" and sys.stdin.isatty()

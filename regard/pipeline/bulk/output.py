@@ -61,7 +61,8 @@ class StreamedOutput:
     """Writes results to a stream as they come; nothing can be resumed."""
 
     def __init__(self, file: TextIO) -> None:
-        self._file, self.mark = file, OutputMark()
+        self._file = file
+        self.mark = OutputMark()
 
     def add(self, text: str, mark: OutputMark) -> None:
         """Write the results of one more chunk."""
@@ -88,7 +89,8 @@ class ResumableOutput:
     """
 
     def __init__(self, output: Path, conditions: Mapping[str, Mapping[str, Any]]) -> None:
-        self.output, self.conditions = output, json.loads(json.dumps(conditions))
+        self.output = output
+        self.conditions = json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
         self.mark = self._previous = OutputMark()  # the mark now, and before the last chunk
@@ -170,7 +172,9 @@ class ResumableOutput:
                 f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or "
                 "see that the folder can be written"
             ) from None
-        self._previous, self.mark, self._digest = self.mark, mark, digest
+        self._previous = self.mark
+        self.mark = mark
+        self._digest = digest
 
     def take_back(self) -> None:
         """Remove the last chunk: the journal goes back first, and what it no longer describes is
@@ -216,7 +220,8 @@ class ResumableOutput:
         """
         assert self._file is not None, "open the part file before reading it"
         self._file.seek(0)
-        self._digest, left = hashlib.sha256(), mark.written
+        self._digest = hashlib.sha256()
+        left = mark.written
         while left and (data := self._file.read(min(left, _BLOCK))):
             self._digest.update(data)
             left -= len(data)
@@ -273,7 +278,8 @@ class ResumableOutput:
             )  # ASCII: names may be any bytes
 
     def _close(self) -> None:
-        file, self._file = self._file, None
+        file = self._file
+        self._file = None
         if file is not None:
             file.close()
 

@@ -66,7 +66,8 @@ def emit_memories(
         weight, bias = _parameters(attention.value)
         value = outputs if values is None else values
         value = value if weight is None else b.linear(value, weight, bias)
-        key_size, size = b.widths[keys], b.widths[value]
+        key_size = b.widths[keys]
+        size = b.widths[value]
         b.add(
             "store_memory", keys, extra=value, column=0, size=size, extent=key_size, offset=offset
         )
@@ -151,7 +152,8 @@ def _emit_unit_norm(
     scales = torch.ones(attention.heads)
     if is_query and isinstance(attention.score, Cosine):
         scales = torch.exp(-attention.score.log_temperature)
-    size, heads = size or b.widths[register], attention.heads
+    size = size or b.widths[register]
+    heads = attention.heads
     b.add("unit_norm", register, register, column=column, size=size, heads=heads, table=scales)
 
 

@@ -43,10 +43,8 @@ class LibraryModel:
         self._max_source, self._max_steps = position_counts(
             folder.settings.search, packed.max_target
         )
-        self._vocabulary, self._is_bfloat16 = (
-            folder.tokenizer.target,
-            packed.precision == "bfloat16",
-        )
+        self._vocabulary = folder.tokenizer.target
+        self._is_bfloat16 = packed.precision == "bfloat16"
         self._encoder: Any = (
             None if packed.programs.encoder else packed.model.encoder
         )  # that PyTorch runs, as it is
@@ -74,7 +72,8 @@ class LibraryModel:
         """Return whether source and target have positions in the library's model, and the
         vocabulary is its own.
         """
-        task, vocabulary = request.task, self._vocabulary
+        task = request.task
+        vocabulary = self._vocabulary
         has_room = self._encoder is not None or request.source_length <= self._max_source
         has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
         has_own = all(phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned)
@@ -92,7 +91,8 @@ class LibraryModel:
 
         Any number of threads may call it at once; `RuntimeModel.translate` says what they share.
         """
-        results, options = list[list[Hypothesis]](), _options(settings, threads)
+        results = list[list[Hypothesis]]()
+        options = _options(settings, threads)
         order = sorted(range(len(requests)), key=lambda index: -requests[index].source_length)
         for part in _cut([requests[index] for index in order], _CALL_LENGTH):
             constraints = [_constraints(request.task) for request in part]
@@ -131,11 +131,9 @@ class LibraryModel:
         """Encode with PyTorch, all at once; bfloat16 is its only lower precision."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self._is_bfloat16):
             encoded = self._encoder(Batch.of([request.source for request in batch]))
-        outputs, embedded, summary = (
-            encoded.outputs.float(),
-            encoded.embedded.float(),
-            encoded.summary.float(),
-        )
+        outputs = encoded.outputs.float()
+        embedded = encoded.embedded.float()
+        summary = encoded.summary.float()
         keep = (
             torch.ones_like(outputs[..., 0], dtype=torch.bool)
             if encoded.keep is None

@@ -30,7 +30,8 @@ def encoder_program(encoder: ConvolutionalEncoder, precision: Precision) -> Enco
     b = Builder(precision)
     embedded = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
     x = b.linear(embedded, encoder.widen.weight, encoder.widen.bias)
-    before, D = encoder.padding[2], b.widths[x]
+    before = encoder.padding[2]
+    D = b.widths[x]
     for layer in encoder.layers:
         convolution: Any = layer
         window = b.register(convolution.kernel_size * D)
@@ -49,7 +50,8 @@ def memory_program(
     Returns also the numbers of one entry.
     """
     b = Builder(precision)
-    outputs, embeddings = b.register(size), b.register(embedded)
+    outputs = b.register(size)
+    embeddings = b.register(embedded)
     values = b.mix(outputs, _fitted(b, decoder.fit_source, embeddings), SQRT_HALF)
     layers: Any = decoder.layers
     entry = emit_memories(b, (layer.cross_attention for layer in layers), outputs, values)
@@ -62,10 +64,12 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
 
     A block holds the input of each layer, which later steps read through their windows.
     """
-    b, offset = Builder(precision), 0
+    b = Builder(precision)
+    offset = 0
     embedded = emit_embedding(b, decoder.embedding, decoder.input_embedding.position_embedding)
     x = b.linear(embedded, decoder.widen.weight, decoder.widen.bias)
-    target, D = _fitted(b, decoder.fit_target, embedded), b.widths[x]
+    target = _fitted(b, decoder.fit_target, embedded)
+    D = b.widths[x]
     layers: Any = decoder.layers
     for i, layer in enumerate(layers):
         window = b.register(layer.convolution.kernel_size * D)
@@ -74,7 +78,8 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
         y = _gated(b, layer.convolution, window)
         asking = b.mix(b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF)
         size = b.widths[asking]
-        query, context = emit_query(b, layer.cross_attention, asking, 0, size), b.register(size)
+        query = emit_query(b, layer.cross_attention, asking, 0, size)
+        context = b.register(size)
         emit_cross_attention(
             b, layer.cross_attention, query, context, 0, size, offset, times_root_length=True
         )

@@ -260,7 +260,9 @@ class Engine:
         checksums = [] if self._is_private else fingerprint(model, runs_encoder(model))
         is_new = self._library is None and self._unpackable is None
         if is_new or self._is_private or checksums != self._fingerprint:
-            self._library, self._unpackable, self._fingerprint = None, None, checksums
+            self._library = None
+            self._unpackable = None
+            self._fingerprint = checksums
             try:
                 self._library = LibraryModel(folder, pack_model(model, self.precision))
             except ValueError as problem:  # a vocabulary that the library cannot hold

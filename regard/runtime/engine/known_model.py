@@ -156,7 +156,8 @@ def build_parts(
 
     `sizes`: those of the encoder that the model has.
     """
-    settings, tokenizer = folder.settings.model, folder.tokenizer
+    settings = folder.settings.model
+    tokenizer = folder.tokenizer
     with without_weights():
         parts: dict[str, nn.Module] = {
             "decoder": DECODERS[type(settings.decoder)](
@@ -208,7 +209,8 @@ def _difference(name: str, own: nn.Module, wanted: nn.Module) -> str | None:
         return f"{name} is a {type(own).__qualname__} instead of a {type(wanted).__qualname__}"
     if any(getattr(own, hooks) for hooks in _FORWARD_HOOKS):
         return f"{name} has a forward hook"
-    values, defaults = _attributes(own), _attributes(wanted)
+    values = _attributes(own)
+    defaults = _attributes(wanted)
     for attribute in sorted({*values, *defaults}):
         if (
             attribute not in values
@@ -245,7 +247,8 @@ def _weight_difference(name: str, own: nn.Module, wanted: nn.Module) -> str | No
     shape, type or device.
     """
     for tensors in ("_parameters", "_buffers"):
-        values, defaults = getattr(own, tensors), getattr(wanted, tensors)
+        values = getattr(own, tensors)
+        defaults = getattr(wanted, tensors)
         if values.keys() != defaults.keys():
             return f"{name} has other weights than the settings build"
         for weight, value in values.items():

@@ -49,7 +49,9 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
     check_layout()
     with torch.inference_mode():
         decoder: Any = model.decoder
-        family, sizes, initial = _family(model), model.encoder.sizes, None
+        family = _family(model)
+        sizes = model.encoder.sizes
+        initial = None
         memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
         step, features, block = family.step_program(decoder, precision)
         encoder_family = _encoder_family(model.encoder)

@@ -25,7 +25,8 @@ KINDS = (
     "load_state", "gru", "lstm", "tanh", "rnn", "unit_norm", "glu", "mix",
     "window", "past_window", "gate", "top_tokens",
 )  # fmt: skip
-PANEL, LANES = 64, 16
+PANEL = 64
+LANES = 16
 Positions = Callable[[int], Array]
 """The embeddings (n, D) of the first n positions."""
 WeightAndBias = tuple[torch.Tensor, torch.Tensor]
@@ -95,7 +96,8 @@ class Builder:
     def norm(self, source: int, layer: torch.nn.LayerNorm, target: int | None = None) -> int:
         """Apply layer normalisation to a register."""
         target = self.register(self.widths[source]) if target is None else target
-        weight, bias = self._floats(layer.weight), self._floats(layer.bias)
+        weight = self._floats(layer.weight)
+        bias = self._floats(layer.bias)
         self._add(
             "norm",
             source,
@@ -161,8 +163,10 @@ class Builder:
         `source` holds the input projections of the gates, `hidden` the weight and bias of the
         hidden projection.
         """
-        weight, size = self._weight(*hidden), hidden[0].shape[1]
-        kind, heads = KINDS.index(cell), int(backwards)
+        weight = self._weight(*hidden)
+        size = hidden[0].shape[1]
+        kind = KINDS.index(cell)
+        heads = int(backwards)
         self._add(
             "rnn",
             source,
@@ -206,14 +210,13 @@ class Builder:
         """
         array = np.ascontiguousarray(weight.detach().float().cpu().numpy())
         V, K = array.shape
-        columns, group = (V + PANEL - 1) // PANEL * PANEL, GROUP[self.precision]
+        columns = (V + PANEL - 1) // PANEL * PANEL
+        group = GROUP[self.precision]
         inputs = (K + group - 1) // group * group
         panels = np.zeros(columns * inputs * BYTES[self.precision], np.uint8)
-        scales, sums, biases = (
-            np.zeros(columns, np.float32),
-            np.zeros(columns, np.int32),
-            np.zeros(columns, np.float32),
-        )
+        scales = np.zeros(columns, np.float32)
+        sums = np.zeros(columns, np.int32)
+        biases = np.zeros(columns, np.float32)
         if bias is not None:
             biases[:V] = bias.detach().float().cpu().numpy()
         kind = PRECISIONS[self.precision]
@@ -264,10 +267,8 @@ def check_layout() -> None:
     """Assert that the structures declared here are those of kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    declared, actual = (
-        [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES],
-        [*sizes[:2], *sizes[3:]],
-    )
+    declared = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES]
+    actual = [*sizes[:2], *sizes[3:]]
     assert actual == declared, (
         f"kernels.h has structures of {actual} bytes, program.py of {declared}"
     )

@@ -36,12 +36,14 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
     embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
-    states, H = list[tuple[int, ...]](), 0
+    states = list[tuple[int, ...]]()
+    H = 0
     networks: Any = encoder.layers
     for network in networks:
         directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
         H = network.hidden_size
-        hidden, cells = b.register(len(directions) * H), b.register(len(directions) * H)
+        hidden = b.register(len(directions) * H)
+        cells = b.register(len(directions) * H)
         for i, direction in enumerate(directions):
             weight, bias, *hidden_layer = (getattr(network, name + direction) for name in _WEIGHTS)
             gates = b.linear(x, weight, bias)
@@ -81,9 +83,11 @@ def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precis
     """Build the program from a summary of `rows` vectors, side by side, to the block before the
     first token.
     """
-    b, count = Builder(precision), len(decoder.bridges)
+    b = Builder(precision)
+    count = len(decoder.bridges)
     E, top, width = _sizes(decoder)
-    summary, states = b.register(rows * size), b.register(width)
+    summary = b.register(rows * size)
+    states = b.register(width)
     bridges: Any = decoder.bridges
     for i, bridge in enumerate(bridges):
         offset = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
@@ -117,7 +121,8 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
     if isinstance(decoder, NoAttentionDecoder):
         readout, carried = _step_without_attention(b, decoder, states, embedded)
     elif decoder.order == "bahdanau":
-        readout, carried = _attend_then_step(b, decoder, states, embedded), 0
+        readout = _attend_then_step(b, decoder, states, embedded)
+        carried = 0
     else:
         readout, carried = _step_then_attend(b, decoder, states, embedded)
     b.add("store_block", states, column=0, size=width, offset=0)
@@ -142,7 +147,8 @@ def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedd
     side by side.
     """
     E, top, _ = _sizes(decoder)
-    attention, De = decoder.cross_attention, b.widths[embedded]
+    attention = decoder.cross_attention
+    De = b.widths[embedded]
     readout = b.register(E + attention.value_size + De)
     _attend(b, decoder, states, readout)
     gates = _input_gates(b, decoder, embedded)
@@ -194,7 +200,8 @@ def _step_without_attention(
     of the context.
     """
     E, top, width = _sizes(decoder)
-    De, carried = b.widths[embedded], E if decoder.every else 0
+    De = b.widths[embedded]
+    carried = E if decoder.every else 0
     readout = b.register(E + (De + carried) * decoder.every)
     if decoder.every:
         b.add("copy", embedded, readout, offset=0, column=E, size=De)
@@ -217,11 +224,13 @@ def _input_gates(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
 
 def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
     """Step every layer in place; `gates` is the input projection of the first."""
-    hidden_gates, E = b.register(b.widths[gates]), _sizes(decoder)[0]
+    hidden_gates = b.register(b.widths[gates])
+    E = _sizes(decoder)[0]
     cells: Any = decoder.cells
     for i, cell in enumerate(cells):
         if i:
             b.linear(states, cell.input.weight, cell.input.bias, offset=(i - 1) * E, target=gates)
         b.linear(states, cell.hidden.weight, cell.hidden.bias, offset=i * E, target=hidden_gates)
-        kind, cell_state = CELLS[type(cell)], (i + len(decoder.cells)) * E
+        kind = CELLS[type(cell)]
+        cell_state = (i + len(decoder.cells)) * E
         b.add(kind, gates, states, extra=hidden_gates, column=i * E, offset=cell_state, size=E)

@@ -31,7 +31,8 @@ from regard.search import SearchSettings
 
 FORMAT = 1
 ORDER = 0x01020304
-ALIGNED, HEADER = 64, 64
+ALIGNED = 64
+HEADER = 64
 CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = range(1, 10)
 MAX_STATES = 32
 EMBED = KINDS.index("embed")
@@ -97,7 +98,8 @@ def share_embeddings(packed: PackedModel) -> bool:
     The file then holds these numbers once, and `packed` computes what it does. Returns False, and
     changes nothing, if no embeddings are tied.
     """
-    rows, is_shared = _output_columns(packed), False
+    rows = _output_columns(packed)
+    is_shared = False
     encoder = packed.programs.encoder
     for program in (packed.programs.step, *([encoder.program] if encoder else [])):
         for operation in program.operations:
@@ -106,7 +108,8 @@ def share_embeddings(packed: PackedModel) -> bool:
             ):
                 table = np.ascontiguousarray(rows[: len(_embeddings(program, operation))])
                 program.buffers.append(table)
-                operation.table, is_shared = address(table), True
+                operation.table = address(table)
+                is_shared = True
     return is_shared
 
 
@@ -333,7 +336,9 @@ def _settings(
     choice: AlignmentChoice | None,
 ) -> bytes:
     """Return the section of settings: the structure `Settings` of model.h."""
-    programs, layout, search = packed.programs, packed.layout, folder.settings.search
+    programs = packed.programs
+    layout = packed.layout
+    search = folder.settings.search
     encoder = programs.encoder or NO_ENCODER
     has_positions = [
         program is not None and program.positions is not None
@@ -371,7 +376,8 @@ def _settings(
 def _joined(sections: Mapping[int, bytes]) -> bytes:
     """Lay the sections out behind a header and their table."""
     start = HEADER + 24 * len(sections)
-    table, body = [], bytearray()
+    table = []
+    body = bytearray()
     for kind, content in sections.items():
         body += bytes(-(start + len(body)) % ALIGNED)
         table.append(struct.pack("<2I2Q", kind, 0, start + len(body), len(content)))

@@ -30,8 +30,12 @@ from regard.data.vocabulary import (
     WhitespaceVocabulary,
 )
 
-_MAGIC, _VERSION = 0x4B4F5452, 1
-_BPE, _UNIGRAM, _CHARACTERS, _WHITESPACE = 1, 2, 3, 4
+_MAGIC = 0x4B4F5452
+_VERSION = 1
+_BPE = 1
+_UNIGRAM = 2
+_CHARACTERS = 3
+_WHITESPACE = 4
 _KINDS = {1: _UNIGRAM, 2: _BPE, 4: _CHARACTERS}
 """SentencePiece's types of models; its "word" models are whitespace vocabularies."""
 (
@@ -45,11 +49,15 @@ _KINDS = {1: _UNIGRAM, 2: _BPE, 4: _CHARACTERS}
 ) = (1 << bit for bit in range(7))
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 _AS_TEXT, _AS_NOTHING, _AS_UNKNOWN, _AS_BYTE = range(4)
-_WORD_UNREAD, _WORD_GAP, _WORD_START = 4, 8, 16
+_WORD_UNREAD = 4
+_WORD_GAP = 8
+_WORD_START = 16
 _COPIES = frozenset(character.encode() for character in COPY_CHARACTERS)
 """Copy tokens are whole by themselves, being characters that no other token holds."""
 _UNKNOWN_PENALTY = np.float32(10)
-_LEAF, _HAS_LEAF, _BLOCK = 1 << 31, 1 << 8, 256
+_LEAF = 1 << 31
+_HAS_LEAF = 1 << 8
+_BLOCK = 256
 _OFFSETS = 1 << 21
 """Largest distance between two units of a trie that the format holds."""
 
@@ -89,12 +97,11 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
         if model.flags & _BYTE_FALLBACK
         else []
     )
-    trie, names = (
-        model.searchable(every=kind == _WHITESPACE),
-        {text: index for text, index in ids.items() if text},
-    )
+    trie = model.searchable(every=kind == _WHITESPACE)
+    names = {text: index for text, index in ids.items() if text}
     if not reads_text:  # one entry each, since the format has no tries without any
-        trie, names = dict([next(iter(trie.items()))]), dict([next(iter(names.items()))])
+        trie = dict([next(iter(trie.items()))])
+        names = dict([next(iter(names.items()))])
     parts = [
         np.cumsum([0, *(len(text) + 1 for text in texts)], dtype="<u4").tobytes(),
         b"".join(text + b"\0" for text in texts),
@@ -135,7 +142,9 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
 
 def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     """Write what `Vocabulary.known_form` changes as the charsmap that the model lacks."""
-    half, values, text = [chr(code) for code in range(0xFF66, 0xFFDD)], dict[bytes, int](), b""
+    half = [chr(code) for code in range(0xFF66, 0xFFDD)]
+    values = dict[bytes, int]()
+    text = b""
     single = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
     for letters in filter(
         COMPATIBILITY.fullmatch, (*single, *(first + second for first in half for second in half))
@@ -149,7 +158,8 @@ def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
 def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
     """Join parts behind a header and a list of where they lie."""
     position = len(header) + 16 * len(parts)
-    places, body = [], []
+    places = []
+    body = []
     for part in parts:
         places.append(struct.pack("<QQ", position, len(part)))
         body.append(part + bytes(-len(part) % 8))
@@ -176,7 +186,8 @@ def _token_kinds(
 
 def _word_flags(vocabulary: Vocabulary, token: str) -> int:
     """Find out what `word_indices` makes of a token: among letters, and alone."""
-    among, alone = vocabulary.word_indices(["a", token, "a"]), vocabulary.word_indices([token])
+    among = vocabulary.word_indices(["a", token, "a"])
+    alone = vocabulary.word_indices([token])
     if among[1] < 0:
         return _WORD_UNREAD
     return _WORD_START * (among[1] == 1) | _WORD_GAP * (alone == [-1])
@@ -256,7 +267,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, float | bytes]]:
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
+        number = key >> 3
+        wire = key & 7
         if wire == 0:
             value, at = _varint(data, at)
             yield number, value
@@ -278,7 +290,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     while True:
         byte = data[at]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        at = at + 1
+        shift = shift + 7
         if byte < 0x80:
             return value, at
 
@@ -347,7 +360,8 @@ class _TrieBuilder:
 
     def place(self, unit: int, labels: Sequence[int]) -> int:
         """Find room for the children of a unit, and link them; returns their base."""
-        used, start = self.used, self.first_free
+        used = self.used
+        start = self.first_free
         while True:
             free = used.find(0, start)
             if free < 0 or free >= len(used) - _BLOCK:

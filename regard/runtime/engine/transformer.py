@@ -141,7 +141,8 @@ def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
         z, network.widen.weight, network.widen.bias, activation=ACTIVATIONS[network.activation]
     )
     if network.activation is swiglu:
-        both, inner = inner, b.register(b.widths[inner] // 2)
+        both = inner
+        inner = b.register(b.widths[inner] // 2)
         b.add("glu", both, inner, size=b.widths[inner], activation="silu")
     _after(b, layer.feedforward_residual, x, inner, network.narrow)
 

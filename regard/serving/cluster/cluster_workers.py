@@ -68,7 +68,9 @@ def _references(
     task = ray.remote(num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD")(
         translate_chunk
     )
-    context, running, waiting = ray.put((translate, model)), list[Any](), deque[tuple[Chunk, Any]]()
+    context = ray.put((translate, model))
+    running = list[Any]()
+    waiting = deque[tuple[Chunk, Any]]()
     try:
         for chunk in chunks:
             while len(running) == most or len(waiting) >= _AHEAD * most:

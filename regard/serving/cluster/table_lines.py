@@ -38,7 +38,8 @@ class TableLines(Lines):
         self.column = column
 
     def _read(self) -> Iterator[str]:
-        number, fragments = 0, self._fragments()
+        number = 0
+        fragments = self._fragments()
         import pyarrow as pa
 
         texts = pa.schema(

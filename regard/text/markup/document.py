@@ -39,7 +39,8 @@ _ATOM = lazy_pattern(
     r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)"
 )
 """White space, words, entities; a number of twenty digits is none of a character."""
-_LESS, _GREATER = "&(?:lt|#60|#[xX]3[cC]);", "&(?:gt|#62|#[xX]3[eE]);"
+_LESS = "&(?:lt|#60|#[xX]3[cC]);"
+_GREATER = "&(?:gt|#62|#[xX]3[eE]);"
 _ESCAPED_BREAK = lazy_pattern(
     rf"{_LESS}/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])(?:[^<>&]|(?!{_LESS}|{_GREATER})&){{0,300}}(?:{_GREATER}|>)",
     re.IGNORECASE,
@@ -76,7 +77,9 @@ class MarkupDocument:
         each line has one.
         """
         check_count(translations, self.lines)
-        parts, end, text = list[str](), 0, self.source.text
+        parts = list[str]()
+        end = 0
+        text = self.source.text
         for index, (sentence, translation) in enumerate(
             zip(self.sentences, translations, strict=True)
         ):
@@ -255,7 +258,8 @@ def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence
     """
     if "&" not in text[start:end]:
         return text[start:end], ()
-    parts, places = list[str](), list[tuple[int, int]]()
+    parts = list[str]()
+    places = list[tuple[int, int]]()
     for match in _ATOM.finditer(text, start, end):
         raw = match[0]
         decoded = _decode(raw, kind) if match["entity"] else raw
@@ -286,9 +290,12 @@ def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[tuple[in
 def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragraph]:
     """Yield what stands between tags that end sentences."""
     paragraph = _Paragraph(text, kind)
-    index, tokens = 0, elements.tokens
+    index = 0
+    tokens = elements.tokens
     while index < len(tokens):
-        token, role, partner = tokens[index], elements.roles[index], elements.partners[index]
+        token = tokens[index]
+        role = elements.roles[index]
+        partner = elements.partners[index]
         if role in (Role.BREAK, Role.SKIP):
             yield paragraph
             paragraph = _Paragraph(text, kind)
@@ -312,12 +319,11 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
     """Add an element that is kept whole or has no letters, as words or as a mark; return whether it
     is one of these.
     """
-    partner, role, name = (
-        elements.partners[index],
-        elements.roles[index],
-        elements.tokens[index].name,
-    )
-    start, end = elements.tokens[index].start, elements.tokens[partner].end
+    partner = elements.partners[index]
+    role = elements.roles[index]
+    name = elements.tokens[index].name
+    start = elements.tokens[index].start
+    end = elements.tokens[partner].end
     inside = _Paragraph(paragraph.text, paragraph.kind)
     is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
     for token in elements.tokens[index + 1 : partner] if is_short else ():
@@ -328,7 +334,8 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
         not is_short or has_letters(plain) or Role.BREAK in elements.roles[index:partner]
     ):
         return False
-    words, is_followed = plain.split(), paragraph.text[end : end + 1].isalnum()
+    words = plain.split()
+    is_followed = paragraph.text[end : end + 1].isalnum()
     before = paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
     is_glued = name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
     is_note = name == "sup" or plain[:1] == "[" or is_glued or not any(map(str.isdecimal, plain))
@@ -352,7 +359,9 @@ def _cut(
     """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for
     marks.
     """
-    cut, numbers, number = list[Piece | Mark](), list[int](), 0
+    cut = list[Piece | Mark]()
+    numbers = list[int]()
+    number = 0
     for entry in entries:
         if isinstance(entry, Mark):
             cut.append(entry)
@@ -360,7 +369,8 @@ def _cut(
             continue
         while number < len(ends) and ends[number] <= entry.offset:
             number += 1
-        rest, is_plain = entry, entry.whole < 0 and len(entry.text) == entry.end - entry.start
+        rest = entry
+        is_plain = entry.whole < 0 and len(entry.text) == entry.end - entry.start
         while number < len(ends) and ends[number] < rest.offset + len(rest.text) and is_plain:
             size = ends[number] - rest.offset
             cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
@@ -400,7 +410,8 @@ def _with_tags(
     of the window.
     """
     low, first, last, high = window
-    start, stop = first, last
+    start = first
+    stop = last
     for entry in entries[first : last + 1]:
         if isinstance(entry, Mark) and entry.role in (Role.OPEN, Role.CLOSE):
             partner = tags.get(entry.partner, -1)

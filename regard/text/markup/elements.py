@@ -115,7 +115,8 @@ def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
     elements open in it.
     """
     outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
-    stack, by_name = list[int](), dict[str, list[int]]()
+    stack = list[int]()
+    by_name = dict[str, list[int]]()
     for index, token in enumerate(tokens):
         if (
             kind == "html"
@@ -157,7 +158,8 @@ def _classify(
     """Find out whether an element ends sentences, and whether it is translated; that of its parent
     is known.
     """
-    token, parent = tokens[index], outline.parents[index]
+    token = tokens[index]
+    parent = outline.parents[index]
     if _is_block(token.name, index, kind, options, outline):
         outline.blocks.add(index)
     named = attributes(text, token) if "=" in text[token.start : token.end] else {}
@@ -237,7 +239,8 @@ def _roles(
 
 def _tag_role(token: Token, index: int, kind: Kind, outline: _Outline) -> Role:
     """Return the role of a start tag or of an empty element."""
-    is_open, is_silent = outline.partners[index] >= 0, index in outline.silent
+    is_open = outline.partners[index] >= 0
+    is_silent = index in outline.silent
     if index in outline.blocks or index in outline.broken:
         return Role.BREAK
     if token.kind == "empty":

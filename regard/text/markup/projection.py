@@ -160,8 +160,10 @@ def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list
         for unit in wholes
         if sentence.nodes[unit.node].is_symbol and _NUMBER.search(unit.text)
     }
-    wanted, claims = {(unit.node, unit.text) for unit in wholes}, dict[int, Unit]()
-    free, owned = dict[str, list[int]](), set[tuple[int, str]]()
+    wanted = {(unit.node, unit.text) for unit in wholes}
+    claims = dict[int, Unit]()
+    free = dict[str, list[int]]()
+    owned = set[tuple[int, str]]()
     for index, unit in enumerate(units):
         if (unit.node, unit.text) in wanted:
             owned.add((unit.node, unit.text))
@@ -227,7 +229,8 @@ def _split_as(
             lead[len(lead) // 2 :],
         )  # quotes around an element without words
     elif not core:
-        lead, core = "", whole.text
+        lead = ""
+        core = whole.text
     first, last = (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
 
     def node_of(numbers: Iterable[int]) -> int:
@@ -280,7 +283,8 @@ class _Ranges:
     def place_elements(self) -> None:
         """Find the range of each node that owns units, outer nodes first."""
         for index in range(len(self.nodes)):
-            start, end = self.starts[index], self.ends[index]
+            start = self.starts[index]
+            end = self.ends[index]
             owned = [(unit, child) for unit, child in self._owned[index] if start <= unit < end]
             for child, (child_start, child_end) in self._best_runs(owned).items():
                 self.starts[child], self.ends[child] = child_start, child_end
@@ -312,8 +316,10 @@ class _Ranges:
             if child == previous and cost <= limit:
                 value += self._values[unit] - cost
             else:
-                value, start = self._values[unit], unit
-            last, previous = unit, child
+                value = self._values[unit]
+                start = unit
+            last = unit
+            previous = child
             best[child] = max(
                 best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1)
             )
@@ -333,7 +339,8 @@ class _Ranges:
             value += self._values[unit] - abs(self._counts[near] - self._counts[last])
             last = far
             if value >= best:
-                best, length = value, abs(far - border)
+                best = value
+                length = abs(far - border)
         return length
 
     def place_points(self, positions: Sequence[int]) -> None:
@@ -348,7 +355,8 @@ class _Ranges:
             )
             before = [self.ends[child] for child in children if self.nodes[child].comes_from_before]
             after = [self.starts[child] for child in children if self.nodes[child].goes_on]
-            low, high = max([self.starts[index], *before]), min([self.ends[index], *after])
+            low = max([self.starts[index], *before])
+            high = min([self.ends[index], *after])
             for child in children:
                 node = self.nodes[child]
                 if self.is_empty(child) and not (node.comes_from_before or node.goes_on):
@@ -367,7 +375,9 @@ class _Positions:
     def __init__(
         self, sentence: TaggedSentence, units: Sequence[TargetUnit], links: WordLinks, words: int
     ) -> None:
-        self._sentence, self._units, self._links = sentence, units, links
+        self._sentence = sentence
+        self._units = units
+        self._links = links
         self._copies = {
             unit.first: index for index, unit in reversed([*enumerate(units)]) if unit.is_copy
         }
@@ -403,7 +413,8 @@ class _Positions:
         )
         if own < len(self._after) and own <= source[node.end - 1].word:
             return self._word_starts[self._links.targets[own][-1] + 1]
-        left, right = node.start - 1, node.end
+        left = node.start - 1
+        right = node.end
         if right == len(source) and not split_word(source[-1].text)[1]:
             return len(self._units)
         position = -1
@@ -425,11 +436,10 @@ class _Positions:
         """Return the position before the translation of the next word or after that of the last:
         the nearer one.
         """
-        source, count = self._sentence.units, len(self._before)
-        before, after = (
-            (source[left].word if left >= 0 else -1),
-            (source[right].word if right < len(source) else -1),
-        )
+        source = self._sentence.units
+        count = len(self._before)
+        before = source[left].word if left >= 0 else -1
+        after = source[right].word if right < len(source) else -1
         mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
         touches_left = mark is not None and left >= 0 and source[left].end == mark.start
         touches_right = mark is not None and right < len(source) and source[right].start == mark.end
@@ -458,7 +468,9 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
     """Return units and marks in the order of writing; a node that is kept whole takes the place of
     its units.
     """
-    entries, stack, position = list[Entry](), [(0, iter(ranges.children[0]))], 0
+    entries = list[Entry]()
+    stack = [(0, iter(ranges.children[0]))]
+    position = 0
     while stack:
         index, children = stack[-1]
         child = next(children, None)
@@ -501,7 +513,8 @@ def _unit_entries(
 
 def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry]:
     """Put marks in proportion, in their order."""
-    entries, position = list[Entry](), 0
+    entries = list[Entry]()
+    position = 0
     wholes = [(node.start, 1, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
     marks = [(gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices]
     for gap, is_whole, index in sorted(wholes + marks):

@@ -121,9 +121,12 @@ class TaggedSentence:
 def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
     sentence = TaggedSentence(entries[0].start, entries[-1].end, line, follows)
-    stack, nodes = _enter_open_elements(sentence, entries), sentence.nodes
+    stack = _enter_open_elements(sentence, entries)
+    nodes = sentence.nodes
     pieces = [entry for entry in entries if isinstance(entry, Piece)]
-    first_word, index, whole = pieces[0].word, 0, -1
+    first_word = pieces[0].word
+    index = 0
+    whole = -1
     for entry in entries:
         if isinstance(entry, Mark):
             _add_mark(sentence, entry, stack)
@@ -178,7 +181,8 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
     if mark.role is Role.CLOSE:
         node = sentence.nodes[stack.pop()]
         assert node.token == mark.partner, "elements are nested"
-        node.closer, node.end = index, len(sentence.units)
+        node.closer = index
+        node.end = len(sentence.units)
         return
     number = _add_node(sentence, stack[-1], mark.token)
     sentence.nodes[number].opener = index
@@ -196,12 +200,11 @@ def _add_units(
     """
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
-    lead_end, core_end = (
-        (len(lead) if is_first else 0),
-        (len(lead) + len(core) if is_last else len(piece.text)),
-    )
+    lead_end = len(lead) if is_first else 0
+    core_end = len(lead) + len(core) if is_last else len(piece.text)
     if (piece.whole >= 0 and core) or (not core and is_first and is_last):
-        lead_end, core_end = 0, len(piece.text)
+        lead_end = 0
+        core_end = len(piece.text)
     elif not core:
         lead_end, core_end = (
             (len(piece.text), len(piece.text))
@@ -209,7 +212,8 @@ def _add_units(
             else (0, 0 if is_last else len(piece.text))
         )
     elif not is_plain:
-        lead_end, core_end = 0, len(piece.text)
+        lead_end = 0
+        core_end = len(piece.text)
     cuts = (
         (0, lead_end, Position.LEAD),
         (lead_end, core_end, Position.CORE),

@@ -50,7 +50,8 @@ class WordLinks:
 
     def _fill(self) -> None:
         free = [not linked for linked in self.sources]
-        next_linked, count = _next_linked(free), len(self.targets)
+        next_linked = _next_linked(free)
+        count = len(self.targets)
         new = list[tuple[int, int]]()
         for start, end in _runs([not linked for linked in self.targets]):
             before = self.targets[start - 1] if start else [-1]
@@ -64,7 +65,8 @@ class WordLinks:
 
 def _equal_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int, int]]:
     """Return links between words that occur once in each text, such as names and numbers."""
-    counts, once = Counter(target), Counter(source)
+    counts = Counter(target)
+    once = Counter(source)
     positions = {word: position for position, word in enumerate(target) if counts[word] == 1}
     return [
         (index, positions[word])

@@ -107,7 +107,8 @@ class _Writer:
     """
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
-        self._source, self._sentence = source, sentence
+        self._source = source
+        self._sentence = sentence
         self._parts = list[str]()
         self._last_unit = self.last_word = -1
         self.is_opened = False
@@ -128,7 +129,8 @@ class _Writer:
                 self.last_word,
             )  # an element kept whole that stood at a word stands at one again
         if not self._parts:
-            start, end = self._sentence.start, all_units[0].start
+            start = self._sentence.start
+            end = all_units[0].start
             gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(
                 False, True, False
             )
@@ -136,7 +138,8 @@ class _Writer:
             is_spaced = self.last_word != words[0] and not self.is_opened
             gap = ""
             if units[0] > 0 and self._last_unit + 1 == units[0]:
-                before, after = all_units[units[0] - 1], all_units[units[0]]
+                before = all_units[units[0] - 1]
+                after = all_units[units[0]]
                 if is_spaced == (before.word != after.word):
                     gap = self._gap(units[0], before.end, after.start)
             gap = gap or self._arrange(True, is_spaced or not _BEHIND.match(text), is_spaced)
@@ -150,7 +153,8 @@ class _Writer:
         """Write the marks that are left, and return all."""
         units = self._sentence.units
         head = "" if self._parts else self._white_space(0, self._sentence.start, units[0].start)
-        start, end = units[-1].end, self._sentence.end
+        start = units[-1].end
+        end = self._sentence.end
         tail = self._gap(len(units), start, end) if self._parts else ""
         if not tail:
             tail = self._arrange(bool(self._parts), False, False) + self._white_space(
@@ -178,11 +182,10 @@ class _Writer:
         """Return the marks that wait, with a space if words have to be parted, and those that they
         had themselves.
         """
-        parts, text = list[str](), self._source.text
-        may_begin, may_end = (
-            has_left and (is_spaced or not has_right),
-            has_right and (is_spaced or not has_left),
-        )
+        parts = list[str]()
+        text = self._source.text
+        may_begin = has_left and (is_spaced or not has_right)
+        may_end = has_right and (is_spaced or not has_left)
         for number in self.marks:
             mark = self._sentence.marks[number]
             is_point = mark.role not in (Role.OPEN, Role.CLOSE)

@@ -25,7 +25,8 @@ _SEEN: set[tuple[str, str]] = set()
 
 
 def _note(event: str, what: object) -> None:
-    line, log = f"{event}\t{what}\n", os.environ.get("REGARD_WATCH", os.devnull)
+    line = f"{event}\t{what}\n"
+    log = os.environ.get("REGARD_WATCH", os.devnull)
     if (line, log) not in _SEEN:
         _SEEN.add((line, log))
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -16,8 +16,10 @@ from regard.learn.lab.verdicts import beyond
 TEXTS = experiment_texts(
     "costs", "caption", "names", "tables", "columns", "positions", "kept", "verdict", "parts"
 )
-NAMES, COLUMNS = TEXTS.table("names"), TEXTS.table("columns")
-SMALL, LARGE = Sizes(128, 128), Sizes(256, 128)
+NAMES = TEXTS.table("names")
+COLUMNS = TEXTS.table("columns")
+SMALL = Sizes(128, 128)
+LARGE = Sizes(256, 128)
 DRAWN = (
     "self-attention",
     "self-attention, weights kept",
@@ -34,7 +36,8 @@ def run(bench: Bench) -> Findings:
         cost.name: cost
         for cost in measure(sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say)
     }
-    attention, recurrent = costs["self-attention"], costs["recurrent"]
+    attention = costs["self-attention"]
+    recurrent = costs["recurrent"]
     quick = recurrent.seconds / attention.seconds
     memory = costs["self-attention, weights kept"].memory / recurrent.memory
     text = TEXTS["verdict"].fill(

@@ -34,9 +34,12 @@ NAMES = TEXTS.table("names")
 ANIMALS = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
 ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
 """The dictionary of note 001, and how alike it calls its keys and "puppy"."""
-STEPS, TARGET, RATE = 60, 2.0, 0.5
+STEPS = 60
+TARGET = 2.0
+RATE = 0.5
 WORDS = ("나는", "집에", "빵을", "책을", "먹는다")
-NEAR, PLAN = 3, Plan(900, (4e-3,), extra=0, seeds=1)
+NEAR = 3
+PLAN = Plan(900, (4e-3,), extra=0, seeds=1)
 
 
 def run(bench: Bench) -> Findings:
@@ -102,7 +105,8 @@ def learn(hard: bool) -> tuple[list[float], float]:
     keys = torch.randn(len(ANIMALS), 8, generator=generator)
     values = torch.tensor(list(ANIMALS.values()))
     query = (0.2 * torch.randn(8, generator=generator) + keys[0]).requires_grad_()
-    errors, first = list[float](), 0.0
+    errors = list[float]()
+    first = 0.0
     for step in range(STEPS + 1):
         scores = keys @ query
         weights = F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)

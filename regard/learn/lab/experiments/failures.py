@@ -80,7 +80,8 @@ def _part(claim: Text, learns: dict[str, int], more: str, less: str) -> Part:
     """Judge that one arm learns at more rates than another; one rate alone, of one seed, decides
     nothing.
     """
-    a, b = learns[more], learns[less]
+    a = learns[more]
+    b = learns[less]
     outcome: Outcome = "holds" if a > b + 1 else "contradicted" if b > a + 1 else "undecided"
     reason = TEXTS["reason"].fill(more=NAMES[more], less=NAMES[less], a=a, b=b, all=len(PLAN.rates))
     changed = abs(a - b) - 1 if abs(a - b) > 1 else 2 - abs(a - b)

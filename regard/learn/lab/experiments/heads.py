@@ -28,7 +28,8 @@ NAMES = {
     name: TEXTS["count"].fill(count=count, plural="s" * (count > 1))
     for name, count in HEADS.items()
 }
-SENTENCES, TOKENS = 100, 30
+SENTENCES = 100
+TOKENS = 30
 
 
 def run(bench: Bench) -> Findings:
@@ -72,7 +73,8 @@ def sharing(bench: Bench, folder: Path) -> Mapping[str, float]:
     is in nats.
     """
     sources = read_lines(str(bench.data() / "test.ko"))
-    shared, entropies = list[float](), list[float]()
+    shared = list[float]()
+    entropies = list[float]()
     for translation in load_translator(folder).translate(
         sources[:SENTENCES], beam=1, readings=True
     ):

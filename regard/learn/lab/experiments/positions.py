@@ -22,7 +22,8 @@ from regard.learn.lab.verdicts import above, beyond
 from regard.models import Batch
 
 TEXTS = experiment_texts("positions", "caption", "names", "orders", "table", "moved", "parts")
-NAMES, ORDERS = TEXTS.table("names"), TEXTS.table("orders")
+NAMES = TEXTS.table("names")
+ORDERS = TEXTS.table("orders")
 STILL = 1e-4
 """The largest change of a vector that rounding alone explains."""
 

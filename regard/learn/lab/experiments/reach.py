@@ -22,7 +22,8 @@ from regard.models.transformer import TransformerEncoder
 TEXTS = experiment_texts(
     "reach", "caption", "names", "measures", "table", "share", "distance", "parts"
 )
-NAMES, MEASURES = TEXTS.table("names"), TEXTS.table("measures")
+NAMES = TEXTS.table("names")
+MEASURES = TEXTS.table("measures")
 TOKENS, SENTENCES, DRAWS = 40, 40, 8
 """Tokens of each sentence, which is cut to that length before its end, since then every distance is
 one place.
@@ -103,7 +104,8 @@ def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]
     """
     vocabulary, model = load_run(folder)
     encoded = [ids for ids in vocabulary.encode_all(lines) if len(ids) > TOKENS]
-    gradients, changes = [], []
+    gradients = []
+    changes = []
     for ids in encoded[:SENTENCES]:
         batch = Batch(torch.tensor([[*ids[:TOKENS], ids[-1]]]))
         gradients.append(_gradients(model, batch))
@@ -156,7 +158,8 @@ def _changes(model: Model, batch: Batch) -> Tensor:
     """Change of the decoder's input when the embedding of a token is zeroed, by distance from the
     end.
     """
-    whole, length = _handed_over(model, batch, lambda output: output), batch.data.shape[1]
+    whole = _handed_over(model, batch, lambda output: output)
+    length = batch.data.shape[1]
     changes = []
     for distance in range(1, TOKENS + 1):
         mask = torch.ones(1, length, 1)

@@ -10,7 +10,8 @@ from regard.learn.lab.models import transformer
 from regard.learn.lab.verdicts import above
 
 TEXTS = experiment_texts("residual", "names", "parts", "depth")
-ONE, FOUR = 1, 4
+ONE = 1
+FOUR = 4
 NAMES = {
     f"{name}-{depth}": TEXTS["depth"].fill(name=words, depth=depth)
     for name, words in TEXTS.table("names").items()

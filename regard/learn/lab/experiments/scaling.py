@@ -22,7 +22,8 @@ TEXTS = experiment_texts(
 )
 NAMES = TEXTS.table("names")
 SIZES = (2, 8, 32, 100, 512)
-PAIRS, KEYS = 20_000, 10
+PAIRS = 20_000
+KEYS = 10
 ROWS = ((1.1, -0.8, -1.7), (9.0, -11.0, 7.0))
 """The scores that note 003 gives as examples of a small and of a large variance."""
 HEADS = {8: 8, 1: 64}

@@ -170,7 +170,8 @@ def _draw_entity(rng: Random, count: int) -> Entity:
 
 def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
     """Draw two entities of different shapes and colours."""
-    shapes, colours = rng.sample(SHAPES, 2), rng.sample(COLOURS, 2)
+    shapes = rng.sample(SHAPES, 2)
+    colours = rng.sample(COLOURS, 2)
     entities = []
     for shape, colour in zip(shapes, colours, strict=True):
         count = rng.choices((1, 2, 3), (6, 3, 1))[0]
@@ -202,7 +203,8 @@ def _place_entities(rng: Random, meaning: Meaning) -> tuple[tuple[Box, ...], ...
 
 
 def _place_inside(rng: Random) -> tuple[tuple[Box, ...], ...]:
-    outer, inner = rng.randint(*AROUND), rng.randint(*SMALL)
+    outer = rng.randint(*AROUND)
+    inner = rng.randint(*SMALL)
     left, top = (rng.randint(EDGE, SIDE - EDGE - outer) for _ in range(2))
     x, y = (near + (outer - inner) // 2 + rng.randint(-2, 2) for near in (left, top))
     return ((Box(x, y, x + inner, y + inner),), (Box(left, top, left + outer, top + outer),))
@@ -214,7 +216,8 @@ def _draw_side(rng: Random, entity: Entity) -> int:
 
 def _place_in_third(rng: Random, entity: Entity, place: str) -> tuple[Box, ...]:
     """Place one entity with its centre in the third of the image that the place names."""
-    side, words = _draw_side(rng, entity), place.split()
+    side = _draw_side(rng, entity)
+    words = place.split()
     column = "left" in words, "right" in words
     row = "top" in words, "bottom" in words
     x, y = (_draw_start(rng, side, *ends) for ends in (column, row))

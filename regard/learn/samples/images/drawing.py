@@ -43,7 +43,8 @@ def draw(scene: Scene) -> Image.Image:
 def _background(rng: Random) -> Image.Image:
     """Draw a light tint with a slight gradient and slight noise."""
     tint = np.array([rng.uniform(222, 246) for _ in range(3)])
-    slope_x, slope_y = rng.uniform(-6, 6), rng.uniform(-6, 6)
+    slope_x = rng.uniform(-6, 6)
+    slope_y = rng.uniform(-6, 6)
     along = np.linspace(-1, 1, SIDE)
     light = slope_x * along[None, :] + slope_y * along[:, None]  # (Y, X)
     rough = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(0, 3), (SIDE, SIDE))
@@ -96,7 +97,10 @@ def _star() -> list[Point]:
 
 
 def _cross() -> list[Point]:
-    low, a, b, high = 0.0, 0.34, 0.66, 1.0
+    low = 0.0
+    a = 0.34
+    b = 0.66
+    high = 1.0
     upper = [(a, low), (b, low), (b, a), (high, a), (high, b), (b, b)]
     return [*upper, (b, high), (a, high), (a, b), (low, b), (low, a), (a, a)]
 

@@ -101,7 +101,7 @@ def placed(
             other[:STEM] for other in others if other and any(other in side for side in around)
         ]
         near = [*around[0][-2:], *around[1][:2]]
-        are_near += [any(word.startswith(stem) for word in near for stem in stems)] * bool(stems)
+        are_near += [any(word.startswith(stem) for word in near for stem in stems)] if stems else []
     return are_near
 
 

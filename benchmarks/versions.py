@@ -444,7 +444,7 @@ def _table(pair: Pair, results: Results) -> str:
         lines.append(
             f"| {row} | {base:.4g} | {new:.4g} | {ratio:.2f} | {low:.2f} to {high:.2f} | {note} |"
         )
-        slower += [f"{row} ({ratio:.2f})"] * is_slower
+        slower += [f"{row} ({ratio:.2f})"] if is_slower else []
     conclusion = "; ".join(slower) if slower else "nothing"
     return "\n".join([*lines, "", f"more than {SLOWER - 1:.0%} above {pair[0].name}: {conclusion}"])
 

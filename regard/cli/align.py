@@ -79,7 +79,7 @@ def align(
         if reverse is None
         else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
     )
-    say(f"reading {len(sources):,} pair{'s' * (len(sources) != 1)}")
+    say(f"reading {len(sources):,} pair{'s' if len(sources) != 1 else ''}")
     if choose:
         whole = forward.readings(), None if backward is None else backward.readings()
         _choose(forward, backward, whole, gold_links)
@@ -251,7 +251,7 @@ def _print_scores(
         typer.echo(
             f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}"
         )
-    say(f"{len(gold):,} pair{'s' * (len(gold) != 1)}, {run}")
+    say(f"{len(gold):,} pair{'s' if len(gold) != 1 else ''}, {run}")
 
 
 def _write(links: list[list[Link]], output: Path | None) -> None:

@@ -93,13 +93,9 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
                 for file in entries
                 if not file.name.lower().endswith(SUFFIXES)
             ]
-            count = len(others)
+            how_many = "1 file" if len(others) == 1 else f"{len(others)} files"
             kinds = ", ".join(dict.fromkeys(others))
-            warn(
-                f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}"
-                if others
-                else None
-            )
+            warn(f"{path}: {how_many} of other kinds passed over: {kinds}" if others else None)
             if not inside:
                 causes.append(
                     f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}"

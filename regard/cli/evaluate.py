@@ -250,7 +250,7 @@ def _translate(
     from regard.pipeline.bulk import unknown_script
 
     translator = load_translator(run, **load)
-    say(f"translating {len(sources):,} line{'s' * (len(sources) != 1)} of {source}")
+    say(f"translating {len(sources):,} line{'s' if len(sources) != 1 else ''} of {source}")
     warn(unknown_script(translator, source, sources)[1])
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -418,7 +418,7 @@ def _caption_test_set(
     corpus = read_caption_corpus(
         given["captions"], folder, captioner.image_size, given["skip_bad"], say
     )
-    say(f"captioning {len(corpus):,} image{'s' * (len(corpus) != 1)} in {folder}")
+    say(f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}")
     return [
         caption.text for caption in captioner.caption(corpus.images, **search)
     ], corpus.caption_set.references

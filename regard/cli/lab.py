@@ -83,7 +83,7 @@ def _list(language: Language) -> Iterator[str]:
         "1 to 3 minutes on two cores at rest; --full 3 to 10",
         "쉬고 있는 코어 두 개로 1~3분, --full은 3~10분 걸립니다",
     )
-    yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
+    yield f"\nregard lab NAME{' --korean' if language == 'ko' else ''}: {how.by(language)}"
 
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:

@@ -122,7 +122,7 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
         self._clear()
         if self._printed and kind is None:
             seconds = time.monotonic() - self._begin
-            count = f"{self._lines:,} line{'s' * (self._lines != 1)}"
+            count = f"{self._lines:,} line{'s' if self._lines != 1 else ''}"
             say(f"{count} in {format_duration(seconds)} · {self._speed():,.0f} sentences/s")
 
     def __call__(self, lines: int) -> None:

@@ -103,7 +103,7 @@ class Copies(NamedTuple):
                 is_parted = _is_parted(before, gap[-1], span)
             else:  # at the start, or behind another span
                 is_parted = bool(last) and " " in (before, before or behind)
-            parts += [" " * is_parted, span]
+            parts += [(" " if is_parted else ""), span]
             last = match[0]
             end = match.end()
         rest = text[end:]

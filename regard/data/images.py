@@ -403,7 +403,8 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
     if np.issubdtype(array.dtype, np.floating) and high <= 1:
         return f"{values}: multiply by 255 and convert to uint8, (image * 255).round(){convert}"
     if high <= 255:
-        return f"{values}: convert to uint8, image{'.round()' * (array.dtype.kind == 'f')}{convert}"
+        rounded = "image.round()" if array.dtype.kind == "f" else "image"
+        return f"{values}: convert to uint8, {rounded}{convert}"
     return f"{values}: scale them to 255, then convert to uint8"
 
 

@@ -104,7 +104,7 @@ class CorpusReport:
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
         read = self.read - self.other_lines
-        count = f"{read:,} pair{'s' * (read != 1)}"
+        count = f"{read:,} pair{'s' if read != 1 else ''}"
         lines = [f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
             lines.append(

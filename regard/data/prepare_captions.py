@@ -200,7 +200,7 @@ def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
     shared = [path.name for path in valid.paths if path in known]
     if not shared:
         return f"valid: none of its {counted(len(valid), 'image')} is also in train"
-    names = ", ".join(shared[:5]) + " …" * (len(shared) > 5)
+    names = ", ".join(shared[:5]) + (" …" if len(shared) > 5 else "")
     verb = "is" if len(shared) == 1 else "are"
     return (
         f"valid: {len(shared):,} of {counted(len(valid), 'image')} {verb} also in train ({names})"

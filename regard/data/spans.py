@@ -169,7 +169,7 @@ def own_pattern(patterns: Sequence[str]) -> Any:
 
 def _closed(pattern: str) -> str:
     """Return a pattern whose literal text, which begins at \\Q, ends with it."""
-    return pattern + r"\E" * (pattern.rfind(r"\Q") > pattern.rfind(r"\E"))
+    return pattern + (r"\E" if pattern.rfind(r"\Q") > pattern.rfind(r"\E") else "")
 
 
 def may_have_spans(line: str) -> bool:
@@ -282,14 +282,14 @@ def spans_note(source: str, output: str, own: Any = None) -> str | None:
     it has the same.
     """
     lost, invented = differing_spans(source, output, own)
-    parts = [f"lacks {_listed(lost)} of its source"] * bool(lost)
-    parts += [f"has {_listed(invented)}, which its source has not"] * bool(invented)
+    parts = [f"lacks {_listed(lost)} of its source"] if lost else []
+    parts += [f"has {_listed(invented)}, which its source has not"] if invented else []
     return f"the translation {' and '.join(parts)}; mend it by hand" if parts else None
 
 
 def _listed(spans: list[str]) -> str:
     shown = ", ".join(map(repr, spans[:SHOWN]))
-    return shown + f" and {len(spans) - SHOWN} more" * (len(spans) > SHOWN)
+    return shown + (f" and {len(spans) - SHOWN} more" if len(spans) > SHOWN else "")
 
 
 def _compared(line: str, own: Any) -> Iterator[str]:

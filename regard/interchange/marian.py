@@ -137,9 +137,9 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     no such model.
     """
     activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {"silu": "silu"}
-    causes = [f"model_type is {config.get('model_type')!r}, only 'marian' can be imported"] * (
-        config.get("model_type") != "marian"
-    )
+    causes = list[str]()
+    if config.get("model_type") != "marian":
+        causes.append(f"model_type is {config.get('model_type')!r}, only 'marian' can be imported")
     if config.get("activation_function", "gelu") not in activations:
         causes.append(
             f"activation_function is {config['activation_function']!r}, known are "

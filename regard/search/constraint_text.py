@@ -259,7 +259,7 @@ def _limit(cache: dict[Any, Any], size: int) -> None:
 
 def _required_texts(constraints: Constraints) -> list[tuple[str, str]]:
     """Return the kind and the text of what a target must hold."""
-    prefix = [("prefix", constraints.prefix)] * bool(constraints.prefix)
+    prefix = [("prefix", constraints.prefix)] if constraints.prefix else []
     return prefix + [("term", text) for text in constraints.terms]
 
 

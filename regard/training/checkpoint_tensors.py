@@ -128,7 +128,7 @@ def _check(part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shar
                 f"{stored}"
             )
     if problems:
-        more = f", and {len(problems) - 1} more" * (len(problems) > 1)
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         raise DamagedCheckpoint(sorted(problems)[0] + more)
 
 

@@ -131,7 +131,7 @@ class TrainRequest:
             excluded += ["`dry_run=True`"] * dry_run
             causes += [
                 f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
-                + "; to train longer, set training.updates" * (name == "`budget=`")
+                + ("; to train longer, set training.updates" if name == "`budget=`" else "")
                 for name in excluded
             ]
         if self.parent is not None and self.preset is not None:

@@ -76,7 +76,7 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
     if warn and (
         damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]
     ):
-        more = f" and {len(damaged) - 1:,} more" * (len(damaged) > 1)
+        more = f" and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
         warnings.warn(
             f"{path}: line {damaged[0]:,}{more} damaged and left out; it is only a record",
             stacklevel=3,

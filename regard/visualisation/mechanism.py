@@ -118,7 +118,7 @@ class Diagram:
         yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
         more = len(self.data.source) - len(placed)
         name = words("cells" if self.data.image else "words")
-        yield Text(MARGIN, 16, name + f" (+{more})" * (more > 0), SMALL, "muted")
+        yield Text(MARGIN, 16, name + (f" (+{more})" if more > 0 else ""), SMALL, "muted")
         yield from (
             Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle")
             for x, each in placed

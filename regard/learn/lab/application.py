@@ -117,7 +117,7 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
         )
     remarks += (
         LABELS["small"],
-        *[origin] * (not bench.full or len({run.seed for run in bench.swept.runs}) > 1),
+        *([origin] if not bench.full or len({run.seed for run in bench.swept.runs}) > 1 else []),
     )
     return replace(
         findings, verdict=verdict, tables=(*findings.tables, bench.swept.board()), remarks=remarks
@@ -180,7 +180,7 @@ def write_result(
     content |= {"sweep": swept.to_json()} if swept else {}
     write_text(folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     save(findings.graph.chart(title, language), folder / GRAPH)
-    options = " --korean" * (language == "ko")
+    options = " --korean" if language == "ko" else ""
     command = f"regard lab {experiment.name} --{begun['effort']}{options}"
     write_text(folder / PAGE, render_page(experiment, findings, command, facts, language))
 
@@ -195,7 +195,7 @@ def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Te
     facts = [Text(machine, machine)]
     seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
     if seconds:
-        plural = "s" * (len(seconds) > 1)
+        plural = "s" if len(seconds) > 1 else ""
         minutes = sum(seconds) / 60
         facts.append(
             LABELS["trained"].fill(

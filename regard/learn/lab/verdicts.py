@@ -72,7 +72,10 @@ def beyond(dots: Dots, bound: float, claim: Text, is_above: bool = True, digits:
     }
     values |= {"nearest": f"{nearest:.{digits}f}", "count": count, "all": len(dots.values)}
     return _part(
-        outcome, "one_" * (len(dots.values) < 2) + ("above" if is_above else "below"), claim, values
+        outcome,
+        ("one_" if len(dots.values) < 2 else "") + ("above" if is_above else "below"),
+        claim,
+        values,
     )
 
 

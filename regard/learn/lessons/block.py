@@ -161,7 +161,7 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
     """Return what is wrong with the options, a sentence for each cause."""
     if has_model:
         names = [
-            f"`{name}{'=True' * (name == 'unprojected')}`"
+            f"`{name}{'=True' if name == 'unprojected' else ''}`"
             for name in settings.given
             if name != "causal"
         ]
@@ -188,7 +188,7 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     norms = TEXTS["descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"]
     sides |= {"norms": norms, "score": titles[sides["score"]]}
     description = TEXTS["descriptions.random"].fill(
-        **sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1)
+        **sides, seed=settings.seed or 0, plural="s" if sides["heads"] > 1 else ""
     )
     if settings.unprojected:
         description += TEXTS["descriptions.unprojected"]
@@ -240,7 +240,7 @@ def _trained_setup(
 @torch.no_grad()
 def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthrough:
     """Run the model once, recorded, and read the steps from the record."""
-    ends = [EOS] * setup.has_source_end
+    ends = [EOS] if setup.has_source_end else []
     sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
     targets = [setup.target.encode(target) for _, target in pairs if target is not None]
     source_tokens = [setup.source.tokens(ids) for ids in sources]

@@ -400,7 +400,7 @@ class BlockSteps:
         self._add(
             "weights",
             _worded("softmax"),
-            f"A = softmax({'masked ' * (keep is not None)}scores)",
+            f"A = softmax({'masked ' if keep is not None else ''}scores)",
             [_again(scores), A],
         )
         context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")

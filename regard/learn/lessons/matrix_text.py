@@ -24,10 +24,10 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
             lines += ["", heading, "═" * text_width(heading)]
         lines += [
             "",
-            f"{number}. {step.title.by(language)}" + f":  {step.formula}" * bool(step.formula),
+            f"{number}. {step.title.by(language)}" + (f":  {step.formula}" if step.formula else ""),
         ]
         lines += [f"   {line}" for line in _wrap(step.text.by(language), WIDEST - 3)]
-        lines += [f"   {step.product}"] * (is_batch and bool(step.product))
+        lines += [f"   {step.product}"] if is_batch and bool(step.product) else []
         for term in step.terms:
             if not term.repeated:
                 lines += _format_term(term, is_batch, language)
@@ -40,7 +40,7 @@ def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
     bracketed = shape if shape.startswith("(") else f"({shape})"
     for matrix in matrices(term):
         parts = [
-            words_by(term.name, language) + f" {bracketed}" * bool(shape),
+            words_by(term.name, language) + (f" {bracketed}" if shape else ""),
             matrix.label.by(language),
         ]
         parts += [] if matrix.more is None else [matrix.more.by(language)]
@@ -48,7 +48,7 @@ def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
             [words_by(label, language) for label in labels]
             for labels in (matrix.rows, matrix.columns)
         )
-        more = ["…"] * bool(matrix.more_columns)
+        more = ["…"] if matrix.more_columns else []
         plain = "{} " if matrix.marked else "{}"  # as wide as a marked number, [0.152]
         cells = [
             [
@@ -86,7 +86,7 @@ def _format_matrix(
         ]
     names = rows or ("",) * len(cells)
     left = max(map(text_width, names))
-    lines = [("", columns)] * bool(columns) + [*zip(names, cells, strict=True)]
+    lines = ([("", columns)] if columns else []) + [*zip(names, cells, strict=True)]
     return [
         "",
         title,

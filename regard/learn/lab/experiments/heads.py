@@ -25,7 +25,7 @@ TEXTS = experiment_texts("heads", "columns", "parts", "count", "spread", "overla
 COLUMNS = TEXTS.table("columns")
 HEADS = {f"heads-{count}": count for count in (1, 2, 4, 8)}
 NAMES = {
-    name: TEXTS["count"].fill(count=count, plural="s" * (count > 1))
+    name: TEXTS["count"].fill(count=count, plural="s" if count > 1 else "")
     for name, count in HEADS.items()
 }
 SENTENCES = 100

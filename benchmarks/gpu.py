@@ -202,9 +202,8 @@ def _recipe(shape: Shape, device: str, tokens: int) -> Recipe:
     values = merge(
         values, {"model": {part: {"dropout": shape.dropout} for part in ("encoder", "decoder")}}
     )
-    precision = (
-        "bfloat16" if device.startswith("cuda") else "auto"
-    )  # where a processor has none, it is emulated
+    # Where a processor has none, it is emulated.
+    precision = "bfloat16" if device.startswith("cuda") else "auto"
     training = {
         "updates": ENDLESS,
         "validate_every": ENDLESS,

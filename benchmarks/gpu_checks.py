@@ -19,9 +19,8 @@ from typing import Any
 
 import torch
 
-sys.path.append(
-    str(Path(__file__).resolve().parent.parent / "tests")
-)  # behind this folder's own modules
+# Behind this folder's own modules.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 import regard
 from laws.models import (

@@ -187,10 +187,11 @@ def _monitored(
             if memory and first < share * total <= latest:
                 result.memory.setdefault(point, memory)
         if memory and finished > first:
+            # The larger of two: the process may be ending already.
             last, previous = (
                 max(memory, previous),
                 memory,
-            )  # the larger of two: the process may be ending already
+            )
         if kill and latest >= kill:
             process.send_signal(signal.SIGKILL)
             process.wait()

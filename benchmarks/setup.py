@@ -33,9 +33,8 @@ class Peer:
     """Peculiarities of installing one peer."""
 
     imports: str  # the module that must be importable in the end
-    built_first: tuple[
-        str, ...
-    ] = ()  # built from source before torch is installed, at the pinned versions
+    # Built from source before torch is installed, at the pinned versions.
+    built_first: tuple[str, ...] = ()
     building: tuple[str, ...] = ()  # packages needed to build them
     stubs: tuple[str, ...] = ()  # modules imported at start and unused by all measured code
 

@@ -66,9 +66,8 @@ def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> fl
     ):  # three gates of half the size from either end; keys; gates of token, context and state
         encoder = 2 * 3 * (d // 2) * (d + d // 2)
         memory = d * d
-        decoder = (
-            3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY
-        )  # then the query and the readout
+        # Then the query and the readout.
+        decoder = 3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY
         return 3 * 2 * (source_tokens * (encoder + memory) + target_tokens * decoder)
     if shape.kind != "transformer":
         return None

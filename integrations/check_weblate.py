@@ -17,9 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-sys.path[0] = str(
-    Path(__file__).resolve().parent.parent
-)  # beside this file, `weblate` would be the engine
+# Beside this file, `weblate` would be the engine.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
 os.environ["DJANGO_SETTINGS_MODULE"] = "weblate.settings_example"
 
 import django

@@ -145,9 +145,8 @@ def save_folder(
     or its weights. `identity` is the id that it has, if its weights are there already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).unlink(
-        missing_ok=True
-    )  # from here to the end this is no model folder, instead of parts of two
+    # From here to the end this is no model folder, instead of parts of two.
+    (folder / CONFIG).unlink(missing_ok=True)
     tokenizer.save(folder)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
     identity = (
@@ -197,9 +196,8 @@ def save_tensors(
     try:
         with atomic_file(path, durable=True) as temporary:
             temporary.touch()
-            mode = (
-                temporary.stat().st_mode
-            )  # the user's default; safetensors makes files that only the owner can read
+            # The user's default; safetensors makes files that only the owner can read.
+            mode = temporary.stat().st_mode
             save_file(tensors, temporary, {**metadata, SHA256: tensor_digest(tensors, metadata)})
             _sort_metadata(temporary)
             temporary.chmod(mode)
@@ -298,9 +296,8 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
         except ModelFolderError:
             weights.result()  # if the file is damaged, that is said
             raise
-        is_text = (
-            settings.model.encoder.reads == "text"
-        )  # networks of timm are probed when they are built
+        # Networks of timm are probed when they are built.
+        is_text = settings.model.encoder.reads == "text"
         with _WithoutInitialisation() if is_text else contextlib.nullcontext():
             model = build(settings.model, *vocabularies, settings.tokenizer.joint)
         load_weights(model, weights.result(), folder / WEIGHTS)

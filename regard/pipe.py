@@ -133,9 +133,8 @@ def main() -> None:
     """Run `regard`: here if that is enough, else by the command line. Status and messages are the
     command's own.
     """
-    os.environ.setdefault(
-        "PYTHONSAFEPATH", "1"
-    )  # no process that libraries start imports from the current folder
+    # No process that libraries start imports from the current folder.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     _open_streams()
     call = pipe_call(sys.argv[1:])
     if call is None:

@@ -87,10 +87,11 @@ RUN_FILES += ["joint.model", "valid.tsv", "test.tsv", PAGE, "source.model", "tar
 RUN_FILES += ["checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
+# Share of validation lines that count as doubtful; lines that are scored for it.
 DOUBTFUL, MOST_SCORED = (
     0.03,
     500,
-)  # share of validation lines that count as doubtful; lines that are scored for it
+)
 _REMEDY = (
     f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} "
     "anew"
@@ -339,9 +340,8 @@ def _deterministic(device: str, strict: bool) -> Iterator[None]:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # cuBLAS reads it when it is first used
+    # CuBLAS reads it when it is first used.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     try:
         yield
@@ -474,9 +474,8 @@ class _Session:
         """
         translator = load(self.out, self.device)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", LineWarning
-            )  # lines without a translation have a bad score
+            # Lines without a translation have a bad score.
+            warnings.simplefilter("ignore", LineWarning)
             outputs = [translation.text for translation in translator.translate(test.sources)]
         tested = score_with_intervals(
             outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target)
@@ -521,9 +520,8 @@ class _Session:
             data = self.read_data(recipe, started)
             choice = self.within_budget(recipe, data)
             recipe = recipe if choice is None else choice.recipe
-            own_id = (
-                weights_id(self.out) if self.resume else ""
-            )  # if only config.json was lost, it is the same run
+            # If only config.json was lost, it is the same run.
+            own_id = weights_id(self.out) if self.resume else ""
             settings = (
                 _own_settings(recipe, self.out)
                 if started
@@ -606,9 +604,8 @@ class _Session:
                 out / f"{held_out}.tsv",
                 "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs),
             )
-        lasting = recipe.model_dump(
-            exclude={"training": {"updates", "minutes"}}
-        )  # a run may be resumed for longer
+        # A run may be resumed for longer.
+        lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})
         save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
         return load_settings(out)
 
@@ -642,9 +639,8 @@ class _Session:
         choice = choose(left, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
         training = choice.recipe.training
-        left = max(
-            minutes - (time.monotonic() - self.began) / 60, left / 10
-        )  # trying the sizes took time, too
+        # Trying the sizes took time, too.
+        left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)
         return replace(
             choice,
             recipe=choice.recipe.with_values(training={**training.model_dump(), "minutes": left}),

@@ -33,10 +33,11 @@ templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js", "start.js"]
+# Summaries would be fetched, which a page from disk may not.
 html_copy_source, html_show_search_summary = (
     False,
     False,
-)  # summaries would be fetched, which a page from disk may not
+)
 html_use_index = False
 html_show_copyright = False
 html_search_language = "en"
@@ -76,9 +77,8 @@ toc_object_entries_show_parents = "hide"
 nitpicky = False  # types of other packages have no page here
 
 
-logging.getLogger("fontTools").setLevel(
-    logging.ERROR
-)  # it tells of each glyph that a page leaves out
+# It tells of each glyph that a page leaves out.
+logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 
 def setup(app: Any) -> None:
@@ -91,9 +91,8 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
-    app.connect(
-        "html-page-context", languages.set_language, priority=400
-    )  # before the theme draws the navigation
+    # Before the theme draws the navigation.
+    app.connect("html-page-context", languages.set_language, priority=400)
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)

@@ -31,9 +31,8 @@ def commit() -> str:
             text=True,
             check=True,
         )
-        is_own = (
-            Path(top.stdout.strip()).resolve() == ROOT.resolve()
-        )  # not a repository around an unpacked archive
+        # Not a repository around an unpacked archive.
+        is_own = Path(top.stdout.strip()).resolve() == ROOT.resolve()
         return (
             subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
             if is_own

@@ -40,9 +40,10 @@ def axe() -> str:
 @pytest.fixture(scope="session")
 def wasm() -> Path:
     """Return the library for browsers, if it was built from today's sources."""
+    # Late: annotations of what is imported before conftest.py are not checked.
     from regard.runtime import (
         native,
-    )  # late: annotations of what is imported before conftest.py are not checked
+    )
 
     try:
         return native.wasm_file()

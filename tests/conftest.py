@@ -26,9 +26,8 @@ from cached import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
-sys.path.append(
-    str(Path(__file__).parents[1] / "site")
-)  # the modules of the site, which are no package
+# The modules of the site, which are no package.
+sys.path.append(str(Path(__file__).parents[1] / "site"))
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
 CHECKED = {
     "0": [],
@@ -90,9 +89,8 @@ os.environ["REGARD_EXPORTS"] = (
     "off"  # no test finds what another, or another run, left in the cache
 )
 torch.set_num_threads(1)
-os.fsync = lambda _: (
-    None
-)  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
+# No test survives a power failure, and each sync of some ten thousand takes milliseconds.
+os.fsync = lambda _: None
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
 
 

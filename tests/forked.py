@@ -287,8 +287,7 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.freeze()
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # libraries have threads; none of them holds a lock here
+        # Libraries have threads; none of them holds a lock here.
+        warnings.simplefilter("ignore", DeprecationWarning)
         call = _serve(socket.socket(fileno=int(sys.argv[1])))
     _become(call)

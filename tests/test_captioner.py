@@ -145,9 +145,8 @@ def test_a_trace_is_that_of_the_captions_own_search(
 ) -> None:
     caption, steps = captioner.trace(files[0], beam=2)
     assert len(steps) > len(caption.tokens)
-    (plain,) = captioner.caption(
-        files[0], beam=2
-    )  # by the C library, which may round the last bits otherwise
+    # By the C library, which may round the last bits otherwise.
+    (plain,) = captioner.caption(files[0], beam=2)
     assert (caption.text, caption.tokens) == (plain.text, plain.tokens)
     assert caption.score == pytest.approx(plain.score, abs=1e-5)
 
@@ -244,12 +243,13 @@ def test_an_ensemble_of_captioners_averages_probabilities(
 
 def test_a_region_bounds_the_connected_strong_cells() -> None:
     weights = np.zeros((1, 2, 12), np.float32)
+    # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined.
     weights[0, 0, [1, 2, 6, 11]] = (
         0.4,
         0.3,
         0.05,
         0.25,
-    )  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
+    )
     weights[0, 1, 0] = 1
     cells = tuple(str(n) for n in range(12))
     roles = {"read": "cross"}

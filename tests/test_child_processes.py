@@ -61,9 +61,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
     monkeypatch.chdir(tmp_path)
     real: Any = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
-    monkeypatch.setattr(
-        subprocess, "Popen", real
-    )  # not forked from a process that has imported all
+    # Not forked from a process that has imported all.
+    monkeypatch.setattr(subprocess, "Popen", real)
     return tmp_path
 
 
@@ -125,9 +124,8 @@ def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:
         "subprocess",
         "socket",
     ):
-        (here / f"{name}.py").unlink(
-            missing_ok=True
-        )  # Python itself imports some before Regard begins
+        # Python itself imports some before Regard begins.
+        (here / f"{name}.py").unlink(missing_ok=True)
     command = [sys.executable, "-m", "regard", "doctor", "absent"]
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert list(here.glob("*.imported")) == []

@@ -234,9 +234,8 @@ def test_a_trace_is_that_of_the_translations_own_search(
 ) -> None:
     for line in SENTENCES[::2]:
         translation, steps = translator.trace(line, **search)
-        (plain,) = translator.translate(
-            line, **search
-        )  # by the C library, which may round the last bits otherwise
+        # By the C library, which may round the last bits otherwise.
+        (plain,) = translator.translate(line, **search)
         assert (translation.text, translation.tokens) == (plain.text, plain.tokens)
         assert translation.score == pytest.approx(plain.score, abs=1e-5)
         ids = [*translator.tokenizer.target.ids(translation.tokens), EOS]

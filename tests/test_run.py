@@ -306,10 +306,11 @@ def test_settings_of_another_run_are_not_resumed_with(
             )
         assert (started.folder / "model.safetensors").read_bytes() == weights_before
     (started.folder / "config.json").unlink()
+    # Another recipe, and the same run all the same.
     more = {
         "training.updates": 4,
         "training.log_every": 1,
-    }  # another recipe, and the same run all the same
+    }
     resumed = regard.train(out=started.folder, resume=True, settings=more, threads=1)
     assert resumed.load().translate("나는 집에 간다", no_repeat_ngram=1)
     assert equal(run.folder, resumed.folder)
@@ -436,9 +437,8 @@ def test_a_dry_run_takes_the_time_of_its_budget(
         trials.append(Trial(1.6 ** len(trials), 256.0, 10_000, 3))
         return trials[-1]
 
-    monkeypatch.setattr(
-        "regard.run.time", Mock(monotonic=lambda: 0.0)
-    )  # reading the data takes part of the time
+    # Reading the data takes part of the time.
+    monkeypatch.setattr("regard.run.time", Mock(monotonic=lambda: 0.0))
     for module in ("budget", "run_report"):
         monkeypatch.setattr(f"regard.training.{module}.trial", slower_each_time)
     settings = {name: value for name, value in SETTINGS.items() if name != "training.updates"}

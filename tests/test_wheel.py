@@ -51,9 +51,8 @@ def _files(*folders: str) -> set[str]:
 def test_the_wheel_holds_every_file_of_the_package_and_the_libraries_that_were_built(
     dist: Path,
 ) -> None:
-    libraries = (
-        ROOT / "regard" / "runtime" / "lib"
-    )  # git ignores them; those that were built are packaged
+    # Git ignores them; those that were built are packaged.
+    libraries = ROOT / "regard" / "runtime" / "lib"
     files = _files("regard") | {
         path.relative_to(ROOT).as_posix() for path in libraries.rglob("*regard.*")
     }

@@ -64,11 +64,8 @@ def _allow_instances_as_defaults() -> None:
         default = getattr(cls, name, None)
         default = default.default if isinstance(default, dataclasses.Field) else default
         if dataclasses.is_dataclass(default) and type(default).__hash__ is None:
-            type(
-                default
-            ).__hash__ = (
-                object.__hash__
-            )  # a default without a hash counts as mutable, and is refused
+            # A default without a hash counts as mutable, and is refused.
+            type(default).__hash__ = object.__hash__
         return original(cls, name, *args)
 
     dataclasses._get_field = get_field

@@ -167,9 +167,8 @@ class Attention(nn.Module):
         else:
             keep = attention_mask(memory, T, causal, window)
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
-                keep = keep.repeat(
-                    1, 1, N // memory.rows, 1
-                )  # (R, 1, K·T, S), as the folded queries
+                # (R, 1, K·T, S), as the folded queries.
+                keep = keep.repeat(1, 1, N // memory.rows, 1)
             context, scores = self._attend(q, memory, keep)
         if recorders:
             if scores is None:
@@ -241,16 +240,14 @@ def attention_mask(
         return keep
     S = memory.entries
     device = memory.keys.device
-    offset = (
-        torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
-    )  # (T, S)
+    # (T, S)
+    offset = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
     visible = (offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool))[None, None]
     if window is not None:
         if memory.keep is not None and S:  # hidden entries do not count as distance
             positions = memory.keep.cumsum(1)
-            offset = (positions[:, None, :] - positions[:, S - T :, None]).unsqueeze(
-                1
-            )  # (R, 1, T, S)
+            # (R, 1, T, S)
+            offset = (positions[:, None, :] - positions[:, S - T :, None]).unsqueeze(1)
         visible = visible & (offset.abs() <= window)
     return visible if keep is None else keep & visible
 

@@ -59,14 +59,16 @@ def to_blocks(
         .flatten(0, 1)
         for part in (memory.keys, memory.values)
     )
+    # (W, S)
     offset = (
         torch.arange(-W, W + after, device=query.device)
         - torch.arange(W, device=query.device)[:, None]
-    )  # (W, S)
+    )
     near = (offset <= 0 if causal else offset <= window) & (offset >= -window)
+    # (RB, W, S)
     keep = (
         (visible.unfold(1, 2 * W + after, W)[:, :, None] & near).expand(R, -1, -1, -1).flatten(0, 1)
-    )  # (RB, W, S)
+    )
     return queries, Memory(keys, values), keep.unsqueeze(1)
 
 

@@ -115,9 +115,8 @@ def check_role(role: object) -> None:
 def _check_module(model: object) -> None:
     """Raise UsageError for what is no module of PyTorch."""
     if not isinstance(model, nn.Module):
-        has_model = hasattr(type(model), "model") or "model" in getattr(
-            model, "__dict__", {}
-        )  # no getter is run
+        # No getter is run.
+        has_model = hasattr(type(model), "model") or "model" in getattr(model, "__dict__", {})
         remedy = "; give its `.model`" if has_model else ""
         raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
 

@@ -107,9 +107,8 @@ class General(Score):
         )
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return torch.einsum(
-            "rhse,hqe->rhsq", keys, self.matrix
-        )  # one matrix product per head, not per row
+        # One matrix product per head, not per row.
+        return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
         return query, 1.0

@@ -45,9 +45,8 @@ def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> 
 
     def before_forward(module: nn.Module, _: Any) -> None:
         if _is_encoder_layer(module):
-            called.discard(
-                (get_ident(), module.get_submodule("self_attn"))
-            )  # which may have been called by itself, before
+            # Which may have been called by itself, before.
+            called.discard((get_ident(), module.get_submodule("self_attn")))
 
     def after_forward(module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any) -> None:
         if is_torch_attention(module) and module in modules:

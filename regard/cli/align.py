@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, FolderTranslator
 
-    _Part = tuple[
-        list[Readings], list[Readings] | None
-    ]  # of some pairs: forward, and backward if there is a model
+    # Of some pairs: forward, and backward if there is a model.
+    _Part = tuple[list[Readings], list[Readings] | None]
 
 PAIRS_AT_ONCE = 1000
 """Pairs whose attention weights are in memory at a time."""

@@ -107,9 +107,8 @@ app = _App(
 _LEVEL = {"quiet": False, "debug": False}
 _CALL = [tuple[str, ...]()]  # arguments of the running command
 _ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
-_Misuse: type[Exception] = typer.BadParameter.__mro__[
-    1
-]  # click's UsageError, in whatever package typer keeps it
+# Click's UsageError, in whatever package typer keeps it.
+_Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def _print_version(wanted: bool) -> bool:

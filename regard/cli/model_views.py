@@ -112,9 +112,8 @@ def draw_map(translator: FolderTranslator, text: str, explanation: Explanation) 
         word: step - (states.order == "bahdanau")
         for step, word in reversed([*enumerate(data.target_words)])
     }
-    first = {
-        word: step for word, step in steps.items() if word >= 0 <= step
-    }  # the states that ask for a word's begin
+    # The states that ask for a word's begin.
+    first = {word: step for word, step in steps.items() if word >= 0 <= step}
     names = ((*data.source, words("(end)")), [data.target[word] for word in first])
     queries = [*first.values()]
     matrix = score.matrix[0].detach().float().cpu().numpy()

@@ -198,9 +198,8 @@ def _serve_here(
         file.write(json.dumps(arguments).encode())
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}
-        )  # until they can be answered
+        # Until they can be answered.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         command = module_command("regard.supervise", str(file.fileno()), "regard", *sys.argv[1:])
         os.execv(command[0], command)
 

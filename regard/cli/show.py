@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from regard.visualisation.explanation_data import Attributions
 
 RUNLESS = ("positions", "schedule", "model")  # views that need no run
+# Options of one view alone.
 OF_HEADS, OF_MODEL = (
     ("attention", "layer", "head", "word"),
     ("preset", "config", "set_"),
-)  # options of one view alone
+)
 INNER = ("score", "residual")  # views of what happens inside a model while it translates a line
 UNATTENDED = (*RUN_VIEWS, "model")  # views that show no attention, and so translate nothing
 View = Annotated[

@@ -207,9 +207,8 @@ class _Model:
     device: str
     folder: Path | None  # None: a runtime file
     languages: Callable[[], Languages]
-    encoder: Callable[
-        [], ConstraintEncoder
-    ]  # of constraints; that of a folder is there before its model is
+    # Of constraints; that of a folder is there before its model is.
+    encoder: Callable[[], ConstraintEncoder]
     export_name: str = (
         ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
     )

@@ -73,9 +73,8 @@ def _give_name(unnamed: Path, path: Path) -> None:
     """Link an unnamed file into its folder."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.link(
-            unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True
-        )  # a folder's number makes Python follow
+        # A folder's number makes Python follow.
+        os.link(unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
 

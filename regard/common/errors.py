@@ -48,10 +48,11 @@ class RegardError(Exception):
             raise cls(*causes, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled whole, whatever the subclass constructor takes.
         return rebuild, (
             type(self),
             self.causes,
-        )  # pickled whole, whatever the subclass constructor takes
+        )
 
 
 def rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
-_ROOT = str(
-    Path(__file__).parents[2]
-)  # which need not be on the path of Python, if it is this process's folder
+# Which need not be on the path of Python, if it is this process's folder.
+_ROOT = str(Path(__file__).parents[2])
 
 
 def module_command(module: str, *arguments: str, call: str = "main()") -> list[str]:

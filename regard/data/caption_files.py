@@ -25,10 +25,11 @@ from regard.data.text import clean, nfc, read_file
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows
 SHOWN = 20  # causes of one kind that are listed
+# Held out for validation: at most a thousand images, at most a twentieth.
 MAX_IMAGES, FRACTION = (
     1000,
     20,
-)  # held out for validation: at most a thousand images, at most a twentieth
+)
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
 _CSV_HEADER = re.compile(
     rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""",

@@ -210,9 +210,8 @@ def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
 
 def _map_pixels(folder: Path, length: int) -> Pixels:
     try:
-        pixels: Pixels = np.lib.format.open_memmap(
-            folder / PIXELS, mode="r"
-        )  # refuses objects, which are pickles
+        # Refuses objects, which are pickles.
+        pixels: Pixels = np.lib.format.open_memmap(folder / PIXELS, mode="r")
     except (ValueError, EOFError) as problem:
         raise ValueError(f"damaged: {PIXELS} cannot be opened ({problem})") from None
     if pixels.dtype != np.uint8 or pixels.shape != (length,):

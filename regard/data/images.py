@@ -64,9 +64,8 @@ _ORIENTATION = 0x0112
 BLANK = 128  # grey level of blank images
 _BYTES_PER_PIXEL = 16  # at most, in a file: four channels of 32 bits
 _METADATA = 1 << 26  # bytes at most: profiles, thumbnails
-_STRIP = (
-    1 << 20
-)  # pixels that are converted at once, since some conversions take thirty bytes for each
+# Pixels that are converted at once, since some conversions take thirty bytes for each.
+_STRIP = 1 << 20
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 

@@ -92,13 +92,11 @@ class CorpusReport:
     files: tuple[str, ...]
     read: int  # lines
     kept: int
-    dropped: dict[str, Dropped] = field(
-        default_factory=dict
-    )  # by reason: empty, too long, odd length ratio, duplicate
+    # By reason: empty, too long, odd length ratio, duplicate.
+    dropped: dict[str, Dropped] = field(default_factory=dict)
     duplicates: int = 0  # kept pairs that occurred before
-    notes: tuple[
-        str, ...
-    ] = ()  # on byte-order marks and CRs that were removed, and on how pairs were read
+    # On byte-order marks and CRs that were removed, and on how pairs were read.
+    notes: tuple[str, ...] = ()
     other_lines: int = 0  # those read that are `SKIPPED`
 
     def lines(self) -> list[str]:
@@ -299,9 +297,8 @@ class SeenPairs:
     """
 
     def __init__(self) -> None:
-        self._runs: list[
-            npt.NDArray[np.uint64]
-        ] = []  # sorted; each more than twice as long as the next
+        # Sorted; each more than twice as long as the next.
+        self._runs: list[npt.NDArray[np.uint64]] = []
 
     def first_seen(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return whether each of the next pairs occurs for the first time."""

@@ -85,9 +85,8 @@ class PreparedData:
     batches: BatchSource
     pairs: int  # to train on
     facts: dict[str, CorpusFacts]  # of each corpus by name, for the model card
-    changes: tuple[
-        str, ...
-    ]  # sentences on how the data differ from those that the run started with
+    # Sentences on how the data differ from those that the run started with.
+    changes: tuple[str, ...]
     sample: TextSample  # of the training text
 
 
@@ -305,9 +304,8 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     read: Read[TrainingCorpus] = scan if on_disk else read_corpus
     train, others = read_corpora(data, read)
     if on_disk:
-        shutil.rmtree(
-            folder, ignore_errors=True
-        )  # only now: if text is missing, the shards made from it are kept
+        # Only now: if text is missing, the shards made from it are kept.
+        shutil.rmtree(folder, ignore_errors=True)
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
         train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
@@ -355,9 +353,8 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             "compared_with": _evaluation_hashes(request.fingerprints),
             "shared": shared,
         }
-        write_text(
-            folder / SUMMARY, json.dumps(summary, indent=1)
-        )  # last: without it the folder does not count
+        # Last: without it the folder does not count.
+        write_text(folder / SUMMARY, json.dumps(summary, indent=1))
     report += [*(line for other in others.values() for line in other.report.lines()), *shared]
     return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
 

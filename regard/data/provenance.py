@@ -24,12 +24,13 @@ REMEDY = (
     "put back what it was to go on, or train anew in another `out=`, "
     "if you like with the weights of this run (`parent=`)"
 )
+# Settings that are compared by content.
 _PATHS = (
     "folder",
     "captions",
     "valid_folder",
     "valid_captions",
-)  # settings that are compared by content
+)
 
 Fingerprints = dict[str, dict[str, Any]]
 

@@ -191,9 +191,8 @@ def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     given = list[Span]()
     end = 0
     for span in spans:
-        start = max(
-            end, places[span.start][0]
-        )  # a letter and its mark, of which two spans have a part, stay together
+        # A letter and its mark, of which two spans have a part, stay together.
+        start = max(end, places[span.start][0])
         end = max(end, places[span.end - 1][1])
         if start < end:
             given.append(Span(start, end, span.kind))
@@ -207,9 +206,8 @@ def _own_spans(line: str, own: Any) -> Iterator[Span]:
     """
     at = 0
     while at < len(line):
-        first = max(
-            0, at - 1
-        )  # with a character on either side of the window, which anchors look at
+        # With a character on either side of the window, which anchors look at.
+        first = max(0, at - 1)
         window = line[first : at + 2 * LONGEST_OWN + 1]
         hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
         if hit is None:
@@ -271,9 +269,8 @@ def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str
     lost = [*(before - after).elements()]
     invented = [*(after - before).elements()]
     if not any(map(str.isdigit, lost)):
-        invented = [
-            text for text in invented if not text.isdigit()
-        ]  # it may stand for a word: twelve, 12
+        # It may stand for a word: twelve, 12.
+        invented = [text for text in invented if not text.isdigit()]
     return lost, invented
 
 

@@ -61,10 +61,11 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
     unknown_score = min(scores.values(), default=0.0) - UNKNOWN_PENALTY
 
     def segment(word: str, rng: random.Random) -> list[str]:
+        # Log sums; (start, log weight) of tokens by their end.
         forward, arcs = (
             [0.0],
             list[list[tuple[int, float]]](),
-        )  # log sums; (start, log weight) of tokens by their end
+        )
         for end in range(1, len(word) + 1):
             starts = range(max(0, end - longest), end)
             known = [(start, scores.get(word[start:end])) for start in starts]
@@ -109,9 +110,8 @@ def sample_segmentations(
     counts = Counter(word for line in lines for word in line)
     variants = {}
     for number, (word, count) in enumerate(counts.items()):
-        rng = random.Random(
-            (seed << 32) + number
-        )  # one for each word, so that words do not depend on each other
+        # One for each word, so that words do not depend on each other.
+        rng = random.Random((seed << 32) + number)
         variants[word] = [segment(word, rng) for _ in range(min(count, VARIANTS))]
     rng = random.Random(seed)
     sampled = []

@@ -112,9 +112,8 @@ class PairVariation:
         self._copies = copies
         shares = settings.model_dump() | ({} if copies else {"spans": 0.0})
         self._limits = [*zip(shares, accumulate(shares.values()), strict=True)]
-        self._is_plain = (
-            bytearray(b"\0" if copies else b"\1") * size
-        )  # pairs known to have no spans in common
+        # Pairs known to have no spans in common.
+        self._is_plain = bytearray(b"\0" if copies else b"\1") * size
 
     def vary(self, indices: Sequence[int], read: ReadPairs, seed: int) -> dict[int, Pair]:
         """Return the pairs that change, by their place among the indices; `read` returns the texts

@@ -340,9 +340,8 @@ class TableVocabulary(Vocabulary):
     def __init__(self, model: bytes, table: PieceTable) -> None:
         super().__init__(model)
         self.table = table
-        self._ids = {
-            token: i for i, token in enumerate(table.names) if i > EOS
-        }  # the special ones occur in no text
+        # The special ones occur in no text.
+        self._ids = {token: i for i, token in enumerate(table.names) if i > EOS}
 
     def __len__(self) -> int:
         return len(self.table.names)

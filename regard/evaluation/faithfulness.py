@@ -134,9 +134,8 @@ def erasure(
     full, *others = force_decode(
         model, [list(source), *shortened], [list(target)] * (count + 1), with_attention=False
     )
-    losses = np.stack(
-        [full.log_probs - other.log_probs for other in others], 1
-    )  # (T tokens, S words)
+    # (T tokens, S words)
+    losses = np.stack([full.log_probs - other.log_probs for other in others], 1)
     return merge_words(losses, range(count), readings.target_words).weights
 
 

@@ -53,9 +53,8 @@ class Validator:
 
     def __call__(self, model: Model) -> dict[str, Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", LineWarning
-            )  # early in training every model repeats itself
+            # Early in training every model repeats itself.
+            warnings.simplefilter("ignore", LineWarning)
             scores = self.score(model)
         batch = self.batches.epoch(0)[0].batch().to(device_of(model))
         return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, batch)}

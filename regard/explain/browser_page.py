@@ -25,10 +25,11 @@ from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.visualisation.live import LiveModel, Trust, render_live_page
 
+# Characters of a sentence that a page proposes, and how many of these, at most.
 MAX_EXAMPLE, EXAMPLES = (
     200,
     5,
-)  # characters of a sentence that a page proposes, and how many of these, at most
+)
 MEASURED = 12  # sentences on which the faithfulness of attention is measured
 
 
@@ -84,9 +85,8 @@ def _model(
         "regard": card["regard"],
     }
     shown = {name: value for name, value in facts.items() if value}
-    is_own = origin != DRAWN and (
-        origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES
-    )  # of the model's language
+    # Of the model's language.
+    is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)
     trust = measure_trust(folder, sentences) if is_own else None
     names = {code: language_names()[code][:2] for code in codes if code in language_names()}
     languages_shown = (codes[0], codes[1])

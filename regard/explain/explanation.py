@@ -43,10 +43,11 @@ from regard.visualisation.explanation_data import (
 from regard.visualisation.language import words
 from regard.visualisation.states import States
 
+# Shown at each step of the search: pruned hypotheses; next tokens besides the one taken.
 MAX_PRUNED, MAX_OPTIONS = (
     2,
     6,
-)  # shown at each step of the search: pruned hypotheses; next tokens besides the one taken
+)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,6 @@ class GatedConvolution(nn.Module):
 
     def forward(self, x: Float[Tensor, "N W D"]) -> Float[Tensor, "N T D"]:
         T = x.shape[1] - self.kernel_size + 1
-        unfolded = torch.cat(
-            [x[:, i : i + T] for i in range(self.kernel_size)], -1
-        )  # (N, T, kernel_size · D)
+        # (N, T, kernel_size · D)
+        unfolded = torch.cat([x[:, i : i + T] for i in range(self.kernel_size)], -1)
         return F.glu(self.linear(unfolded), -1)

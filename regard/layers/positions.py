@@ -23,9 +23,8 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
     """
     half = (size + 1) // 2
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
-    angles = positions.unsqueeze(-1) * torch.exp(
-        steps * (-2 * math.log(10000) / size)
-    )  # (N, T, half)
+    # (N, T, half)
+    angles = positions.unsqueeze(-1) * torch.exp(steps * (-2 * math.log(10000) / size))
     return torch.cat([angles.sin(), angles.cos()[..., : size // 2]], -1)
 
 

@@ -304,9 +304,8 @@ class RecurrentDecoder(_RecurrentDecoder):
         contexts = []
         for input_proj in input_projs:
             top = states[:, self._top]
-            context = self.cross_attention.attend(
-                query(top).unsqueeze(1), source.memories[0]
-            )  # (N, 1, Dv)
+            # (N, 1, Dv)
+            context = self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0])
             context = self._gated(context, top)
             states = self._step_cells(
                 input_proj + context_proj(context[:, 0]), states, hidden_layers

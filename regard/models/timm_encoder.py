@@ -24,9 +24,8 @@ from regard.models.vision import (
     normalise_pixels,
 )
 
-PLAIN_NAME = re.compile(
-    r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?"
-)  # architecture, and a tag of its weights
+# Architecture, and a tag of its weights.
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")
 PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field
 
 

@@ -216,9 +216,8 @@ class ViTEncoder(ImageEncoder):
     def forward(self, batch: Batch) -> Encoded:
         x, keep = normalise_pixels(batch)
         side = self.patch_embedding.stride[0]
-        x = self.patch_embedding(
-            F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side))
-        )  # pads partial patches at the edges
+        # Pads partial patches at the edges.
+        x = self.patch_embedding(F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side)))
         mask = flatten_mask(strided_mask(keep, side))
         cells = x.flatten(2).transpose(1, 2)
         return self.grid_head(cells, tuple(x.shape[2:]), mask)  # type: ignore[no-any-return]

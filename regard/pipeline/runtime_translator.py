@@ -99,9 +99,8 @@ class RuntimeTranslator(Translator):
 
     @cached_property
     def case_reader(self) -> CaseReader:
-        model = (
-            self.model
-        )  # a cycle with this translator would keep the file mapped when nobody needs it any more
+        # A cycle with this translator would keep the file mapped when nobody needs it any more.
+        model = self.model
         return CaseReader(self.language_pair, lambda text: model.encode(text)[:-1])
 
     @property

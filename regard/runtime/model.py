@@ -254,9 +254,8 @@ class RuntimeHypothesis(NamedTuple):
     weights: _Arrays  # by layer, as the scores that softmax makes them of
     scores: _Arrays
     states: RuntimeStates | None
-    repetitions: tuple[
-        tuple[str, int], ...
-    ]  # of its parts: texts that are repeated over and over, and how often
+    # Of its parts: texts that are repeated over and over, and how often.
+    repetitions: tuple[tuple[str, int], ...]
     is_complete: (
         bool  # it holds all required terms, and the model has placed its copy tokens itself
     )

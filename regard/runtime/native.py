@@ -97,10 +97,11 @@ def _compiled() -> ctypes.CDLL | str:
     """Load the library from the cache, compiling it if no folder has it whole; or return the reason
     why not.
     """
+    # Late: a ready-made library needs no cache.
     from regard.runtime.private_cache import (
         FOLDER,
         private_folders,
-    )  # late: a ready-made library needs no cache
+    )
 
     reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:

@@ -76,9 +76,8 @@ class StepResult(NamedTuple):
     """
 
     beams: Beams
-    parent_rows: (
-        Array | None
-    )  # (N',) the old row that each new row extends; None: row n extends row n
+    # (N',) the old row that each new row extends; None: row n extends row n.
+    parent_rows: Array | None
     kept_sentences: Array | None  # (B',) the old sentences that are still open; None: all
     finished: list[Finished]
 
@@ -129,9 +128,8 @@ class Beams:
     scores: Array  # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam
     finished_counts: Array  # (B, G)
     hypotheses: tuple[tuple[Hypothesis, ...], ...]  # (B) finished so far
-    constraint_states: dict[
-        int, ConstraintState
-    ]  # progress through its terms of each row whose task has some
+    # Progress through its terms of each row whose task has some.
+    constraint_states: dict[int, ConstraintState]
 
     @classmethod
     def initial(

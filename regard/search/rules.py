@@ -111,9 +111,8 @@ class NoRepeat(Rule):
         longest = int(lengths.max(initial=0))
         if longest < n:
             return None
-        ngrams = np.lib.stride_tricks.sliding_window_view(
-            beams.history[:, :longest], n, axis=1
-        )  # (N, t − n + 1, n)
+        # (N, t − n + 1, n)
+        ngrams = np.lib.stride_tricks.sliding_window_view(beams.history[:, :longest], n, axis=1)
         positions = lengths[:, None] + np.arange(1 - n, 0)  # of the last n − 1 tokens
         suffix = np.take_along_axis(beams.history, np.maximum(positions, 0), 1)
         written = np.arange(ngrams.shape[1]) + n <= lengths[:, None]
@@ -241,9 +240,8 @@ class WholeCharacters(Rule):
                 0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing)
             )
             if room < _LONGEST_CHARACTER:
-                least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[
-                    room
-                ]  # bytes that begin more than so many
+                # Bytes that begin more than so many.
+                least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[room]
                 too_late = [
                     t
                     for t, byte in task.byte_tokens.items()

@@ -62,9 +62,8 @@ def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> A
     top_p = settings.top_p
     scaled = scores / max(settings.temperature, MIN_TEMPERATURE)
     highest = scaled.max(1, keepdims=True)
-    weights = np.exp(
-        scaled - np.where(highest > -np.inf, highest, 0)
-    )  # probabilities up to a factor
+    # Probabilities up to a factor.
+    weights = np.exp(scaled - np.where(highest > -np.inf, highest, 0))
     if top_k is None and top_p is None:
         return _inverse_cdf(weights, numbers)
     columns = stable_top_k(scaled, top_k or NUCLEUS)

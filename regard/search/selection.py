@@ -77,9 +77,8 @@ def select_diverse(
         token_log_probs, token_scores, tokens = (array[:, group] for array in candidates)
         if parts:
             earlier = (part.continuing for part in parts)
-            taken = np.concatenate(
-                [np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1
-            )  # (B, P)
+            # (B, P)
+            taken = np.concatenate([np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1)
             token_scores = token_scores - diversity * _counts(tokens, taken)
         own = Candidates(token_log_probs, token_scores, tokens)
         best, finished, continuing = select_top(log_probs[:, group], scores[:, group], own, size)

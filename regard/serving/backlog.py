@@ -43,9 +43,8 @@ class Backlog:
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:
         """Count a call while it is open."""
-        lines = min(
-            lines, self.most_lines // 2
-        )  # else one that is let in alone would leave no room to others
+        # Else one that is let in alone would leave no room to others.
+        lines = min(lines, self.most_lines // 2)
         self.calls += 1
         self.lines += lines
         self.characters += characters

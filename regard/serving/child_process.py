@@ -66,10 +66,11 @@ class ChildProcess:
         }
         if sys.platform == "win32":
             options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        # Else each thread keeps what it has freed.
         environment = {
             **os.environ,
             "MALLOC_ARENA_MAX": "2",
-        }  # else each thread keeps what it has freed
+        }
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             self._command, stdin=pipe, stdout=pipe, env=environment, **options

@@ -81,9 +81,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = _CoalescingTransport(transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
-        transport.set_write_buffer_limits(
-            0
-        )  # whatever is unsent pauses the writer: of an answer, one piece waits here
+        # Whatever is unsent pauses the writer: of an answer, one piece waits here.
+        transport.set_write_buffer_limits(0)
         self._protocol.connection_made(self.transport)
         self._connections.add(self)
         self._note()

@@ -168,10 +168,11 @@ def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list
     """Return the languages of each model, from texts such as ko,en, and notes about them. Raises
     UsageError.
     """
+    # Late: most models name theirs.
     from regard.data.languages import (
         describe_codes,
         parse_languages,
-    )  # late: most models name theirs
+    )
 
     if len(languages) > models:
         raise UsageError(

@@ -35,9 +35,8 @@ class Doubts:
         self._encode = encode
         self._tokens = tokens
         self._familiar = familiar
-        self._known = set[
-            str
-        ]()  # letters with a token, and what is no letter: a line of these need not be encoded
+        # Letters with a token, and what is no letter: a line of these need not be encoded.
+        self._known = set[str]()
 
     def is_doubtful(self, source: str, score: float, threshold: float | None) -> bool:
         """Return whether a translation scores below a threshold, or its source is unlike the text

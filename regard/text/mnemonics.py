@@ -112,7 +112,6 @@ def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
         if starts := _outside_spans(beginning, text) or _outside_spans(_LETTER, text):
             return text[: starts[0]] + mark + text[starts[0] :]
     end = len(text.rstrip(" .:…"))
-    gap = " " * any(
-        span.end == end for span in find_spans(text) if span.kind in KEPT
-    )  # brackets would go on with it
+    # Brackets would go on with it.
+    gap = " " * any(span.end == end for span in find_spans(text) if span.kind in KEPT)
     return f"{text[:end]}{gap}({mark}{case.upper(letter)}){text[end:]}"

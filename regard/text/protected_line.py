@@ -74,9 +74,8 @@ def protect_line(
     `copies`: the characters of the model's copy tokens. They stand for spans that are few and no
     tags. `own`: the compiled patterns of a user. `kinds`: of the spans that are taken out.
     """
-    line = INVISIBLE.sub(
-        "", line
-    )  # as every model reads it; beside a span it would count as a letter
+    # As every model reads it; beside a span it would count as a letter.
+    line = INVISIBLE.sub("", line)
     spans = [span for span in find_spans(line, own) if span.kind in kinds]
     if not spans:
         return None

@@ -167,9 +167,8 @@ def lines_path(
         else:
             asked[number] = _Ask((line,))
     while asked:
-        first = min(
-            (ask.is_retry, ask.links) for ask in asked.values()
-        )  # a refused retry leaves first tries alone
+        # A refused retry leaves first tries alone.
+        first = min((ask.is_retry, ask.links) for ask in asked.values())
         chosen = {
             number: ask for number, ask in asked.items() if (ask.is_retry, ask.links) == first
         }

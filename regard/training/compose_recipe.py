@@ -283,10 +283,11 @@ def _inherit(parent: ParentRun) -> dict[str, Any]:
     values = {
         name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")
     }
+    # The new data's, unless set.
     del (
         values["search"][length_setting(settings)],
         values["search"]["score_threshold"],
-    )  # the new data's, unless set
+    )
     path = parent.path / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))

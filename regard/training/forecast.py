@@ -70,9 +70,8 @@ def forecast(
     threads = max(1, before // processes)
     with torch_threads(threads):
         share = trial(recipe, batches, vocabularies, device, processes)
-    queueing = (
-        max(1.0, processes * threads / before) if is_cpu else 1.0
-    )  # more processes than cores take turns
+    # More processes than cores take turns.
+    queueing = max(1.0, processes * threads / before) if is_cpu else 1.0
     communication = 0.0
     if processes > 1 and is_cpu:
         sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
@@ -80,9 +79,8 @@ def forecast(
             sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
         )
     copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
-    divided = (
-        copies * (1 - 1 / processes) * 4 * share.weights / 2**20
-    )  # MiB that the other processes hold instead
+    # MiB that the other processes hold instead.
+    divided = copies * (1 - 1 / processes) * 4 * share.weights / 2**20
     memory = None if mebibytes is None else mebibytes - divided
     return Forecast(
         processes, threads, share.seconds * queueing + communication, communication, memory

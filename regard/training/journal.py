@@ -40,9 +40,8 @@ class Journal:
         """Remove events after `update`: a resumed run writes them again."""
         events = [event for event in read(self.path, warn=True) if event.get("update", 0) <= update]
         text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
-        write_bytes(
-            self.path, text.encode("utf-8", "replace")
-        )  # JSON may hold half a surrogate pair
+        # JSON may hold half a surrogate pair.
+        write_bytes(self.path, text.encode("utf-8", "replace"))
 
 
 def _rounded(value: Any) -> Any:

@@ -24,9 +24,8 @@ from regard.models import Batch, Model
 from regard.training.guided import Guide
 
 SLICE = 256  # positions whose logits are computed at once on a CPU
-LARGE_SLICE = (
-    2**24
-)  # logits computed at once elsewhere, where each slice costs the launch of some thirty kernels
+# Logits computed at once elsewhere, where each slice costs the launch of some thirty kernels.
+LARGE_SLICE = 2**24
 
 
 class Loss(NamedTuple):

@@ -36,9 +36,8 @@ def shard(model: Model, layers: bool = False) -> None:
     if device == "cpu":
         return_freed_memory()
     mesh = init_device_mesh(device, (dist.get_world_size(),))
-    warnings.filterwarnings(
-        "ignore", "FSDP2-wrapped module .* returned a view", UserWarning
-    )  # it is never written to
+    # It is never written to.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
     for layer in [module for module in model.modules() if layers and isinstance(module, ShardUnit)]:
         for module in layer.modules():
             if (

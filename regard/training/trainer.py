@@ -42,12 +42,10 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-Validate = Callable[
-    [Model], dict[str, Any]
-]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
-Batches = list[
-    tuple[int, TrainingBatch]
-]  # micro-batches of this process with their indices in the update
+# Loss, chrf, bleu, of captions cider; all of it goes into the journal.
+Validate = Callable[[Model], dict[str, Any]]
+# Micro-batches of this process with their indices in the update.
+Batches = list[tuple[int, TrainingBatch]]
 RECENT = 120.0  # seconds by whose pace the time left is estimated
 # Share of the time that the end of a run is expected to take before there was a validation.
 CLOSING = 0.03

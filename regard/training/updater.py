@@ -55,9 +55,8 @@ class Updater:
             if device.type == "cpu" and not self.world.sharded
             else 1
         )
-        scale = (
-            self.world.size if self.world.sharded else 1
-        )  # sharded gradients are averaged over the processes
+        # Sharded gradients are averaged over the processes.
+        scale = self.world.size if self.world.sharded else 1
         self.workers = GradientWorkers(objective, s.precision, device, threads, float(scale))
 
     def accumulate(

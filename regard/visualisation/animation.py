@@ -17,11 +17,12 @@ from regard.visualisation.rendering import rasterise, svg_document, svg_group, s
 
 SCALE = 1.5  # pixels of a GIF for each of a figure
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
+# Of a GIF; kept as they are; frames at most whose colours are counted.
 COLOURS, EXACT, PALETTE_FRAMES = (
     256,
     160,
     40,
-)  # of a GIF; kept as they are; frames at most whose colours are counted
+)
 
 
 def draw_gif(frames: Sequence[Figure]) -> bytes:

@@ -39,11 +39,12 @@ HUES = {"V": "s2", "K": "s0", "Q": "s1"}
 WIDTH = 960.0
 HEIGHT = 540.0
 TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
+# Pixels: width of a part, distance of the sides, room of a frame.
 COLUMN, BETWEEN, FRAME = (
     262.0,
     100.0,
     12.0,
-)  # pixels: width of a part, distance of the sides, room of a frame
+)
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
 ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
 SIZE = 13.0

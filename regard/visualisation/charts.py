@@ -34,27 +34,31 @@ from regard.visualisation.fonts import measure, wrap
 
 Scale = Literal["linear", "log"]
 
+# Width and height inside a panel: one column, several.
 LARGE_PANEL, SMALL_PANEL = (
     (542.0, 240.0),
     (300.0, 210.0),
-)  # width and height inside a panel: one column, several
+)
+# Pixels around the inside of a panel, and between columns.
 LEFT, ABOVE, BELOW, GAP = (
     62.0,
     28.0,
     44.0,
     12.0,
-)  # pixels around the inside of a panel, and between columns
+)
 PANEL_SIZE, SIZE = 13.0, 12.0  # text sizes
 MARKER = 4.0  # radius in pixels
+# Width of the line of one seed among several, of a series, of the mean of seeds.
 THIN, USUAL, THICK = (
     0.8,
     2.0,
     3.0,
-)  # width of the line of one seed among several, of a series, of the mean of seeds
+)
+# A longer series is drawn without markers; a mean has so many at most.
 MAX_MARKERS, MEAN_MARKERS = (
     40,
     10,
-)  # a longer series is drawn without markers; a mean has so many at most
+)
 MAX_TICKS = 8
 # (corners, rotation in degrees, relative radius): circle, square, triangle, diamond, triangle
 # pointing down, hexagon

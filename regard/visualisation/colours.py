@@ -17,10 +17,11 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
+# Colour of the veil over images, and its opacity at a weight of zero.
 VEIL, OPACITY = (
     (14, 17, 22),
     0.62,
-)  # colour of the veil over images, and its opacity at a weight of zero
+)
 
 ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {

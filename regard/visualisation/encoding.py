@@ -11,15 +11,17 @@ from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
 
 ROW, SIZE, LABEL = 30.0, 16.0, 130.0  # pixels of a row, of its text, and the widest text
+# Pixels above the rows for the names of the columns, and of their text.
 NAMES, NAME_SIZE = (
     24.0,
     12.0,
-)  # pixels above the rows for the names of the columns, and of their text
+)
 ROWS, LEAST = 14, 0.02  # words in view; weights below are not drawn
+# Pixels of a row that hold a word, and between words that read and those that are read.
 STRIP, ARCS = (
     18.0,
     300.0,
-)  # pixels of a row that hold a word, and between words that read and those that are read
+)
 
 
 def encoding_heading(data: ExplanationData, step: int) -> str:

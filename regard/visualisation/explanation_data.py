@@ -80,9 +80,8 @@ class TreeStep:
     """
 
     nodes: tuple[SearchNode, ...]
-    candidates: tuple[
-        tuple[str, float, bool], ...
-    ]  # token, probability, chosen; most probable first
+    # Token, probability, chosen; most probable first.
+    candidates: tuple[tuple[str, float, bool], ...]
 
 
 @dataclass(frozen=True, eq=False)

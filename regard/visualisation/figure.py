@@ -16,10 +16,11 @@ from regard.visualisation.fonts import measure, wrap
 
 Anchor = Literal["start", "middle", "end"]
 
+# Of a text's size: room for accents above and descenders below the baseline.
 ASCENT, DESCENT = (
     0.95,
     0.25,
-)  # of a text's size: room for accents above and descenders below the baseline
+)
 MIDLINE = 0.36  # of a text's size: distance from the baseline up to the optical centre of a line
 LINE_HEIGHT = 1.35
 MARGIN = 18.0  # pixels around a figure

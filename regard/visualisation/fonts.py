@@ -47,9 +47,8 @@ def face(text: str) -> str:
     options = subset.Options(
         layout_features=["kern"], name_IDs=[], hinting=False, desubroutinize=True
     )
-    font = TTFont(
-        io.BytesIO(_font_bytes()), recalcTimestamp=False, lazy=True
-    )  # half the time, the same bytes
+    # Half the time, the same bytes.
+    font = TTFont(io.BytesIO(_font_bytes()), recalcTimestamp=False, lazy=True)
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=text)
     subsetter.subset(font)

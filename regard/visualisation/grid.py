@@ -71,9 +71,8 @@ def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> G
     beside = max(_widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES))
     left = float(math.ceil(MARGIN + GAP + beside))
     end = _end_column(left + width * len(source), height, font, is_flat) if has_end else None
-    slanted = (
-        45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0
-    )  # easier to read; less room
+    # Easier to read; less room.
+    slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0
     turn = 0.0 if is_flat else slanted
     grid = Grid(left, 0.0, width, height, len(source), len(target), font, turn, end)
     return replace(grid, top=float(math.ceil(MARGIN + _height_above(grid, source))))

@@ -19,12 +19,13 @@ from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mar
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
+# Pixels: a word and its text, side of a square, the legend.
 ROW, SIZE, SQUARE, LEGEND = (
     30.0,
     16.0,
     13.0,
     26.0,
-)  # pixels: a word and its text, side of a square, the legend
+)
 MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
 LEAST, MAX_WORDS = 0.02, 60  # weights below have no arc; words of a column that can be drawn
 

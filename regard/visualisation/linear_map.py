@@ -15,11 +15,12 @@ from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
 SIDE, BETWEEN, SIZE = 400.0, 64.0, 13.0  # pixels: of a plane, between both, of texts
+# Grid lines on each side of the middle; half a point's side; the widest label.
 LINES, DOT, LABEL = (
     4,
     4.0,
     90.0,
-)  # grid lines on each side of the middle; half a point's side; the widest label
+)
 CAPTION = (
     "Left: the encoder's states h, in a plane of their space. Right: where W ({sizes} weights) "
     "puts them, and the decoder's states as arrows. The further a point lies along an arrow, the "
@@ -45,9 +46,8 @@ def layout_linear_map(
     keys, (M, N) = keys - keys.mean(0), matrix.shape
     base = np.linalg.svd(keys @ matrix.T)[2][:2]
     turn, stretch, across = np.linalg.svd(base @ matrix, full_matrices=False)
-    change = (
-        turn * stretch @ turn.T
-    )  # symmetric, of the left plane turn @ across: the grid is stretched, not turned
+    # Symmetric, of the left plane turn @ across: the grid is stretched, not turned.
+    change = turn * stretch @ turn.T
     before = keys @ (turn @ across).T
     arrows = queries @ base.T
     scores = queries @ matrix @ keys.T
@@ -118,9 +118,8 @@ def _plane(
             labels.append(
                 _apart(replace(label, x=x - far, anchor="end") if is_left else label, labels)
             )
-    yield from (
-        Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels)
-    )  # over the grid alone
+    # Over the grid alone.
+    yield from (Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels))
     for tip in tips:
         yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
     yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)

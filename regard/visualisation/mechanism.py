@@ -21,29 +21,31 @@ from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
 
 WIDTH = 760.0
+# Of the source's columns, and left of the decoder.
 LEFT, ROOM, RIGHT = (
     MARGIN + 80,
     400.0,
     WIDTH - MARGIN - 170.0,
-)  # of the source's columns, and left of the decoder
+)
+# Columns at most, of more words the strongest of all steps; pixels of one.
 COLUMNS, WIDEST = (
     6,
     92.0,
-)  # columns at most, of more words the strongest of all steps; pixels of one
+)
 SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
+# Heights of a state and of its row; width and greatest height of a bar.
 STATE, STEP, BAR, HIGH = (
     14.0,
     18.0,
     28.0,
     34.0,
-)  # heights of a state and of its row; width and greatest height of a bar
+)
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum,
 state and word.
 """
-LEAST = (
-    -6.9
-)  # where bars of scores that were not recorded begin, below the highest: exp(−6.9) is a thousandth
+# Where bars of scores that were not recorded begin, below the highest: exp(−6.9) is a thousandth.
+LEAST = -6.9
 
 
 class Column(NamedTuple):
@@ -68,9 +70,8 @@ class Diagram:
         self.data = data
         self.cross = data.has_cross_attention
         states = data.states
-        layer = (
-            data.layers[data.shown_head.layer] if self.cross else None
-        )  # the weight of the end comes last
+        # The weight of the end comes last.
+        layer = data.layers[data.shown_head.layer] if self.cross else None
         rows = (
             np.dstack([layer.weights, layer.special_weights])
             if layer
@@ -150,9 +151,8 @@ class Diagram:
             for s, text in shown
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
-        ends = (
-            (0, len(columns) - 1) if states and states.is_all else ()
-        )  # whose states are handed over
+        # Whose states are handed over.
+        ends = (0, len(columns) - 1) if states and states.is_all else ()
         largest = (
             np.zeros(len(shown))
             if weights is None

@@ -236,7 +236,6 @@ def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
     if value == float("-inf"):
         return "−∞"
     digits = {"mask": 0}.get(kind, digits)
-    text = (
-        f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"
-    )  # no −0.000
+    # No −0.000.
+    text = f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"
     return text.replace("-", "−")

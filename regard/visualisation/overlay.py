@@ -41,10 +41,11 @@ LABEL = 14.0
 LEGEND_SIZE = 11.0
 COLUMNS = 6  # panels in a row
 CELL_PIXELS = 8  # veil pixels per side of a cell, if cells at the edges differ in size
+# Longer side in pixels: of an embedded image at most; up to which it stays PNG.
 LARGEST, LOSSLESS = (
     480,
     200,
-)  # longer side in pixels: of an embedded image at most; up to which it stays PNG
+)
 LEGEND = (
     "no weight",
     "largest weight",

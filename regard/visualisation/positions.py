@@ -25,11 +25,12 @@ from regard.visualisation.fonts import measure
 from regard.visualisation.language import words
 
 ABOUT = "embeddings of {T} positions in {D} dimensions, and their cosine similarities."
+# Pixels for the numbers of the rows, between two matrices; text size.
 LEFT, GAP, SIZE = (
     62.0,
     54.0,
     12.0,
-)  # pixels for the numbers of the rows, between two matrices; text size
+)
 
 
 def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -> Figure:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from regard.common.errors import UsageError
 from regard.visualisation.text import clean
 
+# In a page: the first numbers of a state, of each direction; steps between 0 and 1.
 DRAWN, SCALE = (
     64,
     127,
-)  # in a page: the first numbers of a state, of each direction; steps between 0 and 1
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,9 +37,8 @@ def test_mask_equals_a_loop_over_queries_and_entries(
     visible = torch.ones(2, 1, T, S, dtype=torch.bool) if mask is None else mask.expand(2, 1, T, S)
     for r, t, s in itertools.product(range(2), range(T), range(S)):
         row = [True] * S if keep is None else keep[r].tolist()
-        expected = is_visible(
-            s, S - T + t, causal, window, row
-        )  # the last query is at the last entry
+        # The last query is at the last entry.
+        expected = is_visible(s, S - T + t, causal, window, row)
         assert bool(visible[r, 0, t, s]) == expected, (r, t, s)
 
 

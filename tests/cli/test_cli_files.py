@@ -225,9 +225,8 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
     Path("bad.ko").write_bytes(bad)
     because = f"bad.ko: line {4 * CHUNK + 1} is not UTF-8"
-    regard.fails(
-        *_arguments(run, "bad.ko", "other"), status=1, because=because
-    )  # before any line is translated
+    # Before any line is translated.
+    regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)
     regard(*_arguments(run, long, stopped, "--resume"))
     assert stopped.read_bytes() == whole
 

@@ -109,9 +109,8 @@ def shorten() -> None:
 def prepare(page: str) -> None:
     """Write what a reader of the page has already: models, or the strings of a program."""
     if page in {"phone.md", "serve.md", "inside.md"}:
-        folder(
-            Path("runs") / "first", end=1.0 if page == "inside.md" else -2.0
-        )  # few tokens are soon animated
+        # Few tokens are soon animated.
+        folder(Path("runs") / "first", end=1.0 if page == "inside.md" else -2.0)
     if page == "compare.md":
         pairs = korean_english(sizes={**dict.fromkeys(SIZES, 0), "train": LINES}).splits["train"]
         lines = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)

@@ -41,9 +41,8 @@ def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
     )
     two = over_seeds([_score(1.0), _score(99.0)])
     assert (two.low, two.high) == (0.0, 100.0)
-    assert (
-        over_seeds([_score(90.0, "TER"), _score(190.0, "TER")]).high > 190
-    )  # above 100 on purpose
+    # Above 100 on purpose.
+    assert over_seeds([_score(90.0, "TER"), _score(190.0, "TER")]).high > 190
     one = over_seeds([_score(30.0)])
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
     with pytest.raises(UsageError, match="at least one run"):

@@ -158,9 +158,8 @@ def test_self_attention_is_merged_into_words_too() -> None:
     encoder_words = reading.words("e")
     np.testing.assert_allclose(encoder_words.weights, [[0.25, 0.5], [0.25, 0.5]])
     np.testing.assert_allclose(encoder_words.special_weights, 0.25)
-    past = reading.words(
-        "d"
-    )  # x and y are one word: it attends to the beginning, then to the beginning and x
+    # X and y are one word: it attends to the beginning, then to the beginning and x.
+    past = reading.words("d")
     np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
     np.testing.assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
 

@@ -36,9 +36,8 @@ def test_cell_centres_may_lie_near_the_upper_left_corner() -> None:
 
 
 def test_the_last_cells_may_hang_over_the_edge() -> None:
-    weights = np.array(
-        [[0.1], [0.2], [0.1], [0.6]]
-    )  # of 32 pixels each, over 100: they begin at 0, 32, 64 and 96
+    # Of 32 pixels each, over 100: they begin at 0, 32, 64 and 96.
+    weights = np.array([[0.1], [0.2], [0.1], [0.6]])
     region = np.zeros((100, 32), bool)
     region[96:] = True
     assert points_at(weights, region, 0.5 / 32, (1.28, 1.0))

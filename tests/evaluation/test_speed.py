@@ -50,9 +50,8 @@ def test_a_comparison_keeps_the_rest_if_processes_fail(
     (tmp_path / "path" / f"{module}.py").write_text(content)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
     started = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
-    monkeypatch.setattr(
-        subprocess, "Popen", started
-    )  # not forked from a process that has all packages
+    # Not forked from a process that has all packages.
+    monkeypatch.setattr(subprocess, "Popen", started)
     messages: list[str] = []
     with time_limit():
         comparison = regard.compare(

@@ -402,9 +402,8 @@ def _problems(
         minutes >= 2 and grown > GROWTH
     )
     problems += [f"it took {seconds:.0f} s to end after SIGTERM"] * (seconds > END)
-    starts = (
-        1 + siege.answers[f"{SERVING} killed"]
-    )  # a process does not know what was asked before it
+    # A process does not know what was asked before it.
+    starts = 1 + siege.answers[f"{SERVING} killed"]
     answered = siege.answers["forged 200"]
     allowed = REQUESTS * (minutes + starts)
     problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip

@@ -92,9 +92,8 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
         ([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"])
     )
     packed = chance.random() < 0.1 and length > 100
-    beginning = chance.choice(
-        ("", "나는 빵을 먹고 있었다\n")
-    ).encode()  # text of no known script is refused at once
+    # Text of no known script is refused at once.
+    beginning = chance.choice(("", "나는 빵을 먹고 있었다\n")).encode()
 
     def case(data: bytes, double: Case | None) -> Case:
         data = beginning + data

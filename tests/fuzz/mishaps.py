@@ -30,10 +30,11 @@ from fuzz.served import (
 )
 
 WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed process in its place
+# Which model has the answers of a runtime file.
 OTHER = {
     "translator": STEADY,
     "recurrent": SWAPPED,
-}  # which model has the answers of a runtime file
+}
 LIMIT = 5  # requests a minute
 
 

@@ -140,9 +140,8 @@ def sentences_of_scripts(chance: random.Random, material: Material) -> Case:
     first, second = (SENTENCES | UNMARKED)[script]
     space = " " if script in SPACED or script in UNMARKED else chance.choice(("", " "))
     are_parts = functools.partial(_are_parts, between="", known=1)
-    judge = {
-        "is_right" if space and script in SENTENCES else "is_kept": are_parts
-    }  # only some ends may be missed
+    # Only some ends may be missed.
+    judge = {"is_right" if space and script in SENTENCES else "is_kept": are_parts}
     lines = [PROSE[0], first, second, first + space + second]
     return _translation(f"sentences of {script}", lines, material, "--split=on", **judge)
 

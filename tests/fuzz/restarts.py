@@ -80,9 +80,8 @@ class Load:
     """Clients with texts of their own, and what became of their calls."""
 
     server: Served
-    right: list[float] = field(
-        default_factory=list
-    )  # when the calls that had a right answer were sent
+    # When the calls that had a right answer were sent.
+    right: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     stop: threading.Event = field(default_factory=threading.Event)

@@ -171,9 +171,8 @@ class Served:
             *OPTIONS,
         ]
         environment = {**os.environ, "PYTHONPATH": self.search_path}
-        environment.pop(
-            "PYTHONDONTWRITEBYTECODE", None
-        )  # a process that is started again is to find its modules compiled
+        # A process that is started again is to find its modules compiled.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *self.options],
@@ -332,9 +331,8 @@ def worker(process: int) -> str:
     except OSError:
         return ""
     match = re.search(rf"from regard\.serving\.({SERVING}|{PYTORCH}|engine) import", command)
-    return (
-        "" if match is None else SERVING if match[1] == "engine" else match[1]
-    )  # engines are those of earlier servers
+    # Engines are those of earlier servers.
+    return "" if match is None else SERVING if match[1] == "engine" else match[1]
 
 
 def _resident(process: int) -> int:

@@ -21,10 +21,11 @@ from fuzz.moments import Call, Moment
 from regard.models import DECODERS, ENCODERS
 from regard.training.recipe import presets
 
+# Forks.
 pytestmark = [
     pytest.mark.system,
     pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
-]  # forks
+]
 
 TRAINED = ("rnn", "shards", "guided")
 

@@ -167,9 +167,8 @@ def test_sentences_to_try_are_translated_by_a_click(open_page: Any) -> None:
         "text => document.querySelector('#input').value === text", arg=PROPOSED[1]
     )
     page.click("#switch")
-    page.wait_for_selector(
-        "#examples", state="hidden"
-    )  # of one sentence there is nothing to choose
+    # Of one sentence there is nothing to choose.
+    page.wait_for_selector("#examples", state="hidden")
 
 
 def test_paragraphs_and_abbreviations_are_kept(open_page: Any) -> None:
@@ -509,9 +508,8 @@ def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
     )
     assert len(text) > 60_000
     page.evaluate(WATCH, text)
-    wait_until(
-        lambda: page.evaluate("counts.length >= 5"), "the long text is begun"
-    )  # it began with a short one
+    # It began with a short one.
+    wait_until(lambda: page.evaluate("counts.length >= 5"), "the long text is begun")
     page.wait_for_selector(DONE + ":only-child")
     page.wait_for_selector("#translation[aria-busy=false]")
     assert shown(page) == shown(page)[:1]

@@ -137,9 +137,8 @@ def test_it_translates_as_the_native_library(
                     layer["weights"], (layer["heads"], layer["rows"], layer["columns"])
                 )
                 np.testing.assert_allclose(weights, other.weights[layer["name"]], atol=1e-4)
-                scores = np.array(layer["scores"], np.float32).reshape(
-                    weights.shape
-                )  # None becomes NaN
+                # None becomes NaN.
+                scores = np.array(layer["scores"], np.float32).reshape(weights.shape)
                 expected_scores = other.scores[layer["name"]]
                 np.testing.assert_allclose(
                     scores,

@@ -11,10 +11,11 @@ from regard.learn.lab import costs
 from regard.learn.lab.costs import KINDS, Cost, Sizes, growth, measure
 
 SIZES = Sizes(n=512, d=32)
+# Whose memory would be 2 GB at four times 512.
 ADDITIVE, FEW = (
     "self-attention, additive",
     Sizes(n=64, d=32),
-)  # whose memory would be 2 GB at four times 512
+)
 KIND = {kind.name: kind for kind in KINDS}
 
 
@@ -101,9 +102,8 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
     n = SIZES.n
     d = SIZES.d
     number_bytes = 4
-    fused = (
-        n * d * 4 + costs.HEADS * n
-    )  # queries, keys, values, outputs, and the log-sum-exp of each softmax
+    # Queries, keys, values, outputs, and the log-sum-exp of each softmax.
+    fused = n * d * 4 + costs.HEADS * n
     assert measured["self-attention"].memory == fused * number_bytes
     unfused = measured["self-attention, weights kept"].memory
     assert costs.HEADS * n * n * number_bytes <= unfused < 1.2 * costs.HEADS * n * n * number_bytes

@@ -145,9 +145,8 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
     content = json.loads((out / "result.json").read_text("utf-8"))
     assert content["experiment"] == name
     assert (out / "graph.svg").stat().st_size > 500
-    run_experiment(
-        name, out, workers=2, language="ko"
-    )  # again: nothing is trained, and the page is in Korean
+    # Again: nothing is trained, and the page is in Korean.
+    run_experiment(name, out, workers=2, language="ko")
     assert EXPERIMENTS[name].title.ko in (out / "index.html").read_text("utf-8")
 
 

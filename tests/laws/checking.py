@@ -7,9 +7,8 @@ from typing import Any, runtime_checkable
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep3119Exception
 
-UNCHECKED = {
-    "regard.attention.recorder.active_recorders"
-}  # returns mappings, whose contents beartype inspects
+# Returns mappings, whose contents beartype inspects.
+UNCHECKED = {"regard.attention.recorder.active_recorders"}
 
 
 def checked(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,13 +66,11 @@ ENCODERS_BY_INPUT = {
 # timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
 ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
 UNUSUAL = ("batch", "pre_batch", "none")  # norms that experiments compare
-Value = tuple[
-    str, Any
-]  # of what ("encoder", "recurrent.score", "decoder transformer.norm"), and which
+# Of what ("encoder", "recurrent.score", "decoder transformer.norm"), and which.
+Value = tuple[str, Any]
 Values = frozenset[Value]
-Row = tuple[
-    dict[str, Any], dict[str, Any]
-]  # what an encoder and a decoder have beside SMALL, `kind` among it
+# What an encoder and a decoder have beside SMALL, `kind` among it.
+Row = tuple[dict[str, Any], dict[str, Any]]
 
 
 def kinds() -> list[tuple[type[Settings], type[Settings]]]:

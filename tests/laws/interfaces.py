@@ -259,9 +259,8 @@ def served(path: Path) -> Iterator[Server]:
                 for line in process.stderr
                 if (match := re.search(r"listening at (\S+)", line))
             )
-            reader = threading.Thread(
-                target=process.stderr.read, daemon=True
-            )  # or it would wait for a full pipe
+            # Or it would wait for a full pipe.
+            reader = threading.Thread(target=process.stderr.read, daemon=True)
             reader.start()
             with httpx.Client(base_url=address, timeout=600) as client:
                 yield Server(client)

@@ -27,9 +27,8 @@ from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, 
 SOURCE_VOCABULARY = 23
 TARGET_VOCABULARY = 17
 GAIN = 2.0
-_WEIGHTS: dict[
-    Any, list[Tensor]
-] = {}  # made models have them again: most laws look at the same ones
+# Made models have them again: most laws look at the same ones.
+_WEIGHTS: dict[Any, list[Tensor]] = {}
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 """Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see
 `make slow`.
@@ -151,9 +150,8 @@ def make(
             itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True
         ):
             tensor.copy_(drawn)
-    torch.default_generator.manual_seed(
-        seed
-    )  # what is drawn next does not depend on who made this model first
+    # What is drawn next does not depend on who made this model first.
+    torch.default_generator.manual_seed(seed)
     return model
 
 

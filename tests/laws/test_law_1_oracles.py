@@ -178,9 +178,8 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     for row, S in enumerate(entries(batch)):
         outputs, last = reference(encoder.embedding.weight[alone(batch, row).data])
         torch.testing.assert_close(encoded.outputs[row : row + 1, :S], outputs, **CLOSE)
-        kinds = (
-            last if isinstance(last, tuple) else (last,)
-        )  # hidden states, then cells: each (layers · directions, 1, D)
+        # Hidden states, then cells: each (layers · directions, 1, D)
+        kinds = last if isinstance(last, tuple) else (last,)
         expected = [
             torch.cat([kind[layer * directions + d, 0] for d in range(directions)])
             for kind in kinds

@@ -111,9 +111,8 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettin
         ]
         results.append(torch.autograd.grad((features * direction).sum(), trainable))
     for gradient, stepwise in zip(*results, strict=True):
-        largest = max(
-            1.0, float(gradient.abs().max())
-        )  # small entries are sums of terms as large as this
+        # Small entries are sums of terms as large as this.
+        largest = max(1.0, float(gradient.abs().max()))
         torch.testing.assert_close(gradient, stepwise, rtol=1e-4, atol=1e-4 * largest)
 
 

@@ -193,9 +193,8 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
     for seed in range(20):
         model = make(settings, seed, (0.5, 0.1, 0.3)[seed % 3], VOCABULARY)
         with torch.no_grad():
-            model.decoder.output.weight *= (
-                1 + seed / 2
-            )  # where the shortest wins, the next draw is surer of its tokens
+            # Where the shortest wins, the next draw is surer of its tokens.
+            model.decoder.output.weight *= 1 + seed / 2
         beams = beam(model, model.encode(batch), longest, 60, penalty)
         if len({len(hypotheses[0].ids) for hypotheses in beams}) > 1:
             break

@@ -207,9 +207,10 @@ class RunningBatch:
         assert self.state is not None
         assert self.source is not None
         rows = self._rows(self.members)
+        # (N, T)
         positions = torch.tensor(self.done).repeat_interleave(self.beams)[:, None] + torch.arange(
             portion
-        )  # (N, T)
+        )
         assert self.state.position.tolist() == positions[:, 0].tolist()
         features, self.state = self.model.step(
             self.target[rows[:, None], positions], self.state, self.source

@@ -136,9 +136,9 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
         folder, engine = exported(settings, tmp_path, ends=(0.0, 0.2)[seed % 2], seed=3 + seed // 2)
         batch = sentences(*range(2, 14), seed=4, vocabulary=len(folder.tokenizer.source))
         for beam, length_penalty in ((1, 1.0), (4, 1.0), (4, 0.0), (3, 0.6)):
-            least = int(
-                beam == 1
-            )  # the probabilities of CTranslate2 do not count what may not come, which a beam prunes by
+            # The probabilities of CTranslate2 do not count what may not come, which a beam prunes
+            # by.
+            least = int(beam == 1)
             search_settings = SearchSettings(
                 beam=beam,
                 length_penalty=length_penalty,

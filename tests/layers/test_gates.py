@@ -77,11 +77,12 @@ def test_gates_and_gradients_equal_the_formula(name: str, N: int, size: int) -> 
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_equal_finite_differences(name: str) -> None:
     tensors = inputs(name, 3, 2, torch.float64)
+    # The hidden state of an LSTM enters through its projection only.
     leaves = [
         tensors[0],
         tensors[1],
         *tensors[-1:],
-    ]  # the hidden state of an LSTM enters through its projection only
+    ]
     fixed_states = tuple(tensors[2:-1])
     assert torch.autograd.gradcheck(
         lambda p, s, last: CELLS[name].update(p, s, (*fixed_states, last)), leaves

@@ -119,9 +119,8 @@ def test_gradients_flow_to_the_similarity() -> None:
     s = torch.tensor(list(SIMILARITIES.values()))
     v = torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
     w = s.softmax(0)
-    close(
-        gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum()
-    )  # the covariance of similarity and value
+    # The covariance of similarity and value.
+    close(gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum())
 
 
 def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:

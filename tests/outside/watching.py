@@ -153,9 +153,8 @@ def _is_right(
     if any(path.startswith(root) for root in given) or _is_in(path, own):
         return True
     if event == "write":
-        return path.startswith("/dev/") or what.startswith(
-            "/proc/self/fd/"
-        )  # what this process has open already
+        # What this process has open already.
+        return path.startswith("/dev/") or what.startswith("/proc/self/fd/")
     return _is_in(path, installed)
 
 

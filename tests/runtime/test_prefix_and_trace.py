@@ -85,11 +85,12 @@ def test_a_translation_that_is_its_own_prefix_stays(
 ) -> None:
     _, runtime = make(encoder, decoder)
     options = runtime.model.options()
+    # A prefix adds to what the ratio allows.
     options.beam, options.max_extra, options.max_length = (
         1,
         50,
         9,
-    )  # a prefix adds to what the ratio allows
+    )
     free = runtime.model.translate(SENTENCES, options)
     for part in (1, 2, 3):
         prefixes = [LibraryConstraints.of_prefix(line.hypotheses[0].ids[:part]) for line in free]

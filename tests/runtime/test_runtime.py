@@ -167,9 +167,8 @@ def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder
             assert getattr(actual, name) == getattr(expected, name), name
         assert actual.weights.keys() == expected.weights.keys()
         for layer, weights in expected.weights.items():
-            np.testing.assert_allclose(
-                actual.weights[layer], weights, atol=1e-4
-            )  # weights of 1.5 times the usual size
+            # Weights of 1.5 times the usual size.
+            np.testing.assert_allclose(actual.weights[layer], weights, atol=1e-4)
 
 
 def test_what_is_no_text_is_named(make: Maker) -> None:

@@ -204,10 +204,11 @@ def test_regions_contain_their_objects(scenes: list[CaptionedScene]) -> None:
             ]
             if len(same_colour) == 1:
                 outside = ~mask(image.scene.boxes[index])
+                # An edge of two colours may look like a third.
                 assert coloured[outside].sum() <= 2, (
                     image,
                     item,
-                )  # an edge of two colours may look like a third
+                )
     assert np.mean(shares) <= 0.10
 
 

@@ -131,9 +131,8 @@ def test_sampling_from_nan_logits_ends() -> None:
 
 def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     keys = np.arange(300, dtype=np.uint64)
-    numbers = np.stack(
-        [uniform(7, keys, np.full(300, length), 8) for length in range(40)]
-    )  # (40, 300, 8)
+    # (40, 300, 8)
+    numbers = np.stack([uniform(7, keys, np.full(300, length), 8) for length in range(40)])
     assert numbers.min() >= 0
     assert numbers.max() < 1
     counts = np.histogram(numbers, 20, (0, 1))[0]

@@ -101,9 +101,8 @@ class FakeService:
             try:
                 asked = advance()
             except StopIteration as stop:
-                return [
-                    served_text(text, search, list) for text in stop.value
-                ]  # each token is a word
+                # Each token is a word.
+                return [served_text(text, search, list) for text in stop.value]
             own = search.model_copy(update={"alignments": has_links or asked.links})
             self.calls.append((model, list(asked.lines), own, deadline))
             try:

@@ -80,9 +80,8 @@ def test_languages(ask: Ask) -> None:
         "name": "English (American)",
         "supports_formality": False,
     } in by_query
-    assert (
-        ask("/v2/languages", "GET", data={"type": "target"}).json() == by_query
-    )  # as the Python client sends it
+    # As the Python client sends it.
+    assert ask("/v2/languages", "GET", data={"type": "target"}).json() == by_query
 
 
 def test_usage_counts_characters(ask: Ask) -> None:

@@ -407,9 +407,8 @@ def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
     assert caught.value.retry_after == 1, "a second after which 2,100 characters are 2,000"
     backlog.admit(1, 10**6, deadline=20)  # alone: the deadline will tell
     with backlog.holding(10_000, 10**6):
-        backlog.admit(
-            1, 100, deadline=20
-        )  # short calls do not wait for long ones, with which they take turns
+        # Short calls do not wait for long ones, with which they take turns.
+        backlog.admit(1, 100, deadline=20)
 
 
 def test_options_and_lines_that_are_refused(file: Path) -> None:

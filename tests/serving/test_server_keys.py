@@ -142,9 +142,8 @@ def test_without_require_key_other_keys_are_passed_over(
     key = add_key(file, "one")
     ask = make_ask(key_file=str(file), requests_per_minute=1)
     assert ask("/translate", json={**HELLO, "api_key": "any"}).status_code == 200
-    assert (
-        ask("/translate", json={**HELLO, "api_key": "other"}).status_code == 429
-    )  # both are of this address
+    # Both are of this address.
+    assert ask("/translate", json={**HELLO, "api_key": "other"}).status_code == 429
     assert ask("/translate", json={**HELLO, "api_key": key}).status_code == 200
 
 

@@ -19,6 +19,7 @@ import pytest
 pytestmark = [pytest.mark.system, pytest.mark.slow]  # the generator takes most of a minute
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 1_000_000
+# Made by the program; tested in tests/js, tests/lessons.
 OWN = {
     "translator.html",
     "ko/translator.html",
@@ -26,7 +27,7 @@ OWN = {
     "ko/numbers.html",
     "numbers-two-heads.html",
     "ko/numbers-two-heads.html",
-}  # made by the program; tested in tests/js, tests/lessons
+}
 WORDS = {
     "어텐션": "ko/tutorials/inside",
     "어텐션은": "ko/glossary",
@@ -468,9 +469,8 @@ def test_a_page_that_is_opened_from_a_search_marks_the_words_outside_of_its_pict
     errors = list[str]()
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((site / name).as_uri())
-    page.evaluate(
-        "localStorage.setItem('sphinx_highlight_terms', 'p')"
-    )  # as the page of results does
+    # As the page of results does.
+    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'p')")
     page.reload()
     page.locator("article .highlighted").first.wait_for()
     assert errors == []
@@ -540,9 +540,8 @@ def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
     assert lines.count() == 0
     word = page.locator("[data-part=target] button").nth(1)
     word.tap()
-    page.evaluate(
-        "document.activeElement.blur()"
-    )  # as a phone does that gives no focus to what is tapped
+    # As a phone does that gives no focus to what is tapped.
+    page.evaluate("document.activeElement.blur()")
     page.set_viewport_size({"width": 400, "height": 740})  # as when its bars come back
     assert lines.count() >= 1
     assert word.get_attribute("aria-pressed") == "true"

@@ -173,9 +173,8 @@ def marks(text: str, kind: Kind) -> Counter[str]:
 
 
 def tree(text: str) -> ElementTree.Element:
-    return ElementTree.fromstring(
-        re.sub(r"<\?php.*?\?>|\x01", "", text)
-    )  # HTML may have control characters
+    # HTML may have control characters.
+    return ElementTree.fromstring(re.sub(r"<\?php.*?\?>|\x01", "", text))
 
 
 def test_tokens_are_the_text(documents: Drawn) -> None:
@@ -389,9 +388,8 @@ def test_damaged_markup_is_kept_too(seeds: range) -> None:
         assert render(document, draw, identity) == text
         for translate in (reversed_words, random_links, no_links, nothing):
             result = render(document, draw, translate)
-            assert "<a" in text or marks(result, kind) == marks(
-                text, kind
-            )  # a quote may come to stand after the other
+            # A quote may come to stand after the other.
+            assert "<a" in text or marks(result, kind) == marks(text, kind)
         for sentence in document.sentences:
             result = write_sentence(
                 document.source, sentence, *project(sentence, sentence.line.split(" "), None)

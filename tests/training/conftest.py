@@ -37,9 +37,8 @@ def as_threads() -> Iterator[AsThreads]:
                 return work(World(rank, size).split(sharded))
             except BaseException as problem:
                 problems.append(problem)
-                threaded.ProcessLocalGroup.exception_handle(
-                    problem
-                )  # so that the others do not wait for this one
+                # So that the others do not wait for this one.
+                threaded.ProcessLocalGroup.exception_handle(problem)
                 raise problems[0] from None
             finally:
                 if dist.is_initialized():

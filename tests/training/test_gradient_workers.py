@@ -32,10 +32,11 @@ EXAMPLES = [
 BATCHES = [(collate(examples), f"1/1/{number}") for number, examples in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
 ALL_PAIRS = kinds("target")
+# Every encoder and every decoder, not every pair.
 DIAGONAL = [
     ALL_PAIRS[i % (len(ALL_PAIRS) // len(DECODERS)) * len(DECODERS) + i % len(DECODERS)]
     for i in range(max(len(ALL_PAIRS) // len(DECODERS), len(DECODERS)))
-]  # every encoder and every decoder, not every pair
+]
 Gradients = list[Tensor | None]
 
 

@@ -418,12 +418,13 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path
         "shifted": False,
         **default,
     }
+    # Written by a version without with_reverse.
     chosen = {
         "layer": "decoder.layers.0.cross_attention",
         "head": None,
         "shifted": True,
         "symmetry": None,
-    }  # written by a version without with_reverse
+    }
     path.write_text(json.dumps(sealed(chosen, id="")), encoding="utf-8")
     trainer(recipe(), tmp_path).run()
     assert load_alignment(tmp_path) == {**chosen, **default}

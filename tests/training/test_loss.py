@@ -221,9 +221,8 @@ def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
     batch = batched(settings, EXAMPLES)
-    rate = (
-        1e-5 if settings.decoder.kind == "convolutional" else 1e-4
-    )  # unscaled dot products: a steeper loss
+    # Unscaled dot products: a steeper loss.
+    rate = 1e-5 if settings.decoder.kind == "convolutional" else 1e-4
     optimizer = torch.optim.SGD(objective.parameters(), rate)
     losses = []
     for _ in range(4):
@@ -412,9 +411,8 @@ def test_rdrop_without_dropout_equals_the_plain_objective(settings: ModelSetting
     gradients, expected_gradients = (
         torch.autograd.grad(loss.smoothed, parameters) for loss in losses
     )
-    largest = max(
-        1.0, *(float(gradient.abs().max()) for gradient in expected_gradients)
-    )  # whose last bits are rounded
+    # Whose last bits are rounded.
+    largest = max(1.0, *(float(gradient.abs().max()) for gradient in expected_gradients))
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(gradient / largest, expected_gradient / largest, **CLOSE)
 

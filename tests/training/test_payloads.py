@@ -42,9 +42,8 @@ UNPICKLERS = {
     "torch.hub",
 }
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the translation"
-)  # of a model that has learnt nothing
+# Of a model that has learnt nothing.
+pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 
 
 @pytest.fixture

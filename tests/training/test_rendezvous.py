@@ -64,9 +64,8 @@ def test_a_missing_process_is_named(store: dist.Store) -> None:
 
 @pytest.mark.system
 def test_a_process_that_joins_knows_if_it_was_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = dist.TCPStore(
-        "127.0.0.1", 0, is_master=True, wait_for_workers=False
-    )  # as torchrun keeps one
+    # As torchrun keeps one.
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
     environment |= {
         "MASTER_ADDR": "127.0.0.1",

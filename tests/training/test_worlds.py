@@ -154,9 +154,8 @@ def test_a_run_becomes_sharded_and_unsharded_again(as_threads: AsThreads, tmp_pa
         len(list((run / "checkpoints" / "update-00000004").glob("model-*-of-00002.safetensors")))
         == 2
     )
-    trainer = _trainer(
-        _recipe(updates=6, sharded=True, **drops), run
-    )  # one process, although sharding is still set
+    # One process, although sharding is still set.
+    trainer = _trainer(_recipe(updates=6, sharded=True, **drops), run)
     assert trainer.resume()
     trainer.run()
     _assert_same(run, undisturbed)

@@ -77,9 +77,8 @@ def _check(figure: Figure) -> None:
     spans = []
     for text in texts:
         xs, ys = zip(*text.corners(), strict=True)
-        spans.append(
-            (min(xs), min(ys) + 3, max(xs), max(ys) - 2)
-        )  # without the room for accents and descenders
+        # Without the room for accents and descenders.
+        spans.append((min(xs), min(ys) + 3, max(xs), max(ys) - 2))
     for (one, first), (other, second) in combinations(zip(spans, texts, strict=True), 2):
         assert not _overlap(one, other), (first.text, second.text)
 

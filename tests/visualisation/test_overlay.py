@@ -96,6 +96,7 @@ def test_svg_embeds_the_image_once() -> None:
     images = {image.get("id"): image for image in root.iter(f"{SVG}image")}
     used = [use.get("href", "")[1:] for use in root.iter(f"{SVG}use")]
     assert set(used) == set(images)
+    # Veils and legend; the image itself.
     assert sorted(used.count(name) for name in images) == [
         1,
         1,
@@ -103,7 +104,7 @@ def test_svg_embeds_the_image_once() -> None:
         1,
         1,
         4,
-    ]  # veils and legend; the image itself
+    ]
     raster = next(image for name, image in images.items() if used.count(name or "") == 4)
     with Image.open(io.BytesIO(base64.b64decode(raster.get("href", "").split(",")[1]))) as image:
         assert image.size == (90, 60)

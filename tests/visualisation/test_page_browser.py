@@ -67,9 +67,8 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(
 ) -> None:
     page = open_page([bread])
     box = page.locator("#canvas").bounding_box()
-    page.locator("#canvas").hover(
-        position={"x": box["width"] * 0.5, "y": box["height"] - 20}
-    )  # wherever it is scrolled to
+    # Wherever it is scrolled to.
+    page.locator("#canvas").hover(position={"x": box["width"] * 0.5, "y": box["height"] - 20})
     assert page.inner_text("#readout").startswith("있었다 attends to ")
     page.mouse.move(0, 0)
     assert page.inner_text("#readout") == ""
@@ -78,9 +77,8 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 15)
     assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
-    page.mouse.move(
-        box["x"] + 20, box["y"] + 15
-    )  # what attends stands at the left, as in all figures
+    # What attends stands at the left, as in all figures.
+    page.mouse.move(box["x"] + 20, box["y"] + 15)
     assert page.inner_text("#readout").startswith("나는 attends to I 0.90")
     page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 15)
     page.mouse.move(0, 0)

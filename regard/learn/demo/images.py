@@ -143,9 +143,8 @@ def judge(
         for caption, scene in pairs
     )
     nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
-    readings = (
-        captions[0].readings if captions else None
-    )  # the images have one size, so all grids are alike
+    # The images have one size, so all grids are alike.
+    readings = captions[0].readings if captions else None
     cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
     return Judgement(
         true,

@@ -8,12 +8,13 @@ from itertools import accumulate
 
 from regard.visualisation.template import templates
 
+# Pixels: height of a key and of a query, gap, length of a weight of 1.
 ROW, HEAD, GAP, FULL_BAR = (
     22,
     26,
     14,
     200,
-)  # pixels: height of a key and of a query, gap, length of a weight of 1
+)
 EM = 13 * 0.62  # pixels: about the width of a letter; wide ones such as Hangul take two
 BAR = "#4c8fd0"  # blue with contrast to white and to black
 

@@ -462,9 +462,8 @@ class BlockSteps:
             terms.append(K)
         if dot is not None:
             if not torch.equal(dot[0], query):
-                lengths = (
-                    dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)
-                )  # of each head, 1 / τ
+                # Of each head, 1 / τ.
+                lengths = dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)
                 Q = replace(_like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths))
                 terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]

@@ -165,9 +165,8 @@ class SoftDictionary(Mapping[Any, Any]):
     def _mean(
         self, query: Any, scores: Tensor, weights: Tensor, keep: Tensor, measure: str = "similarity"
     ) -> Answer:
-        values = self.value_rows.masked_fill(
-            ~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0
-        )  # 0 · NaN would leak
+        # 0 · NaN would leak.
+        values = self.value_rows.masked_fill(~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0)
         value = torch.tensordot(weights.to(values.dtype), values, 1)
         scores = scores.detach().masked_fill(~keep, -torch.inf)
         return Answer(

@@ -23,10 +23,11 @@ from regard.learn.samples.tenses import frames
 from regard.learn.samples.verbs import VERBS, Verb
 
 Combination = tuple[Verb, Noun]  # a verb and one of its objects
+# Few clauses are as short as "I am a student".
 CHOICES = (
     *VERBS,
     *[verb for verb in VERBS if verb.copula] * 4,
-)  # few clauses are as short as "I am a student"
+)
 
 SHORTEST = 2
 LONGEST_CLAUSE = 14

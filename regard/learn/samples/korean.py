@@ -15,10 +15,11 @@ POLITE = {"나": "저", "우리": "저희"}
 BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
 
 PROGRESS = Stem("있", static=True)
+# Static after 있다: 먹지 않는다, but 먹고 있지 않다.
 NEGATION = {
     False: Stem("않"),
     True: Stem("않", static=True),
-}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
+}
 UNABLE = Stem("못하", "하")
 FUTURE = {"다": "것이다", "요": "거예요"}
 FUTURE_STEM = {False: "것이", True: "거"}

@@ -70,9 +70,8 @@ NAMES = _NOUNS["names"]
 PERSONS = _NOUNS["persons"]
 I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
 PEOPLE = PRONOUNS + NAMES + PERSONS
-HONOURED = (
-    "teacher",
-)  # polite speech would need honorific verbs for them, so it does not speak of them
+# Polite speech would need honorific verbs for them, so it does not speak of them.
+HONOURED = ("teacher",)
 PLACES = _NOUNS["places"]
 VEHICLES = _NOUNS["vehicles"]
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])

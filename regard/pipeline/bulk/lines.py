@@ -95,9 +95,8 @@ class Lines:
         self.max_line = max_line
         self.keep_ends = keep_ends
         self.name = "standard input" if file == "-" else file
-        self.typed = (
-            file == "-" and sys.stdin.isatty()
-        )  # by a person, who waits for an answer to each line
+        # By a person, who waits for an answer to each line.
+        self.typed = file == "-" and sys.stdin.isatty()
         self._prompt = ""
 
     def greet(self, model: str, languages: Sequence[str]) -> None:

@@ -273,9 +273,8 @@ class ResumableOutput:
             "previous": asdict(previous),
         }
         with atomic_file(self.journal, durable=True) as temporary:
-            temporary.write_text(
-                json.dumps(values, indent=2) + "\n", encoding="utf-8"
-            )  # ASCII: names may be any bytes
+            # ASCII: names may be any bytes.
+            temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
     def _close(self) -> None:
         file = self._file

@@ -45,9 +45,8 @@ class LibraryModel:
         )
         self._vocabulary = folder.tokenizer.target
         self._is_bfloat16 = packed.precision == "bfloat16"
-        self._encoder: Any = (
-            None if packed.programs.encoder else packed.model.encoder
-        )  # that PyTorch runs, as it is
+        # That PyTorch runs, as it is.
+        self._encoder: Any = None if packed.programs.encoder else packed.model.encoder
 
     def why_not(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]

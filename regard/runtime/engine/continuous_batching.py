@@ -88,9 +88,8 @@ class DecodeCall:
         self.settings = settings
         self.rules = tuple(rules)
         self.on_step = on_step
-        self.threads = (
-            torch.get_num_threads()
-        )  # of the calling thread: PyTorch keeps the number of each thread
+        # Of the calling thread: PyTorch keeps the number of each thread.
+        self.threads = torch.get_num_threads()
         self._stop = stop_event()
         sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
         self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))

@@ -43,12 +43,10 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
         warnings.catch_warnings(),
         contextlib.redirect_stdout(sys.stderr),  # Ray tells of lost workers there, amid results
     ):
-        warnings.filterwarnings(
-            "ignore", module=r"ray\."
-        )  # advice for whoever writes programs for Ray
-        options["runtime_env"] = {
-            "working_dir": empty
-        }  # else workers would import modules of the current folder
+        # Advice for whoever writes programs for Ray.
+        warnings.filterwarnings("ignore", module=r"ray\.")
+        # Else workers would import modules of the current folder.
+        options["runtime_env"] = {"working_dir": empty}
         try:
             _connect(ray, address, options)
             if address != LOCAL:

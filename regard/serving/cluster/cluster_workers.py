@@ -85,9 +85,8 @@ def _references(
     yield from waiting
 
 
-_opened = functools.lru_cache(maxsize=1)(
-    SentModel.open
-)  # Ray gives a worker process many chunks, one after another
+# Ray gives a worker process many chunks, one after another.
+_opened = functools.lru_cache(maxsize=1)(SentModel.open)
 
 
 def translate_chunk(chunk: Chunk, context: tuple[ChunkTranslator, SentModel]) -> ChunkResult:

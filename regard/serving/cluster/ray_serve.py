@@ -128,9 +128,8 @@ def _running(serve: Any, deployment: Any) -> Iterator[None]:
 
     try:
         try:
-            serve.run(
-                deployment.bind(), name=NAME
-            )  # waits as long as no machine has cores for a replica
+            # Waits as long as no machine has cores for a replica.
+            serve.run(deployment.bind(), name=NAME)
         except (RayError, RuntimeError, TimeoutError) as problem:
             raise WorkerError(f"the replicas do not start: {one_line(problem)}") from None
         yield

@@ -42,9 +42,8 @@ class TableLines(Lines):
         fragments = self._fragments()
         import pyarrow as pa
 
-        texts = pa.schema(
-            [(self.column, pa.string())]
-        )  # else CSV and JSON have the types of their first rows
+        # Else CSV and JSON have the types of their first rows.
+        texts = pa.schema([(self.column, pa.string())])
         for fragment in fragments:
             try:
                 for batch in fragment.to_batches(

@@ -339,9 +339,8 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
     before = paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
     is_glued = name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
     is_note = name == "sup" or plain[:1] == "[" or is_glued or not any(map(str.isdecimal, plain))
-    is_punctuation = (
-        bool(plain) and not split_word(plain)[1]
-    )  # it may end a sentence, so a model has to see it
+    # It may end a sentence, so a model has to see it.
+    is_punctuation = bool(plain) and not split_word(plain)[1]
     is_sign = is_note and not is_punctuation and not has_letters(plain)
     if is_sign or len(words) > _MOST_WORDS or inside.length > _LONGEST:
         is_visible = role is Role.FIGURE or inside.after_space or (plain and is_followed)

@@ -224,10 +224,11 @@ def _split_as(
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
     lead, core, trail = split_word(whole.text)
     if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
+        # Quotes around an element without words.
         lead, trail = (
             lead[: len(lead) // 2],
             lead[len(lead) // 2 :],
-        )  # quotes around an element without words
+        )
     elif not core:
         lead = ""
         core = whole.text
@@ -267,9 +268,8 @@ class _Ranges:
         self._values = [int(unit.is_word) for unit in units]
         self._counts = [0, *accumulate(int(unit.is_word and unit.node >= 0) for unit in units)]
         self._fixed = [0, *accumulate(int(unit.is_word or unit.node >= 0) for unit in units)]
-        self._owned: list[list[tuple[int, int]]] = [
-            [] for _ in nodes
-        ]  # (unit, child that it is in), by node
+        # (unit, child that it is in), by node.
+        self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]
         for position, unit in enumerate(units):
             child = unit.node
             while child > 0:
@@ -308,9 +308,8 @@ class _Ranges:
         value = start = last = 0
         previous = -1
         for unit, child in owned:
-            is_whole = self.nodes[
-                child
-            ].is_whole  # takes the place of its units, so there must be no others between
+            # Takes the place of its units, so there must be no others between.
+            is_whole = self.nodes[child].is_whole
             counts, limit = (self._fixed, 0) if is_whole else (self._counts, value)
             cost = counts[unit] - counts[last + 1] if child == previous else 0
             if child == previous and cost <= limit:

@@ -78,15 +78,13 @@ def write_sentence(
             unit = units[entry.number]
             copied = sentence.units[unit.first]
             text = source.text[copied.start : copied.end]
-            is_safe = (
-                unit.is_copy and "<" not in text
-            )  # which may begin a tag if a > comes to stand after it
+            # Which may begin a tag if a > comes to stand after it.
+            is_safe = unit.is_copy and "<" not in text
             written = text if is_safe else source.escape(unit.text)
             word = unit.word
             if not unit.is_word and entry.number and units[entry.number - 1].word == word:
-                word = (
-                    writer.last_word
-                )  # punctuation behind its word stays behind whatever stands there now
+                # Punctuation behind its word stays behind whatever stands there now.
+                word = writer.last_word
             writer.add(written, (unit.first, unit.last), (word, unit.word))
             following = units[entry.number + 1 : entry.number + 2]
             writer.is_opened = (
@@ -124,10 +122,11 @@ class _Writer:
             and units[0] > 0
             and all_units[units[0] - 1].end == all_units[units[0]].start
         ):
+            # An element kept whole that stood at a word stands at one again.
             words = (
                 self.last_word,
                 self.last_word,
-            )  # an element kept whole that stood at a word stands at one again
+            )
         if not self._parts:
             start = self._sentence.start
             end = all_units[0].start

@@ -47,10 +47,11 @@ def run(bench: Bench) -> Findings:
     read = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key])
     value = sum(ALIKE[key] * ANIMALS[key] for key in ANIMALS) / sum(ALIKE.values())
     learnt = {name: learn(hard=name == "hard") for name in NAMES}
+    # So many tokens that common words are whole.
     words = {
         **transformer(),
         "tokenizer": {"size": 3000},
-    }  # so many tokens that common words are whole
+    }
     bench.sweep({"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {})
     learning = Table(
         TEXTS["tables.learning"],
@@ -137,9 +138,8 @@ def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
         others = [token for token in whole if vocabulary.decode([token]) != word]
         nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
         cells = [f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest]
-        rows.append(
-            (word, *cells, *[""] * (NEAR - len(cells)))
-        )  # a small vocabulary has few whole words
+        # A small vocabulary has few whole words.
+        rows.append((word, *cells, *[""] * (NEAR - len(cells))))
     return tuple(rows)
 
 

@@ -148,9 +148,8 @@ def _gradients(model: Model, batch: Batch) -> Tensor:
         direction = torch.randn(state.shape, generator=generator)
         (gradient,) = torch.autograd.grad(state, kept[0], direction, retain_graph=True)
         norms.append(gradient[0].norm(dim=-1))
-    return (
-        torch.stack(norms).mean(0)[:-1].flip(0)
-    )  # without the end of the sentence, whose own output it is
+    # Without the end of the sentence, whose own output it is.
+    return torch.stack(norms).mean(0)[:-1].flip(0)
 
 
 @torch.no_grad()

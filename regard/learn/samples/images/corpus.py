@@ -49,11 +49,12 @@ UNSEEN: frozenset[Fact] = frozenset(
 """Combinations in the test split only, as in `Scene.combinations`: one shape of each colour per
 role, place, number.
 """
+# Pixels: smallest and largest side of an entity.
 LARGE, SMALL, AROUND = (
     (22, 25),
     (14, 16),
     (32, 36),
-)  # pixels: smallest and largest side of an entity
+)
 MANY = (12, 14)  # the same for one of several entities
 WORDINGS = 3  # captions of an image in each language
 EDGE, GAP = 2, 4  # pixels: distance from the edge, and between entities

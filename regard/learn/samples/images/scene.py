@@ -17,11 +17,12 @@ SIDE = 72  # pixels
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")
+# Of the first entity to the second; right of and below say the same reversed.
 RELATIONS = (
     "left",
     "above",
     "inside",
-)  # of the first entity to the second; right of and below say the same reversed
+)
 PLACES = (
     "top left",
     "top",

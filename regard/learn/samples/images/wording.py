@@ -51,9 +51,8 @@ class Language:
     places: Mapping[str, str]
     phrase: Callable[[Entity, str], Phrase]  # an entity in a role
     pattern: re.Pattern[str]  # an entity in a text
-    read: Callable[
-        [re.Match[str]], tuple[Entity, str, int]
-    ]  # the entity, its role, and the index of the noun
+    # The entity, its role, and the index of the noun.
+    read: Callable[[re.Match[str]], tuple[Entity, str, int]]
     plurals: Mapping[str, str]  # plural forms of words if the first entity has a count: is, are
 
     def captions(self, meaning: Meaning) -> list[Caption]:

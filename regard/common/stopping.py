@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("stop_event", default=None)
+"""The event that gives up the call of this thread; None: nobody can."""
 PATIENCE = 0.1
 """Seconds between two looks at the event, and between which a signal may wait."""
 
@@ -21,16 +22,11 @@ class Stopped(Exception):
 @contextmanager
 def stopped_by(stop: threading.Event) -> Iterator[None]:
     """Give up the calls that this thread makes in the block, with Stopped, once `stop` is set."""
-    token = _stop.set(stop)
+    token = STOP_EVENT.set(stop)
     try:
         yield
     finally:
-        _stop.reset(token)
-
-
-def stop_event() -> threading.Event | None:
-    """Return the event that gives up the call of this thread; None: nobody can."""
-    return _stop.get()
+        STOP_EVENT.reset(token)
 
 
 def check_stop(stop: threading.Event | None) -> None:

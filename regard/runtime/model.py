@@ -22,7 +22,7 @@ from regard.common.errors import (
     UsageError,
 )
 from regard.common.reading import parse_json
-from regard.common.stopping import PATIENCE, check_stop, stop_event
+from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.familiar import Familiar
 from regard.runtime.native import declare, kernels, typed
@@ -40,7 +40,10 @@ ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 _ALIGNED = 64
-_SHORT, _FEW = 1_000, 8  # characters of all lines, or sources, whose search is soon over
+_SHORT, _FEW = (
+    1_000,
+    8,
+)  # characters or tokens of all sources, or sources, whose search is soon over
 _Result = TypeVar("_Result")
 
 
@@ -187,6 +190,9 @@ class EncodedSource(ctypes.Structure):
         self._arrays = arrays
         sizes = (array.shape[-1] for array in arrays)
         super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
+
+    def __len__(self) -> int:
+        return int(self.length)
 
 
 Source = Sequence[int] | EncodedSource
@@ -523,12 +529,9 @@ class RuntimeModel:
         Raises LineError for a line that cannot be translated, UsageError for options out of range,
         Stopped.
         """
-        if stop_event() is not None or not self._alone.acquire(blocking=False):
+        if STOP_EVENT.get() is not None or not self._alone.acquire(blocking=False):
             return self._shared_queue(options.threads).translate(sources, options, constraints)
-        is_long = (
-            len(sources) > _FEW
-            or sum(len(source) for source in sources if isinstance(source, str)) > _SHORT
-        )
+        is_long = len(sources) > _FEW or sum(map(len, sources)) > _SHORT
         try:
             return interruptible(lambda: self._translate(sources, options, constraints), is_long)
         finally:
@@ -806,7 +809,7 @@ class RuntimeQueue:
 
         No other thread may take calls that it did not submit.
         """
-        stop = stop_event()
+        stop = STOP_EVENT.get()
         check_stop(stop)  # of many calls that are soon done none would be waited for
         ticket = next(self._tickets)
         self.submit(ticket, sources, options, constraints)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from regard.common.errors import UsageError
-from regard.common.stopping import PATIENCE, check_stop, stop_event
+from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 
 _TOKEN, _CANDIDATE, _ID = 40, 120, 8
 """Bytes of a token with its log-probability, of a candidate of the search, and of an id in JSON,
@@ -71,7 +71,7 @@ class AnswerLimit:
         Stopped.
         """
         self.check(size)
-        stop = stop_event()
+        stop = STOP_EVENT.get()
         with self._changed:
             while self._taken + size > self.most:
                 check_stop(stop)

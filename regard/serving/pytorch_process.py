@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.common.errors import RegardError, WorkerError
-from regard.common.stopping import PATIENCE, check_stop, stop_event, stopped_by
+from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop, stopped_by
 from regard.serving.child_process import BEAT_SECONDS, status_pipe
 
 
@@ -83,7 +83,7 @@ class RemoteModel:
         """Make a call, and yield its results. Raises its error, Stopped, ProcessAway, and
         ProcessDied.
         """
-        stop = stop_event()
+        stop = STOP_EVENT.get()
         try:
             connection = Client(self.address, authkey=self.key)
         except (OSError, EOFError):

@@ -89,7 +89,7 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     beating = loop.create_task(_beat(report))
     try:
         await service.start(paths, pairs, is_first)
-        # What is there to the end need not be searched for garbage, while all others wait.
+        # The garbage collector need not search objects that stay to the end: all requests wait.
         gc.freeze()
         for note in [*notes, *_descriptions(service)] if is_first else ():
             report(say=note)

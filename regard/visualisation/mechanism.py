@@ -44,7 +44,7 @@ SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum,
 state and word.
 """
-# Where bars of scores that were not recorded begin, below the highest: exp(−6.9) is a thousandth.
+# Unrecorded scores are drawn from this value below the highest one: exp(−6.9) is a thousandth.
 LEAST = -6.9
 
 

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 import torch
 
 from regard.common.errors import RegardError
-from regard.common.stopping import PATIENCE, check_stop, stop_event
+from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.models import Batch, SourceInput, source_length
 from regard.search import (
     Decoding,
@@ -90,7 +90,7 @@ class DecodeCall:
         self.on_step = on_step
         # Of the calling thread: PyTorch keeps the number of each thread.
         self.threads = torch.get_num_threads()
-        self._stop = stop_event()
+        self._stop = STOP_EVENT.get()
         sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
         self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))
         self.results: list[list[Hypothesis]] = [[] for _ in requests]

@@ -40,10 +40,10 @@ ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 _ALIGNED = 64
-_SHORT, _FEW = (
-    1_000,
-    8,
-)  # characters or tokens of all sources, or sources, whose search is soon over
+_SHORT = 1_000
+"""Characters or tokens of all sources whose search is soon over."""
+_FEW = 8
+"""Sources whose search is soon over."""
 _Result = TypeVar("_Result")
 
 
@@ -192,7 +192,8 @@ class EncodedSource(ctypes.Structure):
         super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
 
     def __len__(self) -> int:
-        return int(self.length)
+        # A negative length is refused by the library, in the words of all wrong sources.
+        return max(int(self.length), 0)
 
 
 Source = Sequence[int] | EncodedSource

@@ -57,48 +57,34 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.with_suffix(".regard")
 
 
-@pytest.fixture(scope="module")
-def translator(file: Path) -> RuntimeTranslator:
-    return RuntimeTranslator(file)
-
-
 def compare(name: str, counts: Counts) -> None:
     """Print a count, and compare it with its limit."""
     print(f'\n    "{name}": {counts},')
     limit = LIMITS[name]
-    advice = f"{name}: {counts}, more than {limit}; find what calls more, and raise a limit only with a reason"
+    advice = f"{name}: {counts}, more than {limit}; find what calls more"
     assert counts.python <= limit.python, advice
     if sys.version_info[:2] == PYTHON_OF_C_CALLS:
         assert counts.c <= limit.c, advice
 
 
-def count_a_line(translator: RuntimeTranslator, line: str) -> Counts:
-    """Count what a line adds to a call of several."""
+def test_a_line_takes_few_calls(file: Path) -> None:
+    translator = RuntimeTranslator(file)
 
-    def calls_of(count: int) -> Counts:
-        lines = [line] * count
+    def calls_of(*lines: str) -> Counts:
         translator.translate(lines)  # what is done once is done
         return count_calls(lambda: translator.translate(lines))
 
-    few = calls_of(FEW)
-    many = calls_of(MANY)
-    return Counts(*(round((b - a) / (MANY - FEW)) for a, b in zip(few, many, strict=True)))
+    for name, line in (("plain line", SENTENCES[0]), ("line with a span", "나는 {name} 집에 간다")):
+        few = calls_of(*[line] * FEW)
+        many = calls_of(*[line] * MANY)
+        python = round((many.python - few.python) / (MANY - FEW))
+        c = round((many.c - few.c) / (MANY - FEW))
+        compare(f"a {name} of many", Counts(python, c))
+    sentence = SENTENCES[0]
+    compare("a single sentence", count_calls(lambda: translator.translate(sentence)))
 
 
-def test_a_plain_line(translator: RuntimeTranslator) -> None:
-    compare("a plain line of many", count_a_line(translator, SENTENCES[0]))
-
-
-def test_a_line_with_a_span(translator: RuntimeTranslator) -> None:
-    compare("a line with a span of many", count_a_line(translator, "나는 {name} 집에 간다"))
-
-
-def test_a_single_sentence(translator: RuntimeTranslator) -> None:
-    translator.translate(SENTENCES[1])
-    compare("a single sentence", count_calls(lambda: translator.translate(SENTENCES[0])))
-
-
-def test_a_single_sentence_from_the_shell(file: Path) -> None:
+def test_a_single_sentence_from_the_shell_takes_few_calls(file: Path) -> None:
     command = [sys.executable, counted_calls.__file__, "translate", str(file), "--threads=1"]
     done = subprocess.run(
         command, input=f"{SENTENCES[0]}\n", capture_output=True, text=True, check=True, timeout=120
@@ -106,19 +92,3 @@ def test_a_single_sentence_from_the_shell(file: Path) -> None:
     *warned, counts = done.stderr.splitlines()
     assert not warned, "a warning loads the command line"
     compare("a single sentence from the shell", Counts(*json.loads(counts)))
-
-
-def test_comprehensions_and_imports_are_not_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = tmp_path / "regard_like.py"
-    module.write_text("def own():\n    return [len('a') for _ in 'ab']\nown()\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def load() -> None:
-        import regard_like  # type: ignore[import-not-found]
-
-        regard_like.__name__ = "regard.like"
-        regard_like.own()
-
-    assert count_calls(load) == Counts(1, 2)

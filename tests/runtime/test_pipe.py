@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import SENTENCES, folder
@@ -22,31 +23,19 @@ from regard.runtime import native
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
+ENTRIES = {"regard": ["-m", "regard"], "regard.cli": ["-c", "from regard.cli import main; main()"]}
+"""The entry point, and the command line alone."""
+run_program: Any = subprocess.run
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a runtime file."""
-    path = folder(tmp_path_factory.mktemp("pipe") / "run", end=0.5)
+    """Return a runtime file of a translator from Korean to English."""
+    path = folder(tmp_path_factory.mktemp("pipe") / "run", end=0.5, languages=("ko", "en"))
     sentences = path.with_name("sentences.txt")
     sentences.write_text("\n".join(SENTENCES), encoding="utf-8")
     export(path, path.with_suffix(".regard"), source=sentences)
     return path.with_suffix(".regard")
-
-
-def run(
-    *arguments: str, lines: bytes, command: str = "regard"
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the entry point, or the command line alone (`regard.cli`)."""
-    return subprocess.run(
-        [*entry(command), *arguments], input=lines, capture_output=True, check=False, timeout=120
-    )
-
-
-def entry(command: str) -> list[str]:
-    code = (
-        ["-m", "regard"] if command == "regard" else ["-c", "from regard.cli import main; main()"]
-    )
-    return [sys.executable, *code]
 
 
 def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> None:
@@ -54,14 +43,15 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
     assert pipe_call(["translate", file]) == PipeCall(file)
     assert pipe_call(["translate", file, "-"]) == PipeCall(file)
     assert pipe_call(["translate", "--beam", "3", file, "--threads=2"]) == PipeCall(file, 3, 2)
-    (tmp_path / "text").write_text("REGAR", encoding="utf-8")
+    text = tmp_path / "text"
+    text.write_text("REGAR", encoding="utf-8")
     for arguments in (
         [],
         ["--help"],
         ["doctor"],
         ["translate"],
         ["translate", str(model.with_suffix(""))],
-        ["translate", str(tmp_path / "text")],
+        ["translate", str(text)],
         ["translate", str(tmp_path / "nowhere")],
         ["translate", file, "lines.txt"],
         ["translate", file, "--nbest", "2"],
@@ -81,11 +71,9 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
     "lines",
     [
         "\n".join(SENTENCES).encode() + b"\n\n",
-        "나는 집에 간다".encode(),
         b"",
         b"\xef\xbb\xbfI go home\r\n",
         b"\xff\xfe\n",
-        b"I\0go\n",
         ("집" * 150).encode(),
         "مرحبا بالعالم".encode() * 3,
     ],
@@ -93,52 +81,55 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
 def test_the_answer_is_that_of_the_command_line(
     model: Path, lines: bytes, options: list[str]
 ) -> None:
-    done, reference = (
-        run("translate", str(model), *options, lines=lines, command=c)
-        for c in ("regard", "regard.cli")
+    answers = []
+    for entry in ENTRIES.values():
+        command = [sys.executable, *entry, "translate", model, *options]
+        done = run_program(command, input=lines, capture_output=True, check=False, timeout=120)
+        answers.append((done.stdout, done.stderr, done.returncode))
+    assert answers[0] == answers[1]
+
+
+def _at_a_terminal(file: Path, entry: list[str]) -> tuple[str, str]:
+    """Type a line at a terminal; return the translation and the messages."""
+    keyboard, typed = os.openpty()
+    screen, shown = os.openpty()
+    os.write(keyboard, "나는 집에 간다\n\x04".encode())
+    command = [sys.executable, *entry, "translate", file]
+    done = run_program(
+        command, stdin=typed, stdout=subprocess.PIPE, stderr=shown, check=True, timeout=120
     )
-    assert done.stdout == reference.stdout
-    assert done.stderr == reference.stderr
-    assert done.returncode == reference.returncode
+    messages = os.read(screen, 65536).decode().replace("\r\n", "\n")
+    for number in (keyboard, typed, screen, shown):
+        os.close(number)
+    return done.stdout.decode(), messages
 
 
 @posix
 @pytest.mark.system
 def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
-    tmp_path: Path,
+    model: Path,
 ) -> None:
-    path = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
-    export(path, path.with_suffix(".regard"))
-    answers = list[tuple[str, str]]()
-    for file, command in (
-        (path.with_suffix(".regard"), "regard"),
-        (path.with_suffix(".regard"), "regard.cli"),
-        (path, "regard"),
-    ):
-        (keyboard, typed), (screen, shown) = os.openpty(), os.openpty()
-        os.write(keyboard, "나는 집에 간다\n\x04".encode())
-        process = subprocess.run(
-            [*entry(command), "translate", str(file)],
-            stdin=typed,
-            stdout=subprocess.PIPE,
-            stderr=shown,
-            check=True,
-            timeout=120,
-        )
-        answers.append(
-            (process.stdout.decode(), os.read(screen, 65536).decode().replace("\r\n", "\n"))
-        )
-        for number in (keyboard, typed, screen, shown):
-            os.close(number)
-    welcome = "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press Enter; Ctrl-D ends.\nregard> "
-    welcome += f"warning: {UNLEARNT}\nregard> \n"
-    (translation, messages), *others = answers
+    run = model.with_suffix("")
+    welcome = (
+        "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press "
+        f"Enter; Ctrl-D ends.\nregard> warning: {UNLEARNT}\nregard> \n"
+    )
+    translation, messages = _at_a_terminal(model, ENTRIES["regard"])
     assert translation.count("\n") == 1
-    assert messages == welcome.format(path.with_suffix(".regard"))
-    assert others == [
-        (translation, messages),
-        (translation, f"opening {path} …\n{welcome.format(path)}"),
-    ]
+    assert messages == welcome.format(model)
+    assert _at_a_terminal(model, ENTRIES["regard.cli"]) == (translation, messages)
+    _, messages = _at_a_terminal(run, ENTRIES["regard"])
+    assert messages == f"opening {run} …\n{welcome.format(run)}"
+
+
+def _printed(code: str, model: Path) -> list[str]:
+    """Run code that translates a line in a new process; return the translation, and what the code
+    prints.
+    """
+    command = [sys.executable, "-c", code, model]
+    done = run_program(command, input=b"I go home\n", capture_output=True, check=True)
+    assert not done.stderr
+    return str(done.stdout.decode()).splitlines()
 
 
 @pytest.mark.system
@@ -146,23 +137,20 @@ def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
     """Each module and pattern delays the first translation: a new process loads those that a plain
     line needs.
     """
-    code = (
-        "import re, sys; compile = re.compile; patterns = []\n"
-        "re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)\n"
-        "from regard.pipe import PipeCall, translate_pipe\n"
-        "translate_pipe(PipeCall(sys.argv[1]))\n"
-        "own = [name for name in sys.modules if name.startswith('regard')]\n"
-        "unneeded = ('ssl', 'logging', 'email', 'tomllib', 'html', 'regard.text.markup.document', 'regard.data.language_codes')\n"
-        "print(len(own), len(patterns), *(name for name in unneeded if name in sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(model)],
-        input=b"I go home\n",
-        capture_output=True,
-        check=True,
-    )
-    own, patterns, *unneeded = done.stdout.decode().split("\n")[1].split()
-    assert not unneeded
+    code = """
+import re, sys
+compile = re.compile
+patterns = []
+re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)
+from regard.pipe import PipeCall, translate_pipe
+translate_pipe(PipeCall(sys.argv[1]))
+own = [name for name in sys.modules if name.startswith('regard')]
+print(len(own), len(patterns), *sys.modules)
+"""
+    _, told = _printed(code, model)
+    own, patterns, *modules = told.split()
+    unneeded = "ssl logging email tomllib html regard.text.markup.document"
+    assert not {*unneeded.split(), "regard.data.language_codes"} & {*modules}
     assert int(own) <= 46
     assert int(patterns) <= 30
 
@@ -170,32 +158,27 @@ def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
 @pytest.mark.system
 def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """Nor for a model folder, from the second call on."""
-    code = (
-        "import atexit, sys; sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']\n"
-        "heavy = ('torch', 'numpy', 'pydantic', 'typer', 'sentencepiece')\n"
-        "atexit.register(lambda: print('loaded:', *(name for name in heavy if name in sys.modules)))\n"
-        "from regard.pipe import main\n"
-        "main()"
-    )
+    code = """
+import atexit, sys
+sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']
+atexit.register(lambda: print(*sys.modules))
+from regard.pipe import main
+main()
+"""
 
-    def outputs(path: Path) -> tuple[str, str]:
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(path)],
-            input=b"I go home\n",
-            capture_output=True,
-            check=True,
-        )
-        assert not done.stderr
-        translation, loaded = done.stdout.decode().split("\n")[:2]
-        return translation, loaded
+    def heavy(path: Path) -> tuple[str, set[str]]:
+        translation, modules = _printed(code, path)
+        heavy = {"torch", "numpy", "pydantic", "typer", "sentencepiece"}
+        return translation, heavy & {*modules.split()}
 
-    assert outputs(model)[1] == "loaded:"
+    assert heavy(model)[1] == set()
     monkeypatch.setenv(export_cache.SWITCH, "on")
-    if not export_cache.find_export(model.with_suffix(""))[0]:
+    run = model.with_suffix("")
+    if not export_cache.find_export(run)[0]:
         pytest.skip("needs Linux without a GPU: elsewhere PyTorch is asked whether there is one")
-    first, second = (outputs(model.with_suffix("")) for _ in range(2))
+    first = heavy(run)
     assert "torch" in first[1]
-    assert second == (first[0], "loaded:")
+    assert heavy(run) == (first[0], set())
     (export,) = cache.glob("model-*")
     export.write_bytes(export.read_bytes()[:-9])
-    assert outputs(model.with_suffix("")) == first
+    assert heavy(run) == first, "a damaged export is made again"

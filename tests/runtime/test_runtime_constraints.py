@@ -1,132 +1,86 @@
-"""Terms, forbidden words, prefixes and samples of a runtime file are those of the run folder that
-it is made from.
+"""Constraints, samples and the recorded search of a runtime file are those of the model that it was
+exported from.
 """
 
 from __future__ import annotations
 
-import warnings
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from small import SENTENCES
+from small import SENTENCES, pairs
 
 from regard.common.errors import LineError, UsageError
-from regard.pipeline import RuntimeTranslator, Translation, Translator
+from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.vocabulary import EOS
+from regard.pipeline import load_translator
 from regard.runtime import native
 from regard.runtime.encoded_constraints import RuntimeVocabulary
+from regard.runtime.model import Constraints as LibraryConstraints
 from regard.search import Constraints
-from tests.runtime.pairs import Maker, maker
+from tests.runtime.pairs import Maker, assert_same
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-KINDS = [
-    ("transformer", "transformer"),
-    ("recurrent", "recurrent"),
-    ("convolutional", "convolutional"),
-    ("transformer", "no_attention"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 SEVERAL = f"{SENTENCES[0]}. {SENTENCES[1]}! {SENTENCES[2]}."
-LONG = " ".join([SEVERAL] * 4)
+LONG = " ".join([SEVERAL] * 8)
 LINES = [*SENTENCES[:3], SEVERAL, "", "2026 …"]
 ASKED = [
     Constraints(terms=("home",)),
     Constraints(terms=("I go", "빵을", "書")),
     Constraints(forbid=("I", "a", "book", "집에")),
-    Constraints(prefix="I was"),
+    Constraints(prefix="나는 빵을"),
+    Constraints(prefix="I go home I go home"),
     Constraints("book", ("eating",), ("I", "빵")),
     Constraints(),
 ]
 WITHOUT_ROOM = Constraints("I", ("go",), ("I go",))
 """Of two tokens no target can hold all that."""
 SEARCHES: list[dict[str, Any]] = [
-    {"beam": 4, "nbest": 3},
-    {"beam": 1, "max_extra": 4},
-    {"beam": 3, "max_ratio": 0.5, "max_extra": 1},
+    {"beam": 4, "nbest": 3, "no_repeat_ngram": 2},
+    {"beam": 1, "max_extra": 4, "min_length": 7},
+    {"beam": 3, "max_ratio": 0.5, "max_extra": 1, "length_penalty": 0.0},
 ]
 SAMPLES: list[dict[str, Any]] = [
-    {"sample": True, "seed": 7},
-    {"sample": True, "nbest": 3, "top_k": 5, "seed": 2**40},
-    {"sample": True, "beam": 4, "top_p": 0.8, "temperature": 0.7},
-    {"sample": True, "nbest": 2, "top_k": 9, "top_p": 0.5, "temperature": 2},
+    {"nbest": 3, "top_k": 5, "seed": 2**62 + 1},
+    {"beam": 4, "top_p": 0.8, "temperature": 0.7},
+    {"nbest": 2, "top_k": 9, "top_p": 0.5, "temperature": 2},
 ]
 
 
-@pytest.fixture(scope="module")
-def make(tmp_path_factory: pytest.TempPathFactory) -> Maker:
-    return maker(lambda: tmp_path_factory.mktemp("model") / "run")
-
-
-def ranked(translation: Translation) -> list[tuple[Any, ...]]:
-    """Return what has to be equal of each hypothesis."""
-    return [(one.text, one.tokens, one.is_complete) for one in (translation, *translation.nbest)]
-
-
-def parts(translation: Translation) -> list[tuple[Any, ...]]:
-    """Return what has to be equal of the best one alone."""
-    return [
-        *((part.source, part.text) for part in translation.parts),
-        translation.notes,
-        translation.doubtful,
-    ]
-
-
-def check_equal(
-    pair: tuple[Translator, RuntimeTranslator], lines: list[str], **options: Any
-) -> list[Translation]:
-    """Translate with both, compare, and return the translations."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected, actual = (translator.translate(lines, **options) for translator in pair)
-    for one, other in zip(actual, expected, strict=True):
-        assert (ranked(one), parts(one)) == (ranked(other), parts(other))
-        scores = [each.score for each in (other, *other.nbest)]
-        assert [each.score for each in (one, *one.nbest)] == pytest.approx(
-            scores, abs=1e-4, rel=1e-5
-        )
-    return actual
-
-
-@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_constraints_hold_as_in_the_run_folder(make: Maker, encoder: str, decoder: str) -> None:
     pair = make(encoder, decoder)
     lines = [line for line in LINES for _ in ASKED]
+    constraints = ASKED * len(LINES)
     for search in SEARCHES:
-        found = check_equal(pair, lines, constraints=ASKED * len(LINES), **search)
-        for line, asked, translation in zip(lines, ASKED * len(LINES), found, strict=True):
-            assert all(
-                term in translation.text for term in asked.terms if line and translation.is_complete
-            )
-    (translation,) = check_equal(pair, LINES[:1], constraints=WITHOUT_ROOM, beam=2, max_length=2)
+        translations = assert_same(pair, lines, constraints=constraints, **search)
+        for line, asked, translation in zip(lines, constraints, translations, strict=True):
+            if line and translation.is_complete:
+                assert all(term in translation.text for term in asked.terms)
+    options = {"constraints": WITHOUT_ROOM, "beam": 2, "max_length": 2}
+    (translation,) = assert_same(pair, LINES[:1], **options)
     assert "lacks a required term ('go')" in translation.notes[0]
+    if decoder == "recurrent":
+        (translation,) = assert_same(pair, [LONG], constraints=ASKED[3], beam=2)
+        assert translation.text.startswith("나는 빵을"), "the prefix is that of the first part"
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), KINDS)
-def test_samples_are_those_of_the_run_folder(make: Maker, encoder: str, decoder: str) -> None:
-    pair = make(encoder, decoder)
-    for search in SAMPLES:
-        texts = [one.text for one in check_equal(pair, LINES, **search)]
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_samples_are_those_of_the_run_folder(make: Maker, kind: str) -> None:
+    pair = make(kind, kind)
+    for options in SAMPLES:
+        search = {"sample": True, **options}
+        texts = [one.text for one in assert_same(pair, LINES, **search)]
+        others = assert_same(pair, LINES, **{**search, "seed": 99})
+        assert texts != [one.text for one in others]
         forbidden = Constraints(prefix="I", forbid=("book", "집에"))
-        check_equal(pair, LINES, constraints=forbidden, **search)
-        assert texts != [one.text for one in check_equal(pair, LINES, **{**search, "seed": 99})]
+        assert_same(pair, LINES, constraints=forbidden, **search)
 
 
-def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
-    translator, runtime = make("transformer", "transformer")
-    calls = [(asked, {"max_extra": 3}) for asked in ASKED]
-    calls += [
-        (WITHOUT_ROOM, {"max_length": 2}),
-        (ASKED[2], {"sample": True, "top_k": 4, "seed": 3}),
-    ]
-    for asked, search in calls:
-        expected, actual = (streamed(model, asked, search) for model in (translator, runtime))
-        assert actual == expected
-    assert streamed(runtime, *calls[-2])[1] == [
-        "the translation lacks a required term ('go'); a larger `beam` or `max_extra` may find room"
-    ]
-
-
-def streamed(model: Any, asked: Constraints, search: dict[str, Any]) -> tuple[str, list[str]]:
+def _streamed(model: Any, asked: Constraints, search: dict[str, Any]) -> tuple[str, list[str]]:
     """Return the joined words of a stream, and the notes on its terms."""
     words = list[str]()
     stream = model.begin_stream(SEVERAL, asked, **search)
@@ -135,6 +89,36 @@ def streamed(model: Any, asked: Constraints, search: dict[str, Any]) -> tuple[st
             words.append(next(stream))
         except StopIteration as stop:
             return "".join(words), [note for note in stop.value.notes if "term" in note]
+
+
+def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
+    translator, runtime = make("transformer", "transformer")
+    calls: list[tuple[Constraints, dict[str, Any]]] = [
+        *((asked, {"max_extra": 3}) for asked in ASKED),
+        (ASKED[2], {"sample": True, "top_k": 4, "seed": 3}),
+        (WITHOUT_ROOM, {"max_length": 2}),
+    ]
+    for asked, search in calls:
+        text, notes = _streamed(runtime, asked, search)
+        assert (text, notes) == _streamed(translator, asked, search)
+    (note,) = notes
+    assert note.startswith("the translation lacks a required term ('go'); a larger `beam` or")
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_a_translation_that_is_its_own_prefix_stays(make: Maker, kind: str) -> None:
+    _, runtime = make(kind, kind)
+    options = runtime.model.options()
+    options.beam = 1
+    options.max_extra = 50  # a prefix adds to what the ratio allows
+    options.max_length = 9
+    free = runtime.model.translate(SENTENCES, options)
+    for part in (1, 3):
+        prefixes = [LibraryConstraints.of_prefix(line.hypotheses[0].ids[:part]) for line in free]
+        forced = runtime.model.translate(SENTENCES, options, prefixes)
+        for one, other in zip(forced, free, strict=True):
+            assert one.hypotheses[0].ids == other.hypotheses[0].ids
+            assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
 
 
 def test_surfaces_are_those_of_the_vocabulary(make: Maker) -> None:
@@ -147,24 +131,103 @@ def test_surfaces_are_those_of_the_vocabulary(make: Maker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "search"),
+    ("asked", "search", "message"),
     [
-        (Constraints(terms=("I go home",)), {"max_length": 2}),
-        (Constraints("I go", ("home",)), {"max_length": 2}),
-        (Constraints(terms=("home",), forbid=("home",)), {}),
-        (Constraints(terms=(" ",)), {}),
-        (Constraints(terms=("I go",)), {"max_required": 1}),
-        (Constraints(forbid=("home", "bread")), {"max_forbidden": 1}),
-        (Constraints(terms=("home",)), {"sample": True}),
-        (Constraints(terms=("home",)), {"max_whole": 3}),
+        (Constraints("I go", ("home",)), {"max_length": 2}, "a target may have at most 2"),
+        (Constraints(terms=("home",), forbid=("home",)), {}, ""),
+        (Constraints(terms=(" ",)), {}, ""),
+        (Constraints(prefix=" "), {}, "prefix ' ': is empty"),
+        (Constraints(prefix="I go home"), {"max_required": 1}, "prefix: wanted at most 1 tokens"),
+        (Constraints(terms=("I go",)), {"max_required": 1}, ""),
+        (Constraints(forbid=("home", "bread")), {"max_forbidden": 1}, ""),
+        (Constraints(terms=("home",)), {"sample": True}, ""),
+        (Constraints(terms=("home",)), {"max_whole": 3}, ""),
+        ([Constraints(), Constraints()], {}, "constraints: got 2 for 1 line;"),
     ],
 )
 def test_what_cannot_be_is_refused_in_the_same_words(
-    make: Maker, asked: Constraints, search: dict[str, Any]
+    make: Maker, asked: Any, search: dict[str, Any], message: str
 ) -> None:
-    refusals = list[str]()
+    refusals = set[str]()
     for model in make("transformer", "transformer"):
         with pytest.raises((UsageError, LineError)) as refusal:
-            model.translate(LONG, constraints=asked, **search)
-        refusals.append(str(refusal.value))
-    assert refusals[0] == refusals[1]
+            model.translate([LONG], constraints=asked, **search)
+        refusals.add(str(refusal.value))
+    (refusal_of_both,) = refusals
+    assert message in refusal_of_both
+
+
+def test_prefixes_of_tokens_that_are_none_are_refused(make: Maker) -> None:
+    translator, runtime = make("transformer", "transformer")
+    options = runtime.model.options()
+    for token in (EOS, 1, -1, len(translator.tokenizer.target), 2**31 - 1):
+        prefix = LibraryConstraints.of_prefix([5, token])
+        with pytest.raises(LineError, match=f"line 1 prefix: token {token} is none"):
+            runtime.model.translate(["I"], options, [prefix])
+
+
+# --- the recorded search
+
+
+def assert_same_steps(actual: Any, expected: Any) -> None:
+    """Compare hypotheses, candidates, log-probabilities and fates, step by step."""
+    for one, other in zip(actual, expected, strict=True):
+        assert one.prefixes == other.prefixes
+        ours = {(c.beam, c.token): c for c in one.candidates}
+        theirs = {(c.beam, c.token): c for c in other.candidates}
+        assert ours.keys() == theirs.keys()
+        for key, candidate in ours.items():
+            reference = theirs[key]
+            assert candidate.fate == reference.fate
+            assert candidate.log_prob == pytest.approx(reference.log_prob, abs=2e-3)
+            assert candidate.total_log_prob == pytest.approx(reference.total_log_prob, abs=5e-3)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
+def test_the_search_is_recorded_as_by_the_translator(
+    make: Maker, encoder: str, decoder: str, beam: int
+) -> None:
+    _, runtime = make(encoder, decoder)
+    translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
+    for line in SENTENCES[::2]:
+        for constraints in (Constraints(), Constraints(prefix="book 나는")):
+            _, expected = translator.trace(line, constraints, beam=beam)
+            translation, steps = runtime.trace(line, constraints, beam=beam)
+            (alone,) = runtime.translate(line, constraints=constraints, beam=beam)
+            assert (translation.tokens, translation.score) == (alone.tokens, alone.score)
+            assert_same_steps(steps, expected)
+            for step in steps:
+                totals = [c.total_log_prob for c in step.candidates]
+                assert totals == sorted(totals, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_what_is_written_is_recorded_though_others_are_likelier(make: Maker, kind: str) -> None:
+    """Copy tokens are none of the likeliest where a line would end without them."""
+    _, runtime = make(kind, kind, copy_tokens=4)
+    translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
+    first, second, *_ = COPY_CHARACTERS
+    for line in (f"{SENTENCES[0]}{first}", f"{second} {SENTENCES[2]}{first}"):
+        _, expected = translator.trace(line, Constraints(), beam=3)
+        translation, steps = runtime.trace(line, Constraints(), beam=3)
+        copies = {*COPY_CHARACTERS}
+        assert copies & {*translation.text} == copies & {*line}
+        assert_same_steps(steps, expected)
+        for step, after in pairwise(steps):
+            kept = [c for c in step.candidates if c.fate == "kept"]
+            continued = [(*step.prefixes[c.beam], c.token) for c in kept]
+            assert sorted(continued) == sorted(after.prefixes)
+
+
+def test_a_trace_is_of_one_whole_line(make: Maker) -> None:
+    _, runtime = make("recurrent", "recurrent")
+    with pytest.raises(UsageError, match="the line is empty"):
+        runtime.trace(" ")
+    with pytest.raises(UsageError, match="the line is split"):
+        runtime.trace(LONG)
+    options = runtime.model.options()
+    assert runtime.model.translate(SENTENCES, options)[0].steps == ()
+    options.trace = 1
+    with pytest.raises(UsageError, match="one line is recorded at a time, got 6"):
+        runtime.model.translate(SENTENCES, options)

@@ -7,7 +7,7 @@ import json
 import random
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sentencepiece
@@ -17,6 +17,7 @@ from regard.data.text import COMPATIBILITY
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import Vocabulary, vocabulary_of
 from regard.learn.samples import korean_english
+from regard.runtime.engine.token_tables import token_tables
 
 SIZES = {"train": 300, "valid": 0, "test": 60, "recombination": 0, "length": 0}
 
@@ -25,27 +26,38 @@ SIZES = {"train": 300, "valid": 0, "test": 60, "recombination": 0, "length": 0}
 def sample_lines() -> tuple[list[str], list[str]]:
     """Return Korean and English sentences to train on, and others to encode."""
     splits = korean_english(sizes=SIZES, short=1.0).splits
-    return tuple(
-        [text for p in splits[part] for text in (p.source, p.target)] for part in ("train", "test")
-    )  # type: ignore[return-value]
+    train = [text for pair in splits["train"] for text in (pair.source, pair.target)]
+    test = [text for pair in splits["test"] for text in (pair.source, pair.target)]
+    return train, test
 
 
-def regard_vocabulary(
-    lines: Sequence[str], kind: str, fallback: bool, size: int | None = None
-) -> Vocabulary:
-    settings = TokenizerSettings.parse(
-        {"kind": kind, "byte_fallback": fallback, "size": size}, "test"
+def regard_vocabulary(kind: str, fallback: bool, size: int | None = None) -> Vocabulary:
+    lines, _ = sample_lines()
+    values = {"kind": kind, "byte_fallback": fallback, "size": size}
+    return Tokenizer.train(lines, lines[:1], TokenizerSettings.parse(values, "test")).source
+
+
+def train_sentencepiece(kind: str, size: int, **options: Any) -> bytes:
+    model = io.BytesIO()
+    lines, _ = sample_lines()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=size,
+        model_type=kind,
+        hard_vocab_limit=False,
+        minloglevel=4,
+        character_coverage=1.0,
+        **options,
     )
-    return Tokenizer.train(lines, lines[:1], settings).source
+    return model.getvalue()
 
 
-def marian_vocabulary(
-    lines: Sequence[str], kind: str, size: int = 320, **options: Any
-) -> Vocabulary:
+def marian_vocabulary(kind: str, size: int = 320, **options: Any) -> Vocabulary:
     """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, with NFKC, numbered by a
     table.
     """
-    model = train_sentencepiece(lines, kind, size, normalization_rule_name="nmt_nfkc", **options)
+    model = train_sentencepiece(kind, size, normalization_rule_name="nmt_nfkc", **options)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     # some pieces are left out of the table, and it has others: language codes, and what the model
     # has no piece for
@@ -56,19 +68,10 @@ def marian_vocabulary(
     return vocabulary_of(model, PieceTable.parse(json.dumps(table).encode()))
 
 
-def train_sentencepiece(lines: Sequence[str], kind: str, size: int, **options: Any) -> bytes:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, model_type=kind, hard_vocab_limit=False,
-        minloglevel=4, **{"character_coverage": 1.0, **options},
-    )  # fmt: skip
-    return model.getvalue()
-
-
-def odd_model(lines: Sequence[str], kind: str, **options: Any) -> Vocabulary:
+def odd_model(kind: str, **options: Any) -> Vocabulary:
     """Train a SentencePiece model with settings that Regard does not use."""
     ids = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-    return Vocabulary(train_sentencepiece(lines, kind, 700, **ids, **options))
+    return Vocabulary(train_sentencepiece(kind, 700, **ids, **options))
 
 
 def with_unused(vocabulary: Vocabulary, every: int = 5) -> Vocabulary:
@@ -84,8 +87,44 @@ def with_unused(vocabulary: Vocabulary, every: int = 5) -> Vocabulary:
     return Vocabulary(model.SerializeToString())
 
 
+SYMBOLS = {"user_defined_symbols": ["<br>", "ab", "abc", "나는 ", "e", "é"]}
+SPACES = {
+    "split_by_whitespace": False,
+    "remove_extra_whitespaces": False,
+    "add_dummy_prefix": False,
+}
+VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
+    "bpe": partial(regard_vocabulary, "bpe", False, 400),
+    "bpe-bytes": partial(regard_vocabulary, "bpe", True, 600),
+    "unigram": partial(regard_vocabulary, "unigram", False, 400),
+    "unigram-bytes": partial(regard_vocabulary, "unigram", True, 600),
+    "char": partial(regard_vocabulary, "char", False),
+    "char-bytes": partial(regard_vocabulary, "char", True),
+    "whitespace": partial(regard_vocabulary, "whitespace", False),
+    "marian-unigram": partial(marian_vocabulary, "unigram"),
+    "marian-bpe": partial(marian_vocabulary, "bpe"),
+    "marian-bytes": partial(marian_vocabulary, "bpe", 700, byte_fallback=True),
+    "unused-bpe": lambda: with_unused(odd_model("bpe")),
+    "unused-unigram": lambda: with_unused(odd_model("unigram")),
+    "unused-char": lambda: with_unused(odd_model("char")),
+    "user-bpe": partial(odd_model, "bpe", normalization_rule_name="nmt_nfkc_cf", **SYMBOLS),
+    "user-unigram": partial(odd_model, "unigram", byte_fallback=True, **SYMBOLS),
+    "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
+    "suffix-bpe": partial(odd_model, "bpe", treat_whitespace_as_suffix=True),
+    "suffix-unigram": partial(odd_model, "unigram", treat_whitespace_as_suffix=True),
+    "spaces-bpe": partial(odd_model, "bpe", **SPACES),
+    "spaces-unigram": partial(odd_model, "unigram", normalization_rule_name="nfkc", **SPACES),
+}
+
+
+@cache
+def vocabulary_and_blob(name: str) -> tuple[Vocabulary, bytes]:
+    """Return a vocabulary, and the tables that the library reads."""
+    vocabulary = VOCABULARIES[name]()
+    return vocabulary, token_tables(vocabulary)
+
+
 # --- lines
-# -------------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -93,20 +132,13 @@ def code_points() -> dict[str, list[int]]:
     """Return code points by sort. Those without a meaning in this Python's Unicode version are left
     out, for the tables may be of a newer one; noncharacters and planes 4 to 13 have none in any.
     """
-    names = (
-        "nonstarter",
-        "decomposes",
-        "compatible",
-        "assigned",
-        "space",
-        *(f"plane {plane}" for plane in range(17)),
-    )
-    sorts: dict[str, list[int]] = {name: [] for name in names}
+    sorts: dict[str, list[int]] = {f"plane {plane}": [] for plane in range(17)}
+    for name in ("nonstarter", "decomposes", "compatible", "assigned", "space"):
+        sorts[name] = []
     for code in range(0x110000):
         character = chr(code)
-        if 0xD800 <= code < 0xE000 or not (
-            unicodedata.category(character) != "Cn" or is_unassigned_forever(code)
-        ):
+        is_unassigned = unicodedata.category(character) == "Cn"
+        if 0xD800 <= code < 0xE000 or (is_unassigned and not is_unassigned_forever(code)):
             continue
         sorts["assigned"].append(code)
         sorts[f"plane {code >> 16}"].append(code)
@@ -125,37 +157,37 @@ def is_unassigned_forever(code: int) -> bool:
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code < 0xFDF0 or 0x40000 <= code < 0xE0000
 
 
+PIECES = (
+    "▁|▁▁a|a▁b|_|<unk>|<s>|<0x41>|⁇|>>|<<|>>eng<<|>>한국어<<|\ufdd0|\ufdd1|\ufdd1\ufdd0x|漢字|ßø"
+    "|ﬁ ① ｗｉｄｅ …|\0|\x00\x01|<pad></s>|👩\ufe0f\u200d👧|🏳\ufe0f\u200d❤\ufe0f|ｶﾞ|ﾊﾟｱ|ﾡￂ|ﾻﾞ| "
+)
+"""Parts of lines that are written otherwise, or stand for tokens, joined by bars."""
+
+
 def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str]:
     """Yield lines over all of Unicode, among them parts of real text."""
     rng = random.Random(seed)
     sorts = code_points()
+    jamo = [*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD7FC)]
+    ranges = [*sorts.values(), range(0x80), range(0x20), jamo]
 
-    def draw(codes: Sequence[int], most: int) -> str:
-        return "".join(chr(rng.choice(codes)) for _ in range(rng.randint(0, most)))
+    def part() -> str:
+        kind = rng.randrange(4)
+        if kind == 0:
+            return rng.choice(PIECES.split("|"))
+        if kind == 1:
+            text = rng.choice(texts)
+            form = unicodedata.normalize("NFD", text) if rng.random() < 0.5 else text
+            return form[: rng.randint(0, 40)]
+        if kind == 2:
+            marks = rng.choices(sorts["nonstarter"], k=rng.choice((1, 3, 45)))
+            return rng.choice("aeo가") + "".join(map(chr, marks))
+        codes = rng.choice([codes for codes in ranges if codes])
+        return "".join(map(chr, rng.choices(codes, k=rng.randint(0, 6))))
 
-    parts: list[Callable[[], str]] = [
-        lambda: draw(sorts[f"plane {rng.randrange(17)}"], 6),
-        lambda: draw(sorts["assigned"], 5),
-        lambda: draw(range(0x80), 6),
-        lambda: draw(range(0x20), 3),
-        lambda: rng.choice("aeo가") + draw(sorts["nonstarter"], rng.choice((3, 3, 45))),
-        lambda: draw(sorts["decomposes"], 4),
-        lambda: draw(sorts["space"], 3),
-        lambda: draw([*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD7FC)], 6),
-        lambda: "\u200d".join(rng.choice("👩👨👧❤🏳🏽") + "\ufe0f" for _ in range(rng.randint(1, 5))),
-        lambda: rng.choice(["▁", "▁▁a", "a▁b", "_", "<unk>", "<s>", "<0x41>", "⁇", ">>", "<<", ">>eng<<", ">>한국어<<"]),
-        lambda: rng.choice(["\ufdd0", "\ufdd1", "\ufdd1\ufdd0x", "漢字", "ßø", "ﬁ ① ｗｉｄｅ …", "\0", "\x00\x01", "<pad></s>"]),
-        lambda: draw(sorts["compatible"], 6),
-        lambda: "".join(rng.choice("ｦｳｶｷﾊ") + rng.choice("ﾞﾟｱ") for _ in range(rng.randint(0, 3))),
-        lambda: rng.choice("ﾡﾤﾻ") + rng.choice("ￂￃￜﾞ"),
-        lambda: rng.choice(texts)[: rng.randint(0, 30)],
-        lambda: unicodedata.normalize("NFD", rng.choice(texts))[: rng.randint(0, 40)],
-        lambda: " ",
-    ]  # fmt: skip
     for number in range(count):
-        line = "".join(rng.choice(parts)() for _ in range(rng.randint(0, 6)))
-        yield (
-            rng.choice([">>eng<<", ">>xyz<<", ">>" + "é" * rng.randint(33, 37) + "<<"]) + line
-            if number % 20 == 7
-            else line
-        )
+        line = "".join(part() for _ in range(rng.randint(0, 6)))
+        if number % 20 == 7:
+            code = rng.choice(["eng", "xyz", "é" * rng.randint(33, 37)])
+            line = f">>{code}<<{line}"
+        yield line

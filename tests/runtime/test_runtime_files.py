@@ -1,0 +1,600 @@
+"""Runtime files: exported, opened, refused if they are damaged or hostile, and used without
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cached import FolderCache
+from small import SENTENCES, captioner_folder, folder
+from systems import linux, posix
+
+import regard
+from regard.cli import main
+from regard.common.errors import ExportError, LineError, ModelFolderError, UsageError
+from regard.common.lazy import TRAINING_PACKAGES
+from regard.interchange.runtime import export
+from regard.model_folder import load_folder
+from regard.pipeline import RuntimeTranslator, load_translator
+from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import runtime_file
+from regard.runtime.model import Constraints as LibraryConstraints
+from regard.runtime.model import EncodedSource, RuntimeModel, _structure
+from regard.search import Constraints
+from regard.serving.description import known_languages, served_model
+from regard.serving.pairs import LanguagePairs
+from regard.serving.served_translator import ServedFile
+from tests.runtime.pairs import Maker
+
+if (problem := native.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "runtime.md"
+run_program = functools.partial(subprocess.run, capture_output=True, text=True)
+
+
+def _few(folder: Path) -> Path:
+    """Write few sentences to compare on: without a file there are 64, on which random weights
+    seldom end.
+    """
+    path = folder / "sentences.txt"
+    path.write_text("\n".join(SENTENCES), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a runtime file beside its run."""
+    path = folder(tmp_path_factory.mktemp("exported") / "run", end=0.5)
+    (path / "README.md").write_text("# A card\n", encoding="utf-8")
+    export(path, path.with_suffix(".regard"), source=_few(path.parent))
+    return path.with_suffix(".regard")
+
+
+def test_an_exported_file_is_loaded_like_a_folder(exported: Path) -> None:
+    runtime = regard.load(exported)
+    assert isinstance(runtime, RuntimeTranslator)
+    model = load_folder(exported.with_suffix(""))
+    card = runtime.model.card
+    assert card["precision"] == "int8"
+    assert card["readme"] == "# A card\n"
+    assert card["parameters"] == sum(p.numel() for p in model.model.parameters())
+    assert runtime.search == model.settings.search
+    assert not list(exported.parent.glob("*.part"))
+
+
+def test_exports_that_cannot_be_say_why(exported: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="something already that is no runtime file"):
+        export(exported.with_suffix(""), notes)
+    assert notes.read_text(encoding="utf-8") == "mine"
+    old = tmp_path / "old.regard"
+    shutil.copy(exported, old)
+    export(exported.with_suffix(""), old, "float32", _few(tmp_path))
+    assert regard.load(old).model.card["precision"] == "float32"
+    captions = tmp_path / "captions.regard"
+    with pytest.raises(ExportError, match="reads images"):
+        export(captioner_folder(tmp_path / "captions"), captions)
+    assert not captions.exists()
+
+
+KILLED_EXPORT = """
+import os, signal, sys
+from pathlib import Path
+from regard.interchange import runtime
+runtime.{step} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+runtime.export(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    "step",
+    [
+        "compare",
+        pytest.param("_check", marks=pytest.mark.slow),
+        pytest.param("RuntimeTranslator", marks=pytest.mark.slow),
+    ],
+)
+def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path, step: str) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    run = folder(tmp_path / "run", end=0.5)
+    code = KILLED_EXPORT.format(step=step)
+    done = run_program([sys.executable, "-c", code, run, out / "model.regard"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert list(out.iterdir()) == []
+
+
+# --- opening
+
+
+def test_what_cannot_be_opened_is_refused_in_a_sentence(exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match=r"nowhere.regard: cannot be read \(No such file"):
+        RuntimeTranslator(tmp_path / "nowhere.regard")
+    with pytest.raises(ModelFolderError, match="is not a file"):
+        RuntimeTranslator(tmp_path)
+    message = "is a runtime file, which translates and no more; give the run folder"
+    with pytest.raises(ModelFolderError, match=message):
+        load_translator(exported)
+    message = r"`precision=float32`: .* is a runtime file, whose precision is int8"
+    with pytest.raises(UsageError, match=message):
+        regard.load(exported, precision="float32")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda _: b"", "is empty"),
+        (lambda _: b"REGARD", "no runtime file, or cut short"),
+        (lambda _: b"x" * 100, "it is no runtime file"),
+        (lambda data: data[:-100], "cut short, or longer"),
+        (lambda data: data + b"\0", "cut short, or longer"),
+        (lambda data: data[:8] + b"\2" + data[9:], "is of format 2, and .* reads format 1"),
+        (lambda data: data[:12] + data[15:11:-1] + data[16:], "the other byte order"),
+        (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "its checksum is wrong"),
+    ],
+)
+def test_damaged_files_are_refused_in_a_sentence(
+    exported: Path, tmp_path: Path, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    path = tmp_path / "damaged.regard"
+    path.write_bytes(damage(exported.read_bytes()))
+    with pytest.raises(ModelFolderError, match=f"{path}: .*{message}"):
+        regard.load(path)
+
+
+DEEP: Any = 1
+for _ in range(80):
+    DEEP = [DEEP]
+WRONG: dict[str, list[Any]] = {
+    "regard": [None, 7, "x" * 5000, "\x1b[31m"],
+    "precision": [{}, "a\nb"],
+    "languages": [None, ["en"], ["en", None], [["en"], "de"], ["x" * 5000, "de"]],
+    "language_codes": [{"en": 1}, [f">>x{number}<<" for number in range(5_000)]],
+    "parameters": ["1", True, 1.5, 10**16, float("nan")],
+    "search": [
+        None,
+        {"beam": 10**400},
+        {"beam": "wide"},
+        {"beam": 0},
+        {"beam": 2.5},
+        {"beam": True},
+        {"score_threshold": 0.5},
+        {"unknown": 1},
+        {"split": "maybe"},
+        {"mbr": True, "beam": 1},
+        {"groups": 2, "beam": 3},
+    ],
+    "familiar": [
+        "text",
+        {"pairs": "AAAA"},
+        {"pairs": 5, "most": 1},
+        {"pairs": "AAAA", "most": 1.5},
+        {"pairs": "AAAA", "most": -1},
+        {"pairs": "AAA", "most": 1},
+        {"pairs": "AAAA", "most": 1, "more": 1},
+    ],
+    "warnings": [[1], ["x" * 5000]],
+    "alignment": [[], {"layer": "x" * 5000}, {"head": DEEP}],
+    "readme": [None, 1],
+    "x" * 5000: [1],
+    "other": [DEEP, float("-inf"), {"a": {"b": ["\0"]}}],
+}
+UNUSUAL: dict[str, list[Any]] = {
+    "languages": [["", ""], ["english", "de"], ["en", "en"]],
+    "language_codes": [[">>fra<<", ">>fra<<", "", "<>"]],
+    "parameters": [0, -1],
+    "search": [{}, {"score_threshold": -2}, {"groups": 2, "beam": 4}, {"sample": True, "top_k": 5}],
+    "familiar": [{}, {"pairs": "AAAA", "most": 0}],
+    "alignment": [None, {}, {"layer": 1}],
+    "readme": ["x" * 10**6, "\0\x1b"],
+    "other": [None, [], "text"],
+}
+
+
+def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Path) -> None:
+    model = load_folder(folder(tmp_path / "run", end=0.5))
+    packed = pack_model(model.model, "float32")
+    path = tmp_path / "model.regard"
+    card = {"search": json.loads(model.settings.search.model_dump_json())}
+
+    def open_card(name: str, value: Any) -> RuntimeTranslator:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path.write_bytes(runtime_file(model, packed, None, {**card, name: value}))
+            return RuntimeTranslator(path)
+
+    for name, values in WRONG.items():
+        for value in values:
+            with pytest.raises(ModelFolderError) as refused:
+                open_card(name, value)
+            for cause in refused.value.causes:
+                assert str(path) in cause
+                assert len(cause) < 300
+    for name, values in UNUSUAL.items():
+        for value in values:
+            translator = open_card(name, value)
+            assert translator.translate(SENTENCES[:1])
+            about = ServedFile(translator, 10**7).about()
+            for languages in (None, ("xx", "yy")):
+                known_languages(about, languages)
+                assert LanguagePairs([served_model("model", about, languages)]).languages
+
+
+def test_a_model_of_an_experiment_warns_when_it_is_opened(tmp_path: Path) -> None:
+    model = load_folder(folder(tmp_path / "run", end=0.5))
+    path = tmp_path / "model.regard"
+    values = {"precision": "float32", "search": {}, "warnings": ["no causal mask"]}
+    path.write_bytes(runtime_file(model, pack_model(model.model), None, values))
+    with pytest.warns(UserWarning, match="trained for an experiment, not for use: no causal mask"):
+        regard.load(path)
+
+
+@posix
+@pytest.mark.parametrize("change", ["cut", "emptied", "grown", "other", "time set back"])
+def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(
+    exported: Path, tmp_path: Path, change: str
+) -> None:
+    """Neither other text, nor the end of the process by a page that is no longer there."""
+    path = tmp_path / "model.regard"
+    shutil.copy2(exported, path)
+    os.utime(path, (0, 0))
+    runtime = RuntimeTranslator(path)
+    stream = runtime.model.stream(SENTENCES[0], runtime.model.options())
+    queue = runtime.model.queue(1)
+    size = path.stat().st_size
+    if change in ("cut", "emptied"):
+        os.truncate(path, 5000 if change == "cut" else 0)
+    else:
+        with path.open("r+b") as file:
+            file.seek(size if change == "grown" else 6000)
+            file.write(bytes(3000))
+    if change == "time set back":
+        os.utime(path, (0, 0))
+    message = "model.regard: changed while it was open, so translations would be wrong"
+    for _ in range(2):
+        with pytest.raises(ModelFolderError, match=message):
+            runtime.translate(SENTENCES)
+    with pytest.raises(ModelFolderError, match=message):
+        list(stream)
+    queue.submit(1, SENTENCES[:1], runtime.model.options())
+    ticket, result = queue.take(60) or (0, [])
+    assert ticket == 1
+    assert isinstance(result, ModelFolderError)
+
+
+@posix
+def test_a_file_may_lose_its_name_while_it_is_open(exported: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.regard"
+    shutil.copy2(exported, path)
+    runtime = RuntimeTranslator(path)
+    expected = runtime.translate(SENTENCES)
+    path.chmod(0o600)
+    (tmp_path / "new").write_bytes(b"another file")
+    os.replace(tmp_path / "new", path)
+    assert runtime.translate(SENTENCES) == expected
+
+
+def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> None:
+    runtime = RuntimeTranslator(exported)
+    message = r"`mbr` needs the run folder.*\n?.*`groups` needs the run folder"
+    with pytest.raises(UsageError, match=message):
+        runtime.translate("I", mbr=True, groups=2, beam=4)
+    with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
+        runtime.translate("I", nbest=4)
+    with pytest.raises(LineError, match="line 2 has more than 10 characters"):
+        runtime.translate(["I", "x" * 11], max_line=10)
+
+
+# --- sources that are encoded already
+
+
+def without_encoder(run: Path, precision: Any = "float32") -> bytes:
+    """Return the content of a captioner's runtime file: its encoder has no program."""
+    model = load_folder(run)
+    return runtime_file(model, pack_model(model.model, precision), None, {}, reads_text=False)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "needed"),
+    [
+        ("recurrent", {"outputs", "summary"}),
+        ("convolutional", {"outputs", "embedded"}),
+        ("transformer", {"outputs"}),
+    ],
+)
+def test_encoded_sources_are_refused_unless_they_fit(
+    tmp_path: Path, decoder: str, needed: set[str]
+) -> None:
+    run = captioner_folder(tmp_path / "run", decoder)
+    model = RuntimeModel.from_memory(without_encoder(run))
+    options = model.options()
+    sizes = load_folder(run).model.encoder.sizes
+    shapes = ((6, sizes.size), (6, sizes.embedding), (sizes.size * sizes.summary_rows,))
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+
+    def search(**changed: Any) -> Any:
+        source = EncodedSource(3, *arrays)
+        for name, value in changed.items():
+            setattr(source, name, value)
+        sources = [EncodedSource(3, *arrays), source]
+        lines = model.translate(sources, options, [LibraryConstraints(), LibraryConstraints()])
+        return [[(h.ids, h.score) for h in line.hypotheses] for line in lines]
+
+    first, second = search()
+    assert first == second
+    wrong: list[dict[str, Any]] = []
+    for name in ("entries", "length"):
+        wrong += [{name: value} for value in (0, -1, 2**62)]
+    for name in ("outputs", "embedded", "summary"):
+        size = f"{name.removesuffix('s')}_size"
+        if name not in needed:
+            assert search(**{name: None, size: 0}) == [first, first], "the decoder does not read it"
+            continue
+        wrong += [{name: None}, {size: 0}, {size: sizes.size + 1}, {size: -(2**62)}]
+    message = "source 2: wanted 1 to 1048576 entries of a length of 1 to .*; got "
+    for changed in wrong:
+        with pytest.raises(UsageError, match=message):
+            search(**changed)
+    for name in ("attention", "alignments"):
+        setattr(options, name, 1)
+        with pytest.raises(UsageError, match="wanted 0 for sources that are encoded already"):
+            search()
+        setattr(options, name, 0)
+    error = ctypes.create_string_buffer(1024)
+    given = (None, 2, None, ctypes.byref(_structure(options)), error, 1024)
+    assert not model._library.regard_translate_encoded(model._model, *given)
+    assert error.value.startswith(b"source 1: wanted 1 to 1048576 entries")
+
+
+def test_a_model_without_an_encoder_reads_neither_text_nor_ids(tmp_path: Path) -> None:
+    model = RuntimeModel.from_memory(without_encoder(captioner_folder(tmp_path / "run")))
+    options = model.options()
+    calls = (
+        lambda: model.translate(["I"], options),
+        lambda: model.translate([[5, 3]], options),
+        lambda: list(model.stream("I", options)),
+        lambda: list(model.stream_ids([5, 3], LibraryConstraints(), options)),
+        lambda: model.queue(1).submit(1, ["I"], options),
+    )
+    for call in calls:
+        with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text"):
+            call()
+
+
+# --- without PyTorch
+
+BLOCKED = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.split(".")[0])
+sys.meta_path.insert(0, Missing())
+from regard.cli import main
+main({arguments})
+"""
+
+
+def without_pytorch(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command where the packages of the extra `train` are missing."""
+    command = [str(argument) for argument in arguments]
+    code = BLOCKED.format(packages=TRAINING_PACKAGES, arguments=command)
+    return run_program([sys.executable, "-c", code], cwd=cwd, check=False, timeout=120)
+
+
+@pytest.mark.system
+@pytest.mark.filterwarnings("ignore:the translation")
+def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("\n".join(SENTENCES) + "\n\n", encoding="utf-8")
+    own = {"text": SENTENCES[1], "forbid": ["b"], "prefix": "I"}
+    (tmp_path / "own.jsonl").write_text(json.dumps(own), encoding="utf-8")
+    runtime = regard.load(exported)
+
+    def texts(*options: str, file: str = "lines") -> list[str]:
+        done = without_pytorch("translate", exported, file, *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    def expected(**options: Any) -> list[str]:
+        return [result.text for result in runtime.translate([*SENTENCES, ""], **options)]
+
+    told = texts("--format", "jsonl", "--alignments", "--nbest", "2")
+    assert [json.loads(line)["text"] for line in told] == expected()
+    assert texts("--stream") == expected(beam=1)
+    sampled = texts("--sample", "--top-k", "3", "--seed", "5")
+    assert sampled == expected(sample=True, top_k=3, seed=5)
+    constraints = Constraints(terms=("home",), forbid=("book",))
+    constrained = texts("--term", "home", "--forbid", "book")
+    assert constrained == expected(constraints=constraints)
+    constraints = Constraints("I", (), ("b",))
+    (translation,) = runtime.translate(SENTENCES[1], constraints=constraints)
+    assert texts(file="own.jsonl") == [translation.text]
+    assert texts("--output", "out", "--chunk", "2") == []
+    assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == expected()
+
+
+@pytest.mark.system
+def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_path: Path) -> None:
+    done = without_pytorch("translate", exported.with_suffix(""), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "pip install 'regard[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "no PyTorch" in without_pytorch("doctor", cwd=tmp_path).stdout
+    checked = without_pytorch("doctor", exported, cwd=tmp_path)
+    assert checked.stdout.startswith(f"ok  {exported}: ")
+    assert "int8" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mbr"], "--mbr needs the run folder"),
+        (["--with", "other"], "--with: "),
+        (["--workers", "2"], "say how many with --threads"),
+        (["--precision", "float32"], "whose precision is int8"),
+    ],
+)
+def test_options_of_model_folders_are_refused(
+    exported: Path,
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("I\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["translate", str(exported), str(lines), *options])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+# --- the examples of the documentation, and C
+
+
+def _code(language: str) -> list[str]:
+    page = PAGE.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_examples_in_python_run(
+    exported: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copy(exported, tmp_path / "translator.regard")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code in _code("python"):
+        exec(compile(code, str(PAGE), "exec"), names)
+    assert "int8 # A card" in capsys.readouterr().out
+    assert names["steps"]
+
+
+@pytest.mark.system
+def test_the_examples_in_c_translate(
+    exported: Path, tmp_path: Path, program_of_c: list[str]
+) -> None:
+    program, continued, *_ = _code("c")
+    file = tmp_path / "translator.regard"
+    shutil.copy(exported, file)
+    end = "  regard_free(result);"
+    assert program.count(end) == 1
+    programs = {
+        "example": program,
+        "continued": program.replace(end, f"{end}\n{{ {continued}{end} }}"),
+    }
+    printed = {}
+    for name, text in programs.items():
+        (tmp_path / f"{name}.c").write_text(text, encoding="utf-8")
+        command = [*program_of_c[:-2], f"{name}.c", *program_of_c[-2:], "-o", name]
+        run_program(command, cwd=tmp_path, check=True)
+        printed[name] = run_program([tmp_path / name], cwd=tmp_path, check=True).stdout
+    (translation,) = regard.load(exported).translate("I was eating bread")
+    assert printed["example"] == f"{translation.text}\n"
+    _, *steps = printed["continued"].splitlines()
+    assert steps
+    for step in steps:
+        assert re.fullmatch(r"\d+ \d+ -\d+\.\d{3} \d", step)
+    file.write_bytes(b"no model")
+    failed = run_program([tmp_path / "example"], cwd=tmp_path, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("translator.regard: damaged (it is no runtime file, or cut")
+
+
+@linux
+@pytest.mark.system
+def test_a_plain_line_needs_few_allocations(
+    exported: Path, tmp_path: Path, program_of_c: list[str]
+) -> None:
+    program = tmp_path / "driver"
+    counted = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
+    driver = HERE / "allocations_driver.c"
+    run_program(
+        [*program_of_c[:-2], driver, *program_of_c[-2:], counted, "-o", program], check=True
+    )
+    done = run_program([program, exported, SENTENCES[0]], check=True)
+    of_one, of_each = map(float, done.stdout.split())
+    assert 0 < of_one <= 50
+    assert 0 < of_each <= 34
+
+
+@pytest.fixture(scope="module")
+def fuzzer(cached: FolderCache) -> Path:
+    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers, until
+    a source changes.
+    """
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang")
+    source = HERE / "fuzz_runtime.c"
+    command = [compiler, "-g", "-O0", "-std=gnu11", "-march=native"]
+    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command += [f"-I{native.FOLDER_OF_SOURCES}", *map(str, native.SOURCES), str(source)]
+
+    def compile_fuzzer(folder: Path) -> None:
+        program = folder / "fuzz_runtime"
+        done = run_program([*command, "-lm", "-lpthread", "-o", program], check=False)
+        (folder / "stderr").write_text(done.stderr[-200:], encoding="utf-8")
+
+    folder = cached("fuzz_runtime", compile_fuzzer, native.FOLDER_OF_SOURCES, source)
+    if not (folder / "fuzz_runtime").exists():
+        pytest.skip(f"this compiler has no sanitizers: {(folder / 'stderr').read_text('utf-8')}")
+    return folder / "fuzz_runtime"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("count", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "precision"),
+    [
+        ("transformer", "transformer", "int8"),
+        ("recurrent", "recurrent", "float32"),
+        ("convolutional", "convolutional", "bfloat16"),
+        ("recurrent", "no_attention", "int8"),
+        (None, "recurrent", "float32"),
+        (None, "convolutional", "int8"),
+    ],
+)
+def test_hostile_files_end_in_a_sentence(
+    make: Maker,
+    fuzzer: Path,
+    tmp_path: Path,
+    encoder: str | None,
+    decoder: str,
+    precision: str,
+    count: int,
+) -> None:
+    """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
+    if encoder is None:
+        path = tmp_path / "model.regard"
+        path.write_bytes(without_encoder(captioner_folder(tmp_path / "run", decoder), precision))
+    else:
+        _, runtime = make(encoder, decoder, precision)
+        path = runtime.model.path
+    environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
+    command = [fuzzer, path, "0", str(count)]
+    done = run_program(command, check=False, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert f"{count} mutations" in done.stdout

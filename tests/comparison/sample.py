@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 import random
 from dataclasses import replace
 
@@ -47,7 +46,6 @@ SETTINGS = {
     "chrF": "nrefs:1|bs:1000|seed:12345|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0",
     "TER": "nrefs:1|bs:1000|seed:12345|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0",
 }
-OF_CAPTIONS = "nrefs:2|images:60|smooth:none"
 BREAKDOWNS = (
     ("length", "chrF", "source words", ("1–5", "6–10", "11–15", "16–20", "21–30", "31–40"), -5),
     ("frequency", "word F1", "occurrences", ("never", "1", "2–9", "10 and more"), 7),
@@ -80,6 +78,7 @@ def make_comparison(
         name = "online.txt"
         runs.append(RunResult(name, name, None, name, "", scores, outputs, of_sentences))
         names.append(name)
+
     return Comparison(
         task,
         test,
@@ -87,7 +86,7 @@ def make_comparison(
         tuple(_system(name, [run for run in runs if run.system == name]) for name in names),
         tuple(runs),
         tuple(_breakdown(rng, names, *values) for values in BREAKDOWNS),
-        tuple(_example(rng, task, test, runs, index) for index in range(min(12, sentences))),
+        tuple(_example(task, test, runs, index) for index in range(min(12, sentences))),
         "3 minutes of training each",
         ("Warm-up and validations are fitted to the budget.",),
         {"regard": "0.9.0", "PyTorch": "2.13.0", "Machine": "2 cores, 8 GiB, Linux"},
@@ -103,6 +102,7 @@ def _sentences(rng: random.Random, count: int) -> TestSet:
         reference = rng.choices(KOREAN.split(), k=max(2, size * 2 // 3))
         sources.append(f"{' '.join(source)} {number}.")
         references.append((f"{' '.join(reference)}.",))
+
     note = "it was held out of the training data"
     return TestSet("news.en–ko", tuple(sources), tuple(references), "1" * 64, note)
 
@@ -147,6 +147,7 @@ def _outputs(rng: random.Random, test: TestSet, quality: float) -> tuple[str, ..
         words = references[0].split()
         drawn = [word if rng.random() < quality + 0.3 else rng.choice(words) for word in words]
         outputs.append(" ".join(drawn))
+
     return tuple(outputs)
 
 
@@ -157,9 +158,18 @@ def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
         chrf = 90 * quality
         return (
             RunScore("chrF", chrf, chrf, chrf, SETTINGS["chrF"]),
-            RunScore("CIDEr-D", cider, cider - 0.3, cider + 0.3, OF_CAPTIONS, p=p, against=against),
-            RunScore("exact", 40 * quality, 40 * quality, 40 * quality, OF_CAPTIONS),
+            RunScore(
+                "CIDEr-D",
+                cider,
+                cider - 0.3,
+                cider + 0.3,
+                "nrefs:2|images:60|n:4",
+                p=p,
+                against=against,
+            ),
+            RunScore("exact", 40 * quality, 40 * quality, 40 * quality, "nrefs:2|images:60|n:4"),
         )
+
     values = {"BLEU": 45 * quality, "chrF": 95 * quality, "TER": 110 * (1 - quality)}
     return tuple(
         RunScore(
@@ -170,36 +180,32 @@ def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
 
 
 def _point(task: str, quality: float, number: int, update: int) -> Point:
-    loss = 6 * math.exp(-update / 1500) + 2 - quality
-    score = 90 * quality * (1 - math.exp(-update / 1200))
-    entropy = 2.4 - 1.2 * quality * (1 - math.exp(-update / 900))
-    name = "chrf" if task == "translation" else "cider"
-    scores = {"loss": loss, name: score}
-    return Point(update, update * 600, update * 0.045, scores, entropy if number else None)
+    scores = {
+        "loss": 6 - quality - update / 1000,
+        "cider" if task == "captions" else "chrf": quality,
+    }
+    return Point(update, update * 600, update * 0.045, scores, quality if number else None)
 
 
 def _cost(number: int) -> Cost:
     return Cost(
-        4_200_000 + 900_000 * number,
-        5.1e6 + 1.2e6 * number,
-        4000,
-        2_400_000,
-        181.2,
-        2100.5 - 190 * number,
-        0.0213 + 0.004 * number,
-        412.0 + 20 * number,
-        "native, float32, 1 thread",
+        weights=4_200_000 + 900_000 * number,
+        operations=5.1e6,
+        updates=4000,
+        training_tokens=2_400_000,
+        training_seconds=181.2,
+        tokens_per_second=2100.5 - 190 * number,
+        latency=0.0213,
+        memory=412.0,
+        decoding="native, float32, 1 thread",
     )
 
 
 def _calibration(quality: float) -> Calibration:
-    bins = []
-    for number in range(10):
-        low = number / 10
-        middle = low + 0.05
-        bins.append(
-            CalibrationBin(low, low + 0.1, 100 + 37 * number, middle, middle ** (2 - quality))
-        )
+    bins = [
+        CalibrationBin(n / 10, n / 10 + 0.1, 100 + n, n / 10 + 0.05, quality * n / 10)
+        for n in range(10)
+    ]
     return Calibration(tuple(bins), 0.12 - 0.1 * quality)
 
 
@@ -233,31 +239,30 @@ def _breakdown(
                 bucket = replace(bucket, lead=(lead, lead - 1.4, lead + 1.5))
             buckets.append(bucket)
         systems[name] = tuple(buckets)
+
     return Breakdown(key, score, unit, systems)
 
 
-def _example(
-    rng: random.Random, task: str, test: TestSet, runs: list[RunResult], index: int
-) -> Example:
+def _example(task: str, test: TestSet, runs: list[RunResult], index: int) -> Example:
     attention = {
-        run.name: _attention(rng, task, test.sources[index], run.outputs[index])
+        run.name: _attention(task, test.sources[index], run.outputs[index])
         for run in runs
         if run.calibration and run.system != NAMES[0]
     }
     return Example(index, 61.5 - index, attention, _image() if task == "captions" else "")
 
 
-def _attention(rng: random.Random, task: str, source: str, output: str) -> AttentionMap:
+def _attention(task: str, source: str, output: str) -> AttentionMap:
     target = tuple(output.split())
     grid = (3, 4) if task == "captions" else None
     words = () if grid else tuple(source.split())
     columns = len(words) or 12
     rows = []
     for number in range(len(target)):
-        centre = number * columns / len(target)
-        weights = [math.exp(-abs(column - centre) + rng.random()) for column in range(columns)]
-        total = sum(weights)
-        rows.append(tuple(round(100 * weight / total) for weight in weights))
+        row = [50 // columns] * columns
+        row[number % columns] += 50
+        rows.append(tuple(row))
+
     return AttentionMap(words, target, tuple(rows), grid)
 
 
@@ -283,6 +288,7 @@ def with_gains(
         values.append(base.scores[0].value + gain)
         bleu = replace(bleu, value=values[-1], p=p, against=base.name)
         runs[run.name] = replace(run, scores=(bleu, *others))
+
     first, *others_of_system = systems[system].scores
     first = replace(first, mean=sum(values) / len(values))
     systems[system] = replace(systems[system], scores=(first, *others_of_system))

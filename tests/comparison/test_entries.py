@@ -1,5 +1,5 @@
-"""What takes part: names, systems of several seeds, languages, files of outputs, and runs that have
-not ended.
+"""Entries of a comparison: names, systems of several seeds, languages, files of outputs, and runs
+that have not ended.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def test_runs_are_named_after_their_folders_and_seeds(tmp_path: Path) -> None:
         ("rnn seed 2", "rnn", 2),
         ("fast", "fast", 1),
     ]
+
     entries = open_runs([("mine", first), ("mine", fast)])
     assert [(e.name, e.system) for e in entries] == [("mine run 1", "mine"), ("mine run 2", "mine")]
+
     paths = [folder(tmp_path / parent / "run") for parent in ("first", "second")]
     entries = open_runs([("", path) for path in paths])
     assert [e.name for e in entries] == ["first/run", "second/run"]
@@ -82,8 +84,10 @@ def test_other_tasks_and_languages_are_refused(tmp_path: Path) -> None:
     assert "captions images, and the test set has sentences" in of_task
     assert "translates en → ko" in of_languages
     assert "ko → en" in of_languages
+
     (cause,) = conflicts(entries[:1], captions=True)
     assert "translates sentences, and the test set has images" in cause
+
     (cause,) = conflicts(entries[:1] * 2, captions=False)
     assert "two of them have this name" in cause
 
@@ -95,6 +99,7 @@ def test_files_of_outputs_need_a_line_for_each_sentence(tmp_path: Path) -> None:
     short.write_text("a\n")
     (entry,) = open_hypotheses([("other", good)], 3, "the test set")
     assert (entry.name, entry.outputs, entry.is_run) == ("other", ("a", "", "b"), False)
+
     message = r"(?s)short.txt: has 1 line, and the test set has 3.*none.txt"
     with pytest.raises(DataError, match=message):
         open_hypotheses([("", short), ("", tmp_path / "none.txt")], 3, "the test set")
@@ -109,13 +114,18 @@ def test_a_run_that_has_not_ended_is_said_to_be(tmp_path: Path) -> None:
         journal.write_text("".join(json.dumps(event) + "\n" for event in events))
 
     assert (status_of(tmp_path), has_ended(tmp_path)) == ("", False)  # not trained here
+
     write({"event": "machine"}, {"event": "train", "update": 7})
     assert status_of(tmp_path) == "stopped at update 7, before its end: compared as it is"
+
     write({"event": "end", "reason": "stopped by SIGINT", "update": 7})
     assert not has_ended(tmp_path)
+
     write({"event": "end", "reason": "all updates done", "update": 7})
     assert (status_of(tmp_path), has_ended(tmp_path)) == ("", True)
+
     write({"event": "resume", "update": 7})
     assert not has_ended(tmp_path)
+
     with lock_run(tmp_path):
         assert status_of(tmp_path) == "still training, at update 7: compared as it is now"

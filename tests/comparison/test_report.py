@@ -33,8 +33,10 @@ def data_of(document: str) -> dict[str, Any]:
     """Unpack the data of the page's script."""
     match = re.search(r'<script type="text/plain" id="data">([\w+/=]*)</script>', document)
     assert match
+
     data = json.loads(zlib.decompress(base64.b64decode(match[1])))
     assert isinstance(data, dict)
+
     return data
 
 
@@ -82,17 +84,20 @@ def without_parts(comparison: Comparison) -> Comparison:
 def numbers_of(run: RunResult) -> Iterator[str]:
     """Yield the texts of all that is known of a run."""
     yield from (run.name, run.origin, run.status)
+
     for score in run.scores:
         yield from (number(score.value), score.signature)
         if score.p is not None:
             yield probability(score.p)
         if score.low != score.high:
             yield f"{number(score.low)}–{number(score.high)}"
+
     if run.cost:
         assert run.cost.latency
         yield f"{run.cost.weights:,}"
         yield f"{run.cost.tokens_per_second:,.1f}"
         yield number(1000 * run.cost.latency, 1)
+
     for point in run.curve:
         for value in (*point.scores.values(), point.entropy):
             yield number(value, 3)
@@ -100,6 +105,7 @@ def numbers_of(run: RunResult) -> Iterator[str]:
         yield number(run.calibration.error, 4)
         for part in run.calibration.bins:
             yield from (number(part.probability, 3), number(part.right, 3))
+
     if run.alignment:
         yield from (number(run.alignment.aer, 3), run.alignment.choice)
 
@@ -113,11 +119,13 @@ def test_every_number_is_in_the_page(task: str) -> None:
         wanted += [number(mean.mean) for mean in system.scores]
     for run in comparison.runs:
         wanted += numbers_of(run)
+
     for part in comparison.breakdowns:
         for buckets in part.systems.values():
             for bucket in buckets:
                 wanted += [bucket.label, f"{bucket.items:,}", number(bucket.value)]
                 wanted.append(f"{number(bucket.low)}–{number(bucket.high)}")
+
     for example in comparison.examples:
         wanted += [run.outputs[example.index] for run in comparison.runs]
         wanted += [test.sources[example.index], *test.references[example.index]]
@@ -144,6 +152,7 @@ def test_the_data_hold_each_text_once_and_all_outputs() -> None:
 def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(task: str) -> None:
     document = render_report(make_comparison(task=task))
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
+
     policy = ""
     for name, value in Page(document).attributes:
         text = str(value)
@@ -152,8 +161,10 @@ def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(task:
         assert name != "src" or text.startswith("data:image/png;base64,")
         if text.startswith("default-src"):
             policy = text
+
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
+
     for tag in ("script", "style"):
         (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", document, re.DOTALL)
         digest = base64.b64encode(sha256(content.encode()).digest()).decode()
@@ -201,8 +212,10 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
         "-m bleu chrf ter --tokenize 13a --confidence --confidence-n 1000"
     )
     assert paired.endswith("--paired-bs --paired-bs-n 1000")
+
     (captions,) = commands(make_comparison(task="captions"))
     assert "texts/reference1.txt texts/reference2.txt -i texts/RUN.txt -m chrf" in captions
+
     changed = (
         ("BLEU", "nrefs:1|tok:13a; rm -rf x|case:lc|version:2.6.0", "-m bleu --lowercase"),
         ("BLEU", "smooth:floor|version:2.6.0", "-m bleu --smooth-method floor"),
@@ -237,6 +250,7 @@ def test_three_thousand_sentences_and_six_runs_stay_small() -> None:
                 words = ["".join(rng.choices(letters, k=3)) for _ in range(15)]
                 outputs.append(" ".join(words))
             runs.append(replace(run, outputs=tuple(outputs)))
+
         return len(render_report(replace(comparison, runs=tuple(runs))).encode())
 
     few = size(60)
@@ -265,6 +279,7 @@ def test_reports_of_all_kinds_are_well_formed(comparison: Comparison) -> None:
     assert "{{" not in document
     assert page.tags.count("h1") == 1
     assert page.tags.count("table") == page.tags.count("caption") + len(comparison.examples)
+
     ids = {value for name, value in page.attributes if name == "id"}
     assert {str(value)[1:] for name, value in page.attributes if name == "href"} <= ids
     assert ("data-ko", "모든 문장") in page.attributes
@@ -346,6 +361,7 @@ def test_a_system_is_called_better_if_each_of_its_runs_certainly_is(
     comparison = make_comparison(systems=2, seeds=len(gains))
     summary = summary_of(with_gains(comparison, "rnn-attention", gains))
     assert sentence in summary
+
     is_better = "chance" not in sentence and "small" not in sentence
     assert ("is better than" in summary) is is_better
 
@@ -359,9 +375,11 @@ def test_the_summary_says_by_what_systems_differ() -> None:
         "Cost of rnn-attention relative to rnn-no-attention: 1.21 × the weights",
     ):
         assert sentence in summary
+
     of_one = summary_of(make_comparison(systems=1, seeds=1))
     assert "No other system was compared with it." in of_one
     assert "better" not in of_one
+
     systems = tuple(replace(system, scores=system.scores[2:]) for system in two.systems)
     summary = summary_of(replace(two, systems=systems))
     assert "rnn-attention has the lowest TER" in summary

@@ -64,21 +64,25 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Any) -> None:
     assert page.inner_text("#shown") == "1–50 of 120"
     assert numbers(page) == [str(n) for n in range(1, 51)]
     assert page.is_disabled("#back")
+
     page.click("#forth")
     page.click("#forth")
     assert page.inner_text("#shown") == "101–120 of 120"
     assert page.is_disabled("#forth")
+
     page.fill("#search", " 77.")
     page.locator("#shown", has_text="1–1 of 1").wait_for()
     assert numbers(page) == ["78"]
     assert page.locator("#list mark").all_inner_texts() == ["77."]
     assert comparison.runs[3].outputs[77] in page.inner_text("#list tbody")
+
     page.fill("#search", "not in any text")
     page.locator("#shown", has_text="No sentence has this text.").wait_for()
     page.fill("#search", "")
     page.locator("#shown", has_text="1–50 of 120").wait_for()
     check_order(page, "length", [len(source.split()) for source in comparison.test.sources])
     assert page.locator("#list th[aria-sort=ascending]").inner_text() == "Words"
+
     scores = [[round(score, 1) for score in run.sentence_scores] for run in comparison.runs]
     check_order(page, "run2", scores[2])
     spreads = [max(several) - min(several) for several in zip(*scores, strict=True)]
@@ -86,6 +90,7 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Any) -> None:
     page.click("#language")
     assert page.inner_text("#scores h2") == "점수"
     assert page.inner_text("#sort option:checked") == "점수 차이 폭"
+
     page.click("#language")
     assert page.inner_text("#scores h2") == "Scores"
 
@@ -94,15 +99,19 @@ def test_attention_is_drawn_on_demand_and_fits_a_narrow_page(open_report: Any) -
     comparison = make_comparison(has_file=True)
     page = open_report(comparison, viewport={"width": 400, "height": 800})
     assert page.locator(".map").count() == 0
+
     page.locator(".attention summary").first.click()
     shown = comparison.examples[0].attention["rnn-attention/1"]
     assert page.locator(".map tbody tr").count() == len(shown.target)
     assert page.locator(".map thead th").all_inner_texts() == list(shown.source)
+
     cell = page.locator(".map tbody td").first
     percent = shown.percent[0][0]
     assert cell.inner_text() == str(percent)
+
     title = f"{shown.target[0]} → {shown.source[0]}: {percent} %"
     assert cell.get_attribute("title") == title
+
     page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") == 400
 
@@ -113,10 +122,12 @@ def test_attention_of_a_caption_lies_on_its_image_in_the_language_of_the_browser
     comparison = make_comparison(task="captions")
     page = open_report(comparison, locale="ko-KR")
     assert "점수" in page.inner_text("#scores h2")
+
     page.locator(".attention summary").first.click()
     shown = comparison.examples[0].attention["rnn-attention/1"]
     page.locator(".words button").nth(1).click()
     assert page.locator(".words button[aria-pressed=true]").inner_text() == shown.target[1]
+
     veils = [float(cell.get_attribute("fill-opacity")) for cell in page.locator(".over rect").all()]
     weights = shown.percent[1]
     assert veils.index(min(veils)) == weights.index(max(weights))

@@ -24,6 +24,7 @@ BAD = [
 
 def test_quantiles_are_those_of_student() -> None:
     assert student_quantile(1) == pytest.approx(math.tan(math.pi * 0.475))  # Cauchy
+
     p = 0.975
     assert student_quantile(2) == pytest.approx((2 * p - 1) / math.sqrt(2 * p * (1 - p)))
     assert student_quantile(1000) == pytest.approx(1.962, abs=1e-3)
@@ -38,9 +39,11 @@ def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
     half = student_quantile(2) * 2 / math.sqrt(3)
     assert (three.mean, three.low, three.high) == pytest.approx((32, 32 - half, 32 + half))
     assert three.seeds == 3
+
     two = over_seeds(_scores(1.0, 99.0))
     assert (two.low, two.high) == (0.0, 100.0)
     assert over_seeds(_scores(90.0, 190.0, name="TER")).high > 190, "it has no upper end"
+
     one = over_seeds(_scores(30.0))
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
     with pytest.raises(UsageError, match="at least one run"):
@@ -64,6 +67,7 @@ def test_runs_are_tested_against_the_first_of_their_group(tokenize: object, name
     assert tested["base 1"].p is None
     assert tested["good 1"].against == "base 1"
     assert tested["good 1"].p == pytest.approx(0, abs=2e-3)
+
     same = tested["same 2"]
     assert same.against == "base 2"
     assert same.p is not None

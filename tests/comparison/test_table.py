@@ -36,11 +36,13 @@ def test_p_belongs_to_the_mean_beside_it(
     with pytest.raises(SystemExit) as ended:
         main(command.split())
     assert not ended.value.code
+
     printed = capsys.readouterr()
     heading, first, second = printed.out.splitlines()
     end = heading.index(" p ") + 2
     assert first.startswith("rnn-no-attention ")
     assert first[end - 8 : end].strip() == "", "nothing speaks for or against the baseline itself"
     assert second[:end].endswith(f" {cell}")
+
     is_explained = "runs differ from the baseline's of the same seed" in printed.err
     assert is_explained == (len(gains) > 1)

@@ -51,6 +51,7 @@ def make(folder: Path) -> None:
     rng = random.Random(1)
     data = folder / "data"
     data.mkdir()
+
     for name, count in (("train", 300), ("valid", 12), ("test", 30)):
         lines = [rng.choices("abcdefgh", k=rng.randint(1, 9)) for _ in range(count)]
         sources = [" ".join(line) for line in lines]
@@ -59,4 +60,5 @@ def make(folder: Path) -> None:
         (data / f"{name}.xx").write_text(source)
         (data / f"{name}.yy").write_text(source.upper())
         (data / f"{name}.align").write_text("\n".join(links) + "\n")
+
     main(arguments(folder, folder / "out"))

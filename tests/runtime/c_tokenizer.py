@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 C = Path(__file__).parents[2] / "regard" / "runtime" / "c"
 SOURCES = [C / "unicode.c", C / "tokenizer.c"]
@@ -19,6 +20,7 @@ NOT_UTF8 = -2
 def compile_c(output: Path, sources: Sequence[Path], *options: str) -> None:
     """Compile C sources; any warning is an error."""
     assert COMPILER
+
     command = [COMPILER, *FLAGS, *options, f"-I{C}", "-o", str(output), *map(str, sources), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -39,28 +41,10 @@ class TokenBuffer(ctypes.Structure):
 def load(path: Path) -> ctypes.CDLL:
     """Load the library and declare its functions."""
     library = ctypes.CDLL(str(path))
-    pointer = ctypes.c_void_p
-    size = ctypes.c_size_t
-    text = ctypes.c_char_p
-    number = ctypes.c_int32
-    ids = ctypes.POINTER(number)
-    for name, result, arguments in (
-        ("tokenizer_open", pointer, [pointer, size, text, size]),
-        ("tokenizer_close", None, [pointer]),
-        ("tokenizer_size", number, [pointer]),
-        ("tokenizer_piece", pointer, [pointer, number, ctypes.POINTER(size)]),
-        ("text_clean", ctypes.c_int, [text, size, ctypes.POINTER(TextBuffer)]),
-        ("tokenizer_encode", ctypes.c_int, [pointer, text, size, ctypes.POINTER(TokenBuffer)]),
-        ("tokenizer_decode", ctypes.c_int, [pointer, ids, size, ctypes.POINTER(TextBuffer)]),
-        ("tokenizer_language_code", size, [pointer, text, size]),
-        ("tokenizer_word_indices", ctypes.c_int, [pointer, ids, size, ids]),
-        ("unicode_version", text, []),
-        ("text_free", None, [ctypes.POINTER(TextBuffer)]),
-        ("tokens_free", None, [ctypes.POINTER(TokenBuffer)]),
-    ):
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
+    for name in ("tokenizer_open", "tokenizer_piece"):
+        getattr(library, name).restype = ctypes.c_void_p
+    library.tokenizer_language_code.restype = ctypes.c_size_t
+    library.unicode_version.restype = ctypes.c_char_p
     return library
 
 
@@ -68,11 +52,18 @@ class RefusedError(Exception):
     """A sentence of the library, or a status."""
 
 
+def _sized(text: bytes) -> tuple[ctypes.c_char_p, ctypes.c_size_t]:
+    return ctypes.c_char_p(text), ctypes.c_size_t(len(text))
+
+
+def _array(ids: Sequence[int]) -> tuple[Any, ctypes.c_size_t]:
+    return (ctypes.c_int32 * len(ids))(*ids), ctypes.c_size_t(len(ids))
+
+
 def clean_bytes(library: ctypes.CDLL, text: bytes) -> bytes:
     out = TextBuffer()
-    status = library.text_clean(text, len(text), ctypes.byref(out))
+    status = library.text_clean(*_sized(text), ctypes.byref(out))
     cleaned = ctypes.string_at(out.data, out.size) if out.data else b""
-    assert not out.data or ctypes.string_at(out.data, out.size + 1)[-1] == 0
     library.text_free(ctypes.byref(out))
     if status:
         raise RefusedError(status)
@@ -85,15 +76,18 @@ class CTokenizer:
     def __init__(self, library: ctypes.CDLL, blob: bytes) -> None:
         self._functions = library
         self._memory = ctypes.create_string_buffer(len(blob) + 8)
-        address = -(-ctypes.addressof(self._memory) // 8) * 8
-        ctypes.memmove(address, blob, len(blob))
+        start = -(-ctypes.addressof(self._memory) // 8) * 8
+        ctypes.memmove(start, blob, len(blob))
         error = ctypes.create_string_buffer(200)
-        self._tokenizer = library.tokenizer_open(address, len(blob), error, len(error))
+        given = (ctypes.c_void_p(start), ctypes.c_size_t(len(blob)))
+        self._tokenizer = ctypes.c_void_p(
+            library.tokenizer_open(*given, error, ctypes.c_size_t(len(error)))
+        )
         if not self._tokenizer:
             raise RefusedError(error.value.decode())
 
     def __del__(self) -> None:
-        if getattr(self, "_tokenizer", None):
+        if self._tokenizer:
             self._functions.tokenizer_close(self._tokenizer)
 
     def __len__(self) -> int:
@@ -102,9 +96,7 @@ class CTokenizer:
     def encode(self, text: str | bytes) -> list[int]:
         line = text.encode() if isinstance(text, str) else text
         out = TokenBuffer()
-        status = self._functions.tokenizer_encode(
-            self._tokenizer, line, len(line), ctypes.byref(out)
-        )
+        status = self._functions.tokenizer_encode(self._tokenizer, *_sized(line), ctypes.byref(out))
         ids = out.data[: out.size] if out.size else []
         self._functions.tokens_free(ctypes.byref(out))
         if status:
@@ -113,12 +105,11 @@ class CTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         out = TextBuffer()
-        status = self._functions.tokenizer_decode(
-            self._tokenizer, (ctypes.c_int32 * len(ids))(*ids), len(ids), ctypes.byref(out)
-        )
+        status = self._functions.tokenizer_decode(self._tokenizer, *_array(ids), ctypes.byref(out))
         text = ctypes.string_at(out.data, out.size).decode() if out.data else ""
         self._functions.text_free(ctypes.byref(out))
         assert status == 0
+
         return text
 
     def token(self, index: int) -> str | None:
@@ -128,13 +119,12 @@ class CTokenizer:
 
     def language_code(self, clean_text: str) -> str:
         line = clean_text.encode()
-        return line[
-            : self._functions.tokenizer_language_code(self._tokenizer, line, len(line))
-        ].decode()
+        size = self._functions.tokenizer_language_code(self._tokenizer, *_sized(line))
+        return line[:size].decode()
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
-        words = (ctypes.c_int32 * len(ids))()
-        assert not self._functions.tokenizer_word_indices(
-            self._tokenizer, (ctypes.c_int32 * len(ids))(*ids), len(ids), words
-        )
+        words, _ = _array(ids)
+        status = self._functions.tokenizer_word_indices(self._tokenizer, *_array(ids), words)
+        assert status == 0
+
         return list(words)

@@ -1,4 +1,4 @@
-"""What tests of the runtime share: translators with their runtime files, and compiled C."""
+"""Fixtures of the runtime: translators with their runtime files, and compiled C."""
 
 from __future__ import annotations
 

@@ -67,6 +67,7 @@ def assert_same(pair: Pair, lines: Sequence[str], **options: Any) -> list[Transl
             results.append(translator.translate(lines, **options))
         messages = [one.message for one in caught]
         notes.append([(m.index, str(m)) for m in messages if isinstance(m, LineWarning)])
+
     expected, actual = results
     assert notes[1] == notes[0]
     for one, other in zip(actual, expected, strict=True):

@@ -63,6 +63,7 @@ def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
         expected = splitter.split(line, [])
         assert parts_of(text, ends[:count]) == expected, ascii(line)
         several += len(expected) > 1
+
     assert several > 2_500
 
 
@@ -88,7 +89,7 @@ CLAUSES = [
     ],
     *([" "] * 8),
 ]
-"""What spaces between clauses stand beside."""
+"""Words and marks, between which spaces may divide clauses."""
 
 
 def split_further(
@@ -125,6 +126,7 @@ def test_clauses_are_split_and_noted_alike(
         if line:
             assert split_further(library, line, splitter) == (expected, notes), line
         several += len(expected) > 1
+
     assert several > 500
 
 

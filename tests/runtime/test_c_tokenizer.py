@@ -19,7 +19,6 @@ from limits import time_limit
 from regard.data.text import clean
 from regard.data.vocabulary import Vocabulary
 from regard.runtime import native
-from regard.runtime.engine.token_tables import build_trie
 from tests.runtime.c_tokenizer import (
     COMPILER,
     NO_COMPILER,
@@ -70,11 +69,13 @@ def test_any_ids(tokenizer_library: ctypes.CDLL, name: str) -> None:
     size = len(vocabulary)
     assert len(tokenizer) == size
     assert [tokenizer.token(index) for index in range(size)] == vocabulary.tokens(range(size))
+
     rng = random.Random(2)
     for _ in range(300):
         most = rng.choice((4, 270, size))  # special tokens, bytes, or any
         ids = [rng.randrange(min(most, size)) for _ in range(rng.randint(0, 12))]
         assert_same_text(vocabulary, tokenizer, ids)
+
     for index in (-1, size):
         assert tokenizer.token(index) is None
         assert tokenizer.decode([index]) == vocabulary.decode([1])
@@ -102,21 +103,6 @@ def test_language_codes(tokenizer_library: ctypes.CDLL, name: str) -> None:
         assert code.replace("▁", "_") == vocabulary.language_code(line), line
 
 
-@pytest.mark.parametrize("name", ["marian-unigram", "marian-bpe", "whitespace"])
-def test_noncharacters_that_stand_for_unknown_tokens(
-    tokenizer_library: ctypes.CDLL, name: str
-) -> None:
-    """`detokenised` writes unknown tokens as noncharacters; encoding such a text gives the same
-    ids.
-    """
-    vocabulary, blob = vocabulary_and_blob(name)
-    tokenizer = CTokenizer(tokenizer_library, blob)
-    rng = random.Random(3)
-    ids = [1, 1, *range(4, 60)]
-    rows = [rng.choices(ids, k=rng.randint(1, 8)) for _ in range(200)]
-    assert_equal(vocabulary, tokenizer, vocabulary.detokenised(rows))
-
-
 # --- text
 
 
@@ -131,15 +117,6 @@ def test_every_character_is_cleaned(tokenizer_library: ctypes.CDLL) -> None:
         ):
             assert clean_bytes(tokenizer_library, line.encode()).decode() == clean(line)
     assert tokenizer_library.unicode_version() >= unicodedata.unidata_version.encode()
-
-
-def test_marks_are_put_in_order(tokenizer_library: ctypes.CDLL) -> None:
-    rng = random.Random(4)
-    codes = [*code_points()["nonstarter"], 0x1161, 0x11A8, 0x0344, 0x0958]
-    for _ in range(400):
-        marks = rng.choices(codes, k=rng.choice((2, 5, 31, 33, 300)))
-        line = rng.choice("a가 ") + "".join(map(chr, marks))
-        assert clean_bytes(tokenizer_library, line.encode()).decode() == clean(line)
 
 
 def test_text_that_is_not_utf8(tokenizer_library: ctypes.CDLL) -> None:
@@ -178,35 +155,6 @@ def test_megabytes(tokenizer_library: ctypes.CDLL, name: str, unit: str) -> None
 
 
 # --- tables
-
-
-def walk(units: Sequence[int], key: bytes) -> int | None:
-    """Look up a string as darts-clone does."""
-
-    def offset(unit: int) -> int:
-        return (unit >> 10) << ((unit & 0x200) >> 6)
-
-    at = 0
-    for byte in key:
-        at ^= offset(units[at]) ^ byte
-        if units[at] & 0x800000FF != byte:
-            return None
-    is_end = units[at] >> 8 & 1
-    return units[at ^ offset(units[at])] & 0x7FFFFFFF if is_end else None
-
-
-def test_a_trie_has_its_strings_and_no_others() -> None:
-    rng = random.Random(5)
-    letters = b"abc\xe2\x96\x81\xff"
-    keys = {bytes(rng.choices(letters, k=rng.randint(1, 7))) for _ in range(3000)}
-    values = {key: number for number, key in enumerate(sorted(keys))}
-    units = memoryview(build_trie(values)).cast("I")
-    for key in keys:
-        for other in (key, key[:-1], key + b"a", key + b"\0", b"\0" + key):
-            assert walk(units, other) == values.get(other)
-    assert build_trie({}) == b""
-    with pytest.raises(ValueError, match="NUL"):
-        build_trie({b"a\0": 1})
 
 
 def test_tables_of_another_version_are_refused(tokenizer_library: ctypes.CDLL) -> None:

@@ -63,6 +63,7 @@ def compare(name: str, counts: Counts) -> None:
     limit = LIMITS[name]
     advice = f"{name}: {counts}, more than {limit}; find what calls more"
     assert counts.python <= limit.python, advice
+
     if sys.version_info[:2] == PYTHON_OF_C_CALLS:
         assert counts.c <= limit.c, advice
 
@@ -80,6 +81,7 @@ def test_a_line_takes_few_calls(file: Path) -> None:
         python = round((many.python - few.python) / (MANY - FEW))
         c = round((many.c - few.c) / (MANY - FEW))
         compare(f"a {name} of many", Counts(python, c))
+
     sentence = SENTENCES[0]
     compare("a single sentence", count_calls(lambda: translator.translate(sentence)))
 
@@ -91,4 +93,5 @@ def test_a_single_sentence_from_the_shell_takes_few_calls(file: Path) -> None:
     )
     *warned, counts = done.stderr.splitlines()
     assert not warned, "a warning loads the command line"
+
     compare("a single sentence from the shell", Counts(*json.loads(counts)))

@@ -155,10 +155,12 @@ def test_products_are_those_of_whole_numbers_and_of_each_row_alone(
     packed = [packed_bytes(weight, precision) for precision in PRECISIONS]
     use(level)
     assert [packed_bytes(weight, precision) for precision in PRECISIONS] == packed
+
     expected = integer_product(weight, x)
     for rows in (1, 2, 3, 4, 5, 6, 13):
         assert np.array_equal(product(weight, x[:rows], "int8"), expected[:rows])
     assert np.array_equal(product(weight, x, "int8", threads=2), expected)
+
     for precision in ("float32", "bfloat16"):
         together = product(weight, x, precision)
         alone = [product(weight, x[row : row + 1], precision)[0] for row in range(13)]
@@ -185,6 +187,7 @@ def test_every_level_translates_as_the_native_one(level: str, settings: Any, use
         scores.append(forced(library, *pairs_of(folder)))
         results = library.decode(asked, folder.settings.search, 1)
         targets.append([ranked[0].ids for ranked in results])
+
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
     assert targets[0] == targets[1]
 
@@ -194,11 +197,13 @@ def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
     assert list(levels) == list(LEVELS)
     assert levels[next(iter(LEVELS))], "the lowest level runs on every processor that tests run on"
     assert levelled.regard_use_level(None) == 0
+
     best = [name for name, runs in levels.items() if runs][-1]
     assert levelled.regard_level().decode() == best
     for name, runs in levels.items():
         assert (levelled.regard_use_level(name.encode()) == 0) == runs
     assert levelled.regard_use_level(b"nonsense") == -1
+
     levelled.regard_use_level(None)
 
 
@@ -236,35 +241,33 @@ def told(folder: Path, **environment: str) -> str:
         "why = native.why_unavailable(); "
         "print(why or f'{native.level()} {native.is_ready_made()}')"
     )
-    unset = {native.SWITCH: "", native.LEVEL: ""}
-    env = {name: value for name, value in os.environ.items() if name not in unset} | environment
+    unset = (native.SWITCH, native.LEVEL)
+    env = {name: value for name, value in os.environ.items() if name not in unset}
+    env |= environment
     command = [sys.executable, "-c", code, folder]
     done = run_program(command, env=env, capture_output=True, text=True, check=True)
     return str(done.stdout.strip())
 
 
-def test_a_ready_made_library_is_preferred(built: Path, tmp_path: Path) -> None:
-    answer = told(built / "lib", REGARD_CACHE=str(tmp_path), PATH="/nowhere")
-    assert answer.endswith(" True")
-    assert not list(tmp_path.iterdir()), "nothing was compiled"
+def test_a_ready_made_library_is_preferred(
+    library_file: Path, levelled: ctypes.CDLL, tmp_path: Path
+) -> None:
+    folder = library_file.parents[1]
+    cache = tmp_path / "cache"
+    assert told(folder, REGARD_CACHE=str(cache), PATH="/nowhere").endswith(" True")
+    assert not cache.exists(), "nothing was compiled"
+    assert "switches them off" in told(folder, REGARD_KERNELS="off")
+    assert told(folder, REGARD_KERNELS="compile") == "native False"
 
-
-def test_the_switch_compiles_all_the_same(built: Path) -> None:
-    assert told(built / "lib", REGARD_KERNELS="compile") == "native False"
-    assert "switches them off" in told(built / "lib", REGARD_KERNELS="off")
-
-
-def test_another_level_can_be_forced(built: Path, levelled: ctypes.CDLL) -> None:
     levels = native.levels_of(levelled)
     lowest, *_ = levels
-    assert told(built / "lib", REGARD_LEVEL=lowest) == f"{lowest} True"
-    for name in (name for name, runs in levels.items() if not runs):
-        assert "this processor lacks it" in told(built / "lib", REGARD_LEVEL=name)
-    for name in ("AVX2", "x" * 3000):
-        answer = told(built / "lib", REGARD_LEVEL=name)
-        assert "REGARD_LEVEL" in answer
-        assert "no such level" in answer
-        assert lowest in answer
+    assert told(folder, REGARD_LEVEL=lowest) == f"{lowest} True"
+    for level, runs in levels.items():
+        if not runs:
+            assert "this processor lacks it" in told(folder, REGARD_LEVEL=level)
+    answer = told(folder, REGARD_LEVEL="AVX2")
+    assert "asks for 'AVX2', and this library has no such level" in answer
+    assert lowest in answer
 
 
 @pytest.mark.parametrize("is_library", [True, False])
@@ -276,6 +279,7 @@ def test_a_library_of_other_sources_or_none_is_not_used(
     content = library_file.read_bytes()
     sources = native.hash_of_sources().encode()
     assert content.count(sources) == 1
+
     other.write_bytes(content.replace(sources, b"0" * 32) if is_library else b"no library")
     assert told(tmp_path) == "native False"
 
@@ -301,6 +305,7 @@ def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
     commands = re.escape("`pip install -e '.[build]' && python tools/build_library.py wasm`")
     with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
         native.wasm_file()
+
     (tmp_path / "wasm").mkdir()
     (tmp_path / "wasm" / "regard.wasm").write_bytes(b"")
     message = f"from other sources of the library; build it again: {commands}"
@@ -311,56 +316,39 @@ def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
 # --- processors that are not here: by an emulator, or a WASM engine
 
 
-def driver_of(triple: str, folder: Path) -> Path:
-    """Build the driver for another processor by zig, which builds its own libraries first, for
-    minutes.
-    """
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("triple", "command", "message"),
+    [
+        ("aarch64-linux-musl", "qemu-aarch64 -cpu max", "best dotprod,"),
+        ("aarch64-linux-musl", "qemu-aarch64 -cpu cortex-a53", "best neon,"),
+        ("x86_64-linux-musl", "qemu-x86_64 -cpu Haswell", "best avx2,"),
+        ("x86_64-linux-musl", "qemu-x86_64 -cpu core2duo", "best (null),"),
+        ("wasm32-wasi-musl", f"node --no-warnings {HERE / 'wasi.mjs'}", "best"),
+    ],
+)
+def test_another_processor(triple: str, command: str, message: str, tmp_path: Path) -> None:
+    """zig, which compiles for them, builds its own libraries first, for minutes."""
+    program, *options = command.split()
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
     try:
         compiler = [*build_library.zig(), "-target", triple]
     except RuntimeError as problem:
         pytest.skip(str(problem))
-    machine = triple.split("-")[0]
-    levels = {
-        level: (f"-mcpu={build_library.CPUS[level]}",) for level in build_library.LEVELS[machine]
-    }
+
+    machine, *_ = triple.split("-")
+    names = build_library.LEVELS[machine]
     build_library.compile_library(
         compiler,
-        levels,
-        folder / triple,
+        {name: (f"-mcpu={build_library.CPUS[name]}",) for name in names},
+        tmp_path / "driver",
         flags=native.OPTIMISATION,
         link=("-s",) if machine == "wasm32" else ("-static", "-s"),
         libraries=(),
         more=[HERE / "levels_driver.c"],
     )
-    return folder / triple
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("triple", "processors"),
-    [
-        ("aarch64-linux-musl", {"max": "dotprod", "cortex-a53": "neon"}),
-        (
-            "x86_64-linux-musl",
-            {"Nehalem": "baseline", "Haswell": "avx2", "core2duo": "(null)"},
-        ),
-        ("wasm32-wasi-musl", {}),
-    ],
-)
-def test_another_processor(triple: str, processors: dict[str, str], tmp_path: Path) -> None:
-    program = "node" if triple.startswith("wasm") else f"qemu-{triple.split('-')[0]}"
-    found = shutil.which(program)
-    if found is None:
-        pytest.skip(f"there is no {program}")
-    driver = driver_of(triple, tmp_path)
-    commands = {"": [found, "--no-warnings", HERE / "wasi.mjs", driver]}
-    if processors:
-        commands = {
-            f"best {level},": [found, "-cpu", processor, driver]
-            for processor, level in processors.items()
-        }
-    for message, command in commands.items():
-        done = run_program(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout
-        assert message in done.stdout
-        assert done.stdout.endswith("equal\n")
+    done = run_program([program, *options, tmp_path / "driver"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert message in done.stdout
+    assert done.stdout.endswith("equal\n")

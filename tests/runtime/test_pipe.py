@@ -43,8 +43,10 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
     assert pipe_call(["translate", file]) == PipeCall(file)
     assert pipe_call(["translate", file, "-"]) == PipeCall(file)
     assert pipe_call(["translate", "--beam", "3", file, "--threads=2"]) == PipeCall(file, 3, 2)
+
     text = tmp_path / "text"
     text.write_text("REGAR", encoding="utf-8")
+
     for arguments in (
         [],
         ["--help"],
@@ -118,6 +120,7 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
     assert translation.count("\n") == 1
     assert messages == welcome.format(model)
     assert _at_a_terminal(model, ENTRIES["regard.cli"]) == (translation, messages)
+
     _, messages = _at_a_terminal(run, ENTRIES["regard"])
     assert messages == f"opening {run} …\n{welcome.format(run)}"
 
@@ -129,30 +132,8 @@ def _printed(code: str, model: Path) -> list[str]:
     command = [sys.executable, "-c", code, model]
     done = run_program(command, input=b"I go home\n", capture_output=True, check=True)
     assert not done.stderr
+
     return str(done.stdout.decode()).splitlines()
-
-
-@pytest.mark.system
-def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
-    """Each module and pattern delays the first translation: a new process loads those that a plain
-    line needs.
-    """
-    code = """
-import re, sys
-compile = re.compile
-patterns = []
-re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)
-from regard.pipe import PipeCall, translate_pipe
-translate_pipe(PipeCall(sys.argv[1]))
-own = [name for name in sys.modules if name.startswith('regard')]
-print(len(own), len(patterns), *sys.modules)
-"""
-    _, told = _printed(code, model)
-    own, patterns, *modules = told.split()
-    unneeded = "ssl logging email tomllib html regard.text.markup.document"
-    assert not {*unneeded.split(), "regard.data.language_codes"} & {*modules}
-    assert int(own) <= 46
-    assert int(patterns) <= 30
 
 
 @pytest.mark.system
@@ -172,6 +153,7 @@ main()
         return translation, heavy & {*modules.split()}
 
     assert heavy(model)[1] == set()
+
     monkeypatch.setenv(export_cache.SWITCH, "on")
     run = model.with_suffix("")
     if not export_cache.find_export(run)[0]:
@@ -179,6 +161,7 @@ main()
     first = heavy(run)
     assert "torch" in first[1]
     assert heavy(run) == (first[0], set())
+
     (export,) = cache.glob("model-*")
     export.write_bytes(export.read_bytes()[:-9])
     assert heavy(run) == first, "a damaged export is made again"

@@ -61,12 +61,14 @@ def contents(lines: Any) -> list[Any]:
     """
     told: list[Any] = []
     line: RuntimeLine
+
     for line in lines:
         told += [line.source, line.notes]
         told += [(part.source, part.text) for part in line.parts]
         for hypothesis in line.hypotheses:
             told += [hypothesis.text, hypothesis.ids, hypothesis.links]
             told += [(name, array.tobytes()) for name, array in hypothesis.weights.items()]
+
     return told
 
 
@@ -83,6 +85,7 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(
     kinds = [options(model, **kind) for kind in KINDS]
     alone = [model.translate(LINES, kind) for kind in kinds]
     assert len({h.ids for kind in alone for line in kind for h in line.hypotheses}) > 20
+
     rng = random.Random(1)
     calls = []
     for kind in [*range(len(kinds))] * 12:
@@ -102,38 +105,15 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(
     for thread in threads:
         thread.join()
     assert results.keys() == set(range(len(calls)))
+
     for ticket, (kind, numbers) in enumerate(calls):
         expected = [alone[kind][number] for number in numbers]
         assert contents(results[ticket]) == contents(expected)
         for line, other in zip(results[ticket], expected, strict=True):
             scores = [hypothesis.score for hypothesis in other.hypotheses]
             assert [h.score for h in line.hypotheses] == pytest.approx(scores, abs=1e-5)
+
     assert queue.take(0.0) is None
-
-
-def test_traces_and_prefixes_are_those_of_a_call_alone(
-    model: RuntimeModel, queue: RuntimeQueue
-) -> None:
-    """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them
-    needs.
-    """
-    (first,) = model.translate([LINES[1]], options(model, beam=1))
-    prefix = [Constraints.of_prefix(first.hypotheses[0].ids[:2])]
-    chosen = options(model, beam=2, trace=1)
-    calls = [([line], prefix if number % 2 else None) for number, line in enumerate(LINES[:4])]
-    queue.submit(9, LINES, options(model, beam=12))
-    for ticket, (lines, constraints) in enumerate(calls):
-        queue.submit(ticket, lines, chosen, constraints)
-    results = dict(taken_from(queue) for _ in range(5))
-    for ticket, (lines, constraints) in enumerate(calls):
-        (expected,) = model.translate(lines, chosen, constraints)
-        (line,) = results[ticket]
-        assert contents([line]) == contents([expected])
-        assert len(line.steps) == len(expected.steps) > 1
-        for step, other in zip(line.steps, expected.steps, strict=True):
-            assert step.prefixes == other.prefixes
-            fates = [(c.beam, c.token, c.fate) for c in other.candidates]
-            assert [(c.beam, c.token, c.fate) for c in step.candidates] == fates
 
 
 def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
@@ -149,46 +129,17 @@ def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
     expected = [model.translate(given, chosen, constraints) for given, constraints in calls]
     assert {line.hypotheses[0].ids[:2] for line in expected[2]} == {(5, 6)}
     for ticket in range(30):
-        queue.submit(ticket, *calls[ticket % 3][:1], chosen, calls[ticket % 3][1])
+        given, constraints = calls[ticket % 3]
+        queue.submit(ticket, given, chosen, constraints)
     for ticket in (*range(0, 30, 4), 1000):
         queue.cancel(ticket)
+
     for ticket in reversed(range(30)):
         if ticket % 4:
             taken = queue.take(60.0, ticket)
             assert taken is not None
             assert taken[0] == ticket
             assert contents(taken[1]) == contents(expected[ticket % 3])
-
-
-def test_cancelled_calls_that_were_not_begun_have_no_result(
-    model: RuntimeModel, queue: RuntimeQueue
-) -> None:
-    chosen = options(model, beam=4)
-    for ticket in range(40):
-        queue.submit(ticket, LINES, chosen)
-    for ticket in range(0, 40, 2):
-        queue.cancel(ticket)
-    tickets = set[int]()
-    while len(tickets & {*range(1, 40, 2)}) < 20:
-        ticket, _ = taken_from(queue)
-        tickets.add(ticket)
-    assert len(tickets) < 40
-
-
-def test_whoever_stops_waiting_cancels_the_call(
-    model: RuntimeModel, queue: RuntimeQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    chosen = options(model, beam=4)
-    with monkeypatch.context() as interrupted:
-        interrupted.setattr(queue, "take", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            queue.translate(LINES * 50, chosen)
-    queue.submit(1000, LINES[:1], chosen)
-    ticket, _ = taken_from(queue)
-    assert ticket == 1000
 
 
 @posix
@@ -200,6 +151,7 @@ def test_a_fork_has_a_queue_of_its_own(model: RuntimeModel) -> None:
         if not (child := os.fork()):
             is_equal = contents(model.translate(LINES, chosen)) == expected
             os._exit(0 if is_equal and len(model._queues) == 2 else 1)
+
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -209,10 +161,12 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     queue.submit(1, LINES * 100, chosen)
     queue.submit(2, LINES[:1], chosen)
     assert [taken_from(queue)[0] for _ in range(2)] == [2, 1]
+
     wide = options(model, beam=250, min_length=30, max_length=30)
     queue.submit(3, [SENTENCES[0]], wide)
     queue.submit(4, LINES[:1], chosen)
     assert [taken_from(queue)[0] for _ in range(2)] == [4, 3], "one of a wide beam neither"
+
     queue.close()
 
 
@@ -232,6 +186,7 @@ def test_what_cannot_be_translated_is_refused_at_once(
         queue.submit(1, [[10**6]], model.options())
     with pytest.raises(LineError, match="line 2"):
         queue.translate(["I", "x" * 100], options(model, max_line=50))
+
     queue.submit(1, ["I"], model.options())
     ticket, _ = taken_from(queue)
     assert ticket == 1

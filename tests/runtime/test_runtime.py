@@ -4,7 +4,6 @@ parts and warnings.
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import threading
@@ -39,37 +38,6 @@ LINES = [
     *SEVERAL,
 ]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
-
-
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_tokens_and_scores_are_those_of_the_translator(
-    make: Maker, encoder: str, decoder: str, precision: str
-) -> None:
-    pair = make(encoder, decoder, precision)
-    for options in (
-        {"beam": 5, "nbest": 5, "length_penalty": 0.0, "max_length": 6},
-        {"beam": 3, "min_length": 5, "no_repeat_ngram": 2},
-        {"beam": 1, "max_ratio": 0.5, "max_extra": 2},
-    ):
-        assert_same(pair, LINES, **options)
-
-
-def test_characters_in_bytes_are_written_whole(make: Maker) -> None:
-    translator, runtime = make("recurrent", "recurrent")
-    target = translator.tokenizer.target
-    options = runtime.model.options()
-    options.beam = options.nbest = 5
-    with_bytes = 0
-    for line in runtime.model.translate(SENTENCES, options):
-        for hypothesis in line.hypotheses:
-            surfaces = [target.surface_bytes[index] for index in hypothesis.ids]
-            b"".join(surfaces).decode()
-            neighbours = [*itertools.pairwise([*surfaces, b" "])]
-            assert (b" ", b" ") not in neighbours, "a space alone before another, or last"
-            known = [target.byte_tokens.get(index, b" ") for index in hypothesis.ids]
-            with_bytes += set(known) > {b" "}
-    assert with_bytes > 3
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
@@ -133,22 +101,9 @@ def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
     pair = make("recurrent", "recurrent")
     together = assert_same(pair, SEVERAL, split="off")
     assert [len(result.parts) for result in together] == [1, 1, 1, 1]
+
     apart = assert_same(pair, SEVERAL, split="auto")
     assert [len(result.parts) for result in apart] == [4, 1, 3, 3]
-
-
-@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
-@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
-def test_streams_are_the_greedy_translation_in_parts(make: Maker, kind: str) -> None:
-    translator, runtime = make(kind, kind)
-    few = " ".join(f"{sentence}." for sentence in SENTENCES[:4])
-    for line in (SENTENCES[1], few, LONG, ""):
-        parts = list(runtime.stream(line))
-        expected = list(translator.stream(line))
-        text = "".join(parts)
-        assert text == "".join(expected) == runtime.translate(line, beam=1)[0].text
-        if line != LONG:  # whose further parts Python yields one by one
-            assert parts == expected
 
 
 @posix
@@ -163,6 +118,7 @@ def test_ctrl_c_does_not_wait_for_the_library() -> None:
     with pytest.raises(KeyboardInterrupt):
         interruptible(call)
     assert results == [], "the call goes on"
+
     ends.set()
     wait_until(lambda: results == [True], "the call ends")
     with pytest.raises(ZeroDivisionError):

@@ -4,7 +4,7 @@ exported from.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.vocabulary import EOS
 from regard.pipeline import load_translator
 from regard.runtime import native
-from regard.runtime.encoded_constraints import RuntimeVocabulary
 from regard.runtime.model import Constraints as LibraryConstraints
 from regard.search import Constraints
 from tests.runtime.pairs import Maker, assert_same
@@ -26,7 +25,7 @@ if (problem := native.why_unavailable()) is not None:
 pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 SEVERAL = f"{SENTENCES[0]}. {SENTENCES[1]}! {SENTENCES[2]}."
 LONG = " ".join([SEVERAL] * 8)
-LINES = [*SENTENCES[:3], SEVERAL, "", "2026 …"]
+LINES = [*SENTENCES[:3], SEVERAL, "", "  2026 …", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
 ASKED = [
     Constraints(terms=("home",)),
     Constraints(terms=("I go", "빵을", "書")),
@@ -50,9 +49,12 @@ SAMPLES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_constraints_hold_as_in_the_run_folder(make: Maker, encoder: str, decoder: str) -> None:
-    pair = make(encoder, decoder)
+def test_translations_and_scores_are_those_of_the_run_folder(
+    make: Maker, encoder: str, decoder: str, precision: str
+) -> None:
+    pair = make(encoder, decoder, precision)
     lines = [line for line in LINES for _ in ASKED]
     constraints = ASKED * len(LINES)
     for search in SEARCHES:
@@ -60,12 +62,16 @@ def test_constraints_hold_as_in_the_run_folder(make: Maker, encoder: str, decode
         for line, asked, translation in zip(lines, constraints, translations, strict=True):
             if line and translation.is_complete:
                 assert all(term in translation.text for term in asked.terms)
+
+
+def test_a_split_line_holds_its_prefix_and_a_short_one_says_what_it_lacks(make: Maker) -> None:
+    pair = make("recurrent", "recurrent")
+    (translation,) = assert_same(pair, [LONG], constraints=ASKED[3], beam=2)
+    assert translation.text.startswith("나는 빵을"), "the prefix is that of the first part"
+
     options = {"constraints": WITHOUT_ROOM, "beam": 2, "max_length": 2}
     (translation,) = assert_same(pair, LINES[:1], **options)
     assert "lacks a required term ('go')" in translation.notes[0]
-    if decoder == "recurrent":
-        (translation,) = assert_same(pair, [LONG], constraints=ASKED[3], beam=2)
-        assert translation.text.startswith("나는 빵을"), "the prefix is that of the first part"
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
@@ -105,43 +111,14 @@ def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
     assert note.startswith("the translation lacks a required term ('go'); a larger `beam` or")
 
 
-@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
-def test_a_translation_that_is_its_own_prefix_stays(make: Maker, kind: str) -> None:
-    _, runtime = make(kind, kind)
-    options = runtime.model.options()
-    options.beam = 1
-    options.max_extra = 50  # a prefix adds to what the ratio allows
-    options.max_length = 9
-    free = runtime.model.translate(SENTENCES, options)
-    for part in (1, 3):
-        prefixes = [LibraryConstraints.of_prefix(line.hypotheses[0].ids[:part]) for line in free]
-        forced = runtime.model.translate(SENTENCES, options, prefixes)
-        for one, other in zip(forced, free, strict=True):
-            assert one.hypotheses[0].ids == other.hypotheses[0].ids
-            assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
-
-
-def test_surfaces_are_those_of_the_vocabulary(make: Maker) -> None:
-    translator, runtime = make("transformer", "transformer")
-    expected = translator.tokenizer.target
-    vocabulary = RuntimeVocabulary(runtime.model)
-    assert vocabulary.surface_bytes == expected.surface_bytes
-    for token in (*expected.tokens(range(4, len(expected))), "no such token"):
-        assert vocabulary.id_of(token) == expected.id_of(token)
-
-
 @pytest.mark.parametrize(
     ("asked", "search", "message"),
     [
         (Constraints("I go", ("home",)), {"max_length": 2}, "a target may have at most 2"),
-        (Constraints(terms=("home",), forbid=("home",)), {}, ""),
-        (Constraints(terms=(" ",)), {}, ""),
         (Constraints(prefix=" "), {}, "prefix ' ': is empty"),
-        (Constraints(prefix="I go home"), {"max_required": 1}, "prefix: wanted at most 1 tokens"),
-        (Constraints(terms=("I go",)), {"max_required": 1}, ""),
-        (Constraints(forbid=("home", "bread")), {"max_forbidden": 1}, ""),
-        (Constraints(terms=("home",)), {"sample": True}, ""),
-        (Constraints(terms=("home",)), {"max_whole": 3}, ""),
+        (Constraints(terms=("I go",)), {"max_required": 1}, "at most 1"),
+        (Constraints(terms=("home",)), {"sample": True}, "sample"),
+        (Constraints(terms=("home",)), {"max_whole": 3}, "3"),
         ([Constraints(), Constraints()], {}, "constraints: got 2 for 1 line;"),
     ],
 )
@@ -153,6 +130,7 @@ def test_what_cannot_be_is_refused_in_the_same_words(
         with pytest.raises((UsageError, LineError)) as refusal:
             model.translate([LONG], constraints=asked, **search)
         refusals.add(str(refusal.value))
+
     (refusal_of_both,) = refusals
     assert message in refusal_of_both
 
@@ -183,38 +161,36 @@ def assert_same_steps(actual: Any, expected: Any) -> None:
             assert candidate.total_log_prob == pytest.approx(reference.total_log_prob, abs=5e-3)
 
 
-@pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize(("encoder", "decoder"), pairs())
+COPY, OTHER, *_ = COPY_CHARACTERS
+COPIED = [f"{SENTENCES[0]}{COPY}", f"{OTHER} {SENTENCES[2]}{COPY}"]
+"""Lines whose copy tokens are none of the likeliest where a line would end without them."""
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "copy_tokens", "lines"),
+    [
+        *((*pair.values, 0, SENTENCES[::2]) for pair in pairs() if not pair.marks),
+        ("transformer", "transformer", 4, COPIED),
+        ("recurrent", "recurrent", 4, COPIED),
+    ],
+)
 def test_the_search_is_recorded_as_by_the_translator(
-    make: Maker, encoder: str, decoder: str, beam: int
+    make: Maker, encoder: str, decoder: str, copy_tokens: int, lines: list[str]
 ) -> None:
-    _, runtime = make(encoder, decoder)
+    _, runtime = make(encoder, decoder, copy_tokens=copy_tokens)
     translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
-    for line in SENTENCES[::2]:
-        for constraints in (Constraints(), Constraints(prefix="book 나는")):
-            _, expected = translator.trace(line, constraints, beam=beam)
-            translation, steps = runtime.trace(line, constraints, beam=beam)
+    prefix = "" if copy_tokens else "book 나는"
+    for line, beam in product(lines, (1, 4)):
+        constraints = Constraints(prefix=prefix if beam > 1 else "")
+        _, expected = translator.trace(line, constraints, beam=beam)
+        translation, steps = runtime.trace(line, constraints, beam=beam)
+        assert_same_steps(steps, expected)
+        if not copy_tokens:  # such lines may be translated several times
             (alone,) = runtime.translate(line, constraints=constraints, beam=beam)
             assert (translation.tokens, translation.score) == (alone.tokens, alone.score)
-            assert_same_steps(steps, expected)
-            for step in steps:
-                totals = [c.total_log_prob for c in step.candidates]
-                assert totals == sorted(totals, reverse=True)
-
-
-@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
-def test_what_is_written_is_recorded_though_others_are_likelier(make: Maker, kind: str) -> None:
-    """Copy tokens are none of the likeliest where a line would end without them."""
-    _, runtime = make(kind, kind, copy_tokens=4)
-    translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
-    first, second, *_ = COPY_CHARACTERS
-    for line in (f"{SENTENCES[0]}{first}", f"{second} {SENTENCES[2]}{first}"):
-        _, expected = translator.trace(line, Constraints(), beam=3)
-        translation, steps = runtime.trace(line, Constraints(), beam=3)
-        copies = {*COPY_CHARACTERS}
-        assert copies & {*translation.text} == copies & {*line}
-        assert_same_steps(steps, expected)
         for step, after in pairwise(steps):
+            totals = [c.total_log_prob for c in step.candidates]
+            assert totals == sorted(totals, reverse=True)
             kept = [c for c in step.candidates if c.fate == "kept"]
             continued = [(*step.prefixes[c.beam], c.token) for c in kept]
             assert sorted(continued) == sorted(after.prefixes)
@@ -226,8 +202,10 @@ def test_a_trace_is_of_one_whole_line(make: Maker) -> None:
         runtime.trace(" ")
     with pytest.raises(UsageError, match="the line is split"):
         runtime.trace(LONG)
+
     options = runtime.model.options()
     assert runtime.model.translate(SENTENCES, options)[0].steps == ()
+
     options.trace = 1
     with pytest.raises(UsageError, match="one line is recorded at a time, got 6"):
         runtime.model.translate(SENTENCES, options)

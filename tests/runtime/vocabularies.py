@@ -84,6 +84,7 @@ def with_unused(vocabulary: Vocabulary, every: int = 5) -> Vocabulary:
             piece.type = 5
         if piece.type == 1 and index % 7 < 2:
             piece.score = -20.0 if index % 2 else 0.0
+
     return Vocabulary(model.SerializeToString())
 
 
@@ -135,6 +136,7 @@ def code_points() -> dict[str, list[int]]:
     sorts: dict[str, list[int]] = {f"plane {plane}": [] for plane in range(17)}
     for name in ("nonstarter", "decomposes", "compatible", "assigned", "space"):
         sorts[name] = []
+
     for code in range(0x110000):
         character = chr(code)
         is_unassigned = unicodedata.category(character) == "Cn"
@@ -150,6 +152,7 @@ def code_points() -> dict[str, list[int]]:
             sorts["compatible"].append(code)
         if character.isspace():
             sorts["space"].append(code)
+
     return sorts
 
 
@@ -179,6 +182,7 @@ def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str
             text = rng.choice(texts)
             form = unicodedata.normalize("NFD", text) if rng.random() < 0.5 else text
             return form[: rng.randint(0, 40)]
+
         if kind == 2:
             marks = rng.choices(sorts["nonstarter"], k=rng.choice((1, 3, 45)))
             return rng.choice("aeo가") + "".join(map(chr, marks))

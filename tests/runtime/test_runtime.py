@@ -40,6 +40,13 @@ LINES = [
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
 
 
+def test_lines_are_encoded_alike(make: Maker) -> None:
+    translator, runtime = make("transformer", "transformer")
+    expanding = "\U0001d160" * 3  # a character of four bytes becomes three
+    for line in (*LINES, expanding):
+        assert runtime.model.encode(line) == translator.encode(line)
+
+
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder: str) -> None:
     expected, actual = (

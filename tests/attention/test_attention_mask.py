@@ -10,8 +10,8 @@ from regard.attention.attention import attention_mask
 
 
 def memory(entries: int, keep: torch.Tensor | None) -> Memory:
-    rows = 2 if keep is None else keep.shape[0]
-    return Memory(torch.zeros(rows, 1, entries, 1), torch.zeros(rows, 1, entries, 1), keep)
+    zeros = torch.zeros(2, 1, entries, 1)
+    return Memory(zeros, zeros, keep)
 
 
 def is_visible(s: int, position: int, causal: bool, window: int | None, keep: list[bool]) -> bool:
@@ -22,19 +22,18 @@ def is_visible(s: int, position: int, causal: bool, window: int | None, keep: li
     return keep[s] and not (causal and s > position) and (window is None or distance <= window)
 
 
-CASES = [(T, S) for T, S in itertools.product((1, 2, 4, 5), (0, 1, 4, 5, 9)) if S >= T or T == 1]
-
-
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("window", [None, 0, 1, 3])
+@pytest.mark.parametrize("window", [None, 0, 3])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("T", "S"), CASES)
+@pytest.mark.parametrize(("T", "S"), [(1, 0), (1, 4), (2, 5), (5, 5), (5, 9)])
 def test_mask_equals_a_loop_over_queries_and_entries(
     T: int, S: int, causal: bool, window: int | None, masked: bool
 ) -> None:
     keep = torch.rand(2, S) < 0.6 if masked else None
     mask = attention_mask(memory(S, keep), T, causal, window)
-    visible = torch.ones(2, 1, T, S, dtype=torch.bool) if mask is None else mask.expand(2, 1, T, S)
+    visible = torch.ones(2, 1, T, S, dtype=torch.bool)
+    if mask is not None:
+        visible = mask.expand(2, 1, T, S)
     for r, t, s in itertools.product(range(2), range(T), range(S)):
         row = [True] * S if keep is None else keep[r].tolist()
         # The last query is at the last entry.
@@ -44,6 +43,4 @@ def test_mask_equals_a_loop_over_queries_and_entries(
 
 def test_mask_is_none_if_all_entries_are_visible() -> None:
     assert attention_mask(memory(5, None), 3, causal=False) is None
-    assert attention_mask(memory(5, None), 1, causal=True) is None, (
-        "one query, the last, attends to all entries"
-    )
+    assert attention_mask(memory(5, None), 1, causal=True) is None, "one query, the last"

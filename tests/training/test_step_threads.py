@@ -32,7 +32,7 @@ def _step(
     data = {"data": {"source": "a", "target": "b"}}
     recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test").resolved("cpu")
     torch.manual_seed(1)
-    model = build(recipe.model, 3000, 3000, True)
+    model = build(recipe.model, 300, 300, True)
     trained = Updater(model, recipe, 1)
     threads = list[int]()
     step = trained.optimizer.step

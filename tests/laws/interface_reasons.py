@@ -15,7 +15,7 @@ from laws.interfaces import Result
 
 FIELDS = ("text", "score", "doubtful", "parts", "warnings")
 SCORE_TOLERANCE = 1e-4
-COMMAND = frozenset({"pipe", "file", "json lines"})
+COMMAND = frozenset({"pipe", "json lines"})
 SERVER = frozenset({"v1", "libretranslate", "deepl"})
 BROWSERS = frozenset({"node", "page"})
 DOCS = Path(__file__).parents[2] / "docs"

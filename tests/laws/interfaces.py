@@ -116,50 +116,32 @@ def _lines_of(lines: Sequence[str]) -> bytes:
 
 def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
     """Translate standard input by `regard translate`, which prints the translations."""
-    return _of_text(
-        lines, *run_command("translate", path, given=_lines_of(lines)), "standard input"
-    )
-
-
-def by_file(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
-    """Translate a file by `regard translate FILE --output`."""
-    return _of_text(lines, *_translated_file(lines, path, folder, "text"), "lines.txt")
+    output, errors = run_command("translate", path, given=_lines_of(lines))
+    texts = output.decode("utf-8").split("\n")
+    assert texts.pop() == "", "the last line is whole"
+    notes = _printed_notes(errors, "standard input", len(lines))
+    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
 
 
 def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
     """Translate a file by `regard translate FILE --output --format jsonl`."""
-    output, errors = _translated_file(lines, path, folder, "jsonl")
-    rows = [json.loads(row) for row in output.decode("utf-8").split("\n")[:-1]]
-    notes = _printed_notes(errors, "lines.txt", len(lines))
+    (folder / "lines.txt").write_bytes(_lines_of(lines))
+    out = folder / "out.jsonl"
+    options = ["--format=jsonl", f"--output={out}"]
+    _, errors = run_command("translate", path, "lines.txt", *options, cwd=folder)
+    rows = [json.loads(row) for row in out.read_text("utf-8").split("\n")[:-1]]
     assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
-    parts = [_parts(row["parts"]) for row in rows]
-    return [
-        Result(row["text"], row["score"], row["doubtful"], *rest)
-        for row, *rest in zip(rows, parts, notes, strict=True)
-    ]
+    notes = _printed_notes(errors, "lines.txt", len(lines))
+    results = []
+    for row, own in zip(rows, notes, strict=True):
+        results.append(
+            Result(row["text"], row["score"], row["doubtful"], _parts(row["parts"]), own)
+        )
+    return results
 
 
 def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
     return tuple((row["source"], row["text"]) for row in rows)
-
-
-def _translated_file(
-    lines: Sequence[str], path: Path, folder: Path, form: str
-) -> tuple[bytes, bytes]:
-    """Return the output and the messages of the command for a file of lines."""
-    (folder / "lines.txt").write_bytes(_lines_of(lines))
-    out = folder / f"out.{form}"
-    _, errors = run_command(
-        "translate", path, "lines.txt", f"--format={form}", f"--output={out}", cwd=folder
-    )
-    return out.read_bytes(), errors
-
-
-def _of_text(lines: Sequence[str], output: bytes, errors: bytes, name: str) -> list[Result]:
-    texts = output.decode("utf-8").split("\n")
-    assert texts.pop() == "", "the last line is whole"
-    notes = _printed_notes(errors, name, len(lines))
-    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
 
 
 def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:

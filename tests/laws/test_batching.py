@@ -33,9 +33,8 @@ from laws.searching import beam
 from regard.attention import Memory
 from regard.common.errors import UsageError
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.models import Batch, Decoder, Encoded, Ensemble, Model, ModelSettings, Source, State
-from regard.runtime.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests
-from regard.search import Hypothesis, LengthPenalty, SearchSettings, Task
+from regard.models import Batch, Decoder, Encoded, Model, ModelSettings, Source, State
+from regard.search import Hypothesis, LengthPenalty
 
 LENGTHS = (6, 1, 9, 4, 9, 2)
 LONGEST = torch.tensor([7, 5, 6, 7, 4, 6])
@@ -303,19 +302,6 @@ def coverage_model(is_declared: bool = True, axis: int = 1) -> tuple[Model, Batc
 @pytest.mark.parametrize(("beams", "axis"), [(1, 1), (3, 2), (3, -1)])
 def test_sentences_join_whose_states_have_a_source_axis(beams: int, axis: int) -> None:
     RunningBatch.of(*coverage_model(axis=axis), beams).run(40)
-
-
-def test_continuous_batching_of_states_with_a_source_axis_equals_decoding_alone() -> None:
-    model, batch = coverage_model()
-    requests = []
-    for row, length in enumerate(LONGEST.tolist()):
-        requests.append(DecodeRequest(alone(batch, row).data[0].tolist(), Task(row, length)))
-    settings = SearchSettings(beam=2)
-    expected = [decode_requests(model, [request], settings)[0] for request in requests]
-    limits = BatchLimits(rows=4)
-    assert_same(decode_requests(model, requests, settings, limits=limits), expected)
-    ensemble = Ensemble([model, model])
-    assert_same(decode_requests(ensemble, requests, settings, limits=limits), expected)
 
 
 @torch.no_grad()

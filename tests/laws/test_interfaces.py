@@ -135,7 +135,6 @@ INTERFACES: dict[str, Interface] = {
     "pytorch": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), engine="pytorch"),
     "without kernels": lambda lines, r: by.without_kernels(lines, *_of(r, "run_folder")),
     "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
-    "file": lambda lines, r: by.by_file(lines, *_of(r, "file", "tmp_path")),
     "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
     "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
     "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(lines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,10 +13,8 @@ from torch import Tensor, nn
 
 from laws.models import SOURCE_VOCABULARY, alone, entries, make, sentences, targets, variants
 from regard.attention import Attention
-from regard.common.settings import Settings
-from regard.models import EncoderSizes, Model, ModelSettings
+from regard.models import EncoderSizes, ModelSettings
 from regard.models.recurrent import (
-    NoAttentionDecoder,
     NoAttentionDecoderSettings,
     RecurrentDecoder,
     RecurrentDecoderSettings,
@@ -165,46 +164,38 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
         torch.testing.assert_close(encoded.summary[row], expected, rtol=0, atol=1e-5)
 
 
-def recurrent_model(settings: Settings) -> tuple[Model, Any]:
-    """Return a model with a recurrent encoder and this decoder, and its decoder."""
-    encoder = variants(RecurrentEncoderSettings)[0]
-    model = make(ModelSettings(encoder=encoder, decoder=settings, share="none"))
-    return model, model.decoder
+class Run:
+    """PyTorch's cells with the weights of a decoder, and their states for one sentence."""
 
+    def __init__(self, decoder: Any, cell: str, summary: Tensor) -> None:
+        self.states = initial_states(decoder, summary)
+        self.first = self.states[-1][0]
+        self.cells = []
+        for i, layer in enumerate(decoder.cells):
+            from_input = layer.input.weight
+            if i == 0 and getattr(decoder, "context_proj", None) is not None:
+                from_input = torch.cat([from_input, decoder.context_proj.weight], 1)
+            torch_cell = CELLS[cell](from_input.shape[1], 6)
+            weights = {
+                "weight_ih": from_input.detach(),
+                "bias_ih": layer.input.bias,
+                "weight_hh": layer.hidden.weight,
+                "bias_hh": layer.hidden.bias,
+            }
+            torch_cell.load_state_dict(weights)
+            self.cells.append(torch_cell)
 
-def torch_cells(
-    decoder: Any, cell: str, context_weight: Tensor | None = None
-) -> list[nn.RNNCellBase]:
-    """Return PyTorch's cells with the decoder's weights; `context_weight` is the lowest's for the
-    context it is fed.
-    """
-    cells = []
-    for i, layer in enumerate(decoder.cells):
-        from_input = layer.input.weight
-        if i == 0 and context_weight is not None:
-            from_input = torch.cat([from_input, context_weight], 1)
-        torch_cell = CELLS[cell](from_input.shape[1], 6)
-        weights = {
-            "weight_ih": from_input.detach(),
-            "bias_ih": layer.input.bias,
-            "weight_hh": layer.hidden.weight,
-            "bias_hh": layer.hidden.bias,
-        }
-        torch_cell.load_state_dict(weights)
-        cells.append(torch_cell)
-    return cells
-
-
-def advance(cells: list[nn.RNNCellBase], x: Tensor, states: list[tuple[Tensor, ...]]) -> None:
-    """Advance one sentence by one step, layer by layer; replaces `states` in place."""
-    for i, cell in enumerate(cells):
-        if isinstance(cell, nn.LSTMCell):
-            hidden, memory = states[i]
-            new = cell(x[None], (hidden[None], memory[None]))
-            states[i] = (new[0][0], new[1][0])
-        else:
-            states[i] = (cell(x[None], states[i][0][None])[0],)
-        x = states[i][0]
+    def advance(self, *inputs: Tensor) -> Tensor:
+        """Advance by one step, layer by layer; return the new hidden state of the last."""
+        x = torch.cat(inputs)
+        for i, cell in enumerate(self.cells):
+            if isinstance(cell, nn.LSTMCell):
+                hidden, memory = cell(x[None], [state[None] for state in self.states[i]])
+                self.states[i] = (hidden[0], memory[0])
+            else:
+                self.states[i] = (cell(x[None], self.states[i][0][None])[0],)
+            x = self.states[i][0]
+        return x
 
 
 def additive(attention: Any, h: Tensor, s: Tensor) -> Tensor:
@@ -215,6 +206,18 @@ def dot(attention: Any, h: Tensor, s: Tensor) -> Tensor:
     return attention.key(s) @ attention.query(h)
 
 
+def initial_states(decoder: Any, summary: Tensor) -> list[tuple[Tensor, ...]]:
+    """Return initial states: bridge i of N takes row i·R // N of the summary's R, or all of it if
+    nothing else is read of the source; all hidden states precede the cells.
+    """
+    bridged = []
+    for i, bridge in enumerate(decoder.bridges):
+        row = summary[i * len(summary) // len(decoder.bridges)]
+        given = row if isinstance(decoder, RecurrentDecoder) else summary.flatten()
+        bridged.append(torch.tanh(bridge(given)))
+    return [tuple(bridged[i :: len(decoder.cells)]) for i in range(len(decoder.cells))]
+
+
 @pytest.mark.parametrize("score", [additive, dot])
 @pytest.mark.parametrize("cell", broad(CELLS))
 @pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_input_feeding"])
@@ -222,51 +225,21 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
     order: str, cell: str, score: Any
 ) -> None:
     """Compute one sentence and one step at a time, by the equations of the papers."""
-    layers = 3
-    model, decoder = recurrent_model(
-        RecurrentDecoderSettings(
-            order=order, cell=cell, layers=layers, score=score.__name__, attention_size=4, **SMALL
-        )
+    settings = RecurrentDecoderSettings(
+        order=order, cell=cell, layers=3, score=score.__name__, attention_size=4, **SMALL
     )
-    assert isinstance(decoder, RecurrentDecoder)
-    batch = sentences(5, 1, 3)
-    target = targets(3, 6)
-    features = model(batch, target)
-    cells = torch_cells(decoder, cell, None if order == "luong" else decoder.context_proj.weight)
-    for row in range(3):
-        encoded = model.encoder(alone(batch, row))
-        memory = encoded.outputs[0]  # (S, D)
-        states = initial_states(decoder, encoded.summary[0], layers)
-        feature = torch.zeros(5)
-        for t, token in enumerate(target[row].tolist()):
-            embedded = decoder.embedding.weight[token]
-            if order == "luong":
-                advance(cells, embedded, states)
-            elif order == "luong_input_feeding":
-                advance(cells, torch.cat([embedded, feature]), states)
-            scores = score(decoder.cross_attention, states[-1][0], memory)
-            context = scores.softmax(0) @ memory
-            if order == "bahdanau":
-                advance(cells, torch.cat([embedded, context]), states)
-            readout_input = [states[-1][0], context]
-            if order == "bahdanau":
-                readout_input.append(embedded)
-            feature = torch.tanh(decoder.readout(torch.cat(readout_input)))
-            torch.testing.assert_close(features[row, t], feature, rtol=0, atol=1e-4)
 
+    def step(decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run) -> list[Tensor]:
+        def context(h: Tensor) -> Tensor:
+            return score(decoder.cross_attention, h, memory).softmax(0) @ memory
 
-def initial_states(
-    decoder: RecurrentDecoder, summary: Tensor, layers: int
-) -> list[tuple[Tensor, ...]]:
-    """Return initial states: bridge i of N takes row i·R // N of the summary's R; all hidden states
-    precede the cells.
-    """
-    count = len(decoder.bridges)
-    bridged = []
-    for i, bridge in enumerate(decoder.bridges):
-        row = i * len(summary) // count
-        bridged.append(torch.tanh(bridge(summary[row])))
-    return [tuple(bridged[i::layers]) for i in range(layers)]
+        if order == "bahdanau":
+            read = context(run.states[-1][0])
+            return [run.advance(y, read), read, y]
+        h = run.advance(y) if order == "luong" else run.advance(y, feature)
+        return [h, context(h)]
+
+    check_decoder(settings, step)
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -274,29 +247,32 @@ def initial_states(
 def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(
     context: str, cell: str
 ) -> None:
-    layers = 3
-    model, decoder = recurrent_model(
-        NoAttentionDecoderSettings(context=context, cell=cell, layers=layers, **SMALL)
-    )
-    assert isinstance(decoder, NoAttentionDecoder)
+    settings = NoAttentionDecoderSettings(context=context, cell=cell, layers=3, **SMALL)
+
+    def step(decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run) -> list[Tensor]:
+        if context == "first":
+            return [run.advance(y)]
+        return [run.advance(y, run.first), y, run.first]
+
+    check_decoder(settings, step)
+
+
+def check_decoder(settings: Any, step: Callable[..., list[Tensor]]) -> None:
+    """Compare a decoder with steps that return what its readout is computed from."""
+    encoder = variants(RecurrentEncoderSettings)[0]
+    model = make(ModelSettings(encoder=encoder, decoder=settings, share="none"))
+    decoder: Any = model.decoder
     batch = sentences(5, 1, 3)
     target = targets(3, 6)
     features = model(batch, target)
-    cells = torch_cells(decoder, cell)
     for row in range(3):
-        summary = model.encoder(alone(batch, row)).summary[0].flatten()
-        initial = [torch.tanh(bridge(summary)) for bridge in decoder.bridges]
-        states = [tuple(initial[i::layers]) for i in range(layers)]
-        last = states[-1][0]
-        for t, token in enumerate(target[row].tolist()):
-            x = decoder.embedding.weight[token]
-            if context == "every":
-                x = torch.cat([x, last])
-            advance(cells, x, states)
-            readout_input = states[-1][0]
-            if context == "every":
-                readout_input = torch.cat([readout_input, x])
-            feature = torch.tanh(decoder.readout(readout_input))
+        encoded = model.encoder(alone(batch, row))
+        run = Run(decoder, settings.cell, encoded.summary[0])
+        feature = torch.zeros(5)
+        for t, token in enumerate(target[row]):
+            y = decoder.embedding.weight[token]
+            readout_input = step(decoder, y, feature, encoded.outputs[0], run)
+            feature = torch.tanh(decoder.readout(torch.cat(readout_input)))
             torch.testing.assert_close(features[row, t], feature, rtol=0, atol=1e-4)
 
 

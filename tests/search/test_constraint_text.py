@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
-from tables import random_table, source
 
 from regard.data.letter_case import letter_case
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
-from regard.search import ConstraintEncoder, Constraints, SearchSettings, Task, decode
+from regard.search import ConstraintEncoder, Constraints
 from regard.search.constraints import is_complete
 from regard.search.rules import is_word_boundary
 
@@ -120,26 +118,6 @@ def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
     joined = [*vocabulary.encode("彼は"), *tokyo.forms[1]]
     assert vocabulary.decode(joined) == "彼は東京"
     assert is_complete(joined, (tokyo,))
-
-
-@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 6}, {"beam": 3, "sample": True}])
-def test_translations_satisfy_their_constraints_under_any_model(
-    vocabulary: Vocabulary, options: dict[str, Any]
-) -> None:
-    encoder = ConstraintEncoder(vocabulary)
-    table = random_table(6, len(vocabulary), 10, end=5.0)
-    terms = encoder.encode_terms(("bread", "at home"))
-    phrases = encoder.encode_forbidden(("eating", "집"))
-    prefix = encoder.encode_prefix("he was")
-    tasks = [Task(n, 40, prefix, terms, phrases) for n in range(6)]
-    for hypotheses in decode(table, source(6), tasks, SearchSettings(**options)):
-        if "sample" in options and not hypotheses[0].complete:
-            continue  # sampling does not steer towards a term
-        text = vocabulary.decode(hypotheses[0].ids)
-        assert text.startswith("he was")
-        assert re.search(r"\bbread\b", text)
-        assert re.search(r"\bat home\b", text)
-        assert not re.search(r"\b(eating|집)\b", text)
 
 
 def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) -> None:

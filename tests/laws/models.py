@@ -43,18 +43,15 @@ def variants(kind: type[Settings]) -> list[Settings]:
 
 def label(settings: Settings) -> str:
     """Return the distinguishing values of settings, for the name of a test."""
-    fields = {
-        "kind",
-        "layers",
-        *(n for n, f in type(settings).model_fields.items() if n not in SMALL),
-    }
-    values = [
-        (name, getattr(settings, name)) for name in type(settings).model_fields if name in fields
-    ]
-    parts = (
-        str(value) if not isinstance(value, bool) else name if value else f"no_{name}"
-        for name, value in values
-    )
+    parts = []
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name in SMALL and name not in ("kind", "layers"):
+            continue
+        if isinstance(value, bool):
+            parts.append(name if value else f"no_{name}")
+        else:
+            parts.append(str(value))
     return ".".join(parts)
 
 
@@ -140,15 +137,12 @@ def make(
     key = (settings, seed, ends, vocabulary)
     torch.default_generator.manual_seed(seed)
     model = build(settings, source_vocabulary, vocabulary, joint).eval()
+    tensors = [*model.parameters(), *model.buffers()]
     if key not in _WEIGHTS:
         _draw_weights(model, settings, seed, ends)
-        _WEIGHTS[key] = [
-            tensor.clone() for tensor in itertools.chain(model.parameters(), model.buffers())
-        ]
+        _WEIGHTS[key] = [tensor.clone() for tensor in tensors]
     with torch.no_grad():
-        for tensor, drawn in zip(
-            itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True
-        ):
+        for tensor, drawn in zip(tensors, _WEIGHTS[key], strict=True):
             tensor.copy_(drawn)
     # What is drawn next does not depend on who made this model first.
     torch.default_generator.manual_seed(seed)
@@ -156,12 +150,9 @@ def make(
 
 
 def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
+    norms = {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)}
     gain = GAIN
-    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {
-        "batch",
-        "pre_batch",
-        "none",
-    }:
+    if norms & {"batch", "pre_batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
     vocabulary = model.decoder.output.weight.shape[0]
     with torch.no_grad():
@@ -228,11 +219,9 @@ def entry_keep(model: Model, batch: Batch) -> Tensor:
     """Return the keep mask of the encoder outputs: (B, S)."""
     with torch.no_grad():
         encoded = model.encoder(batch)
-    return (
-        torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
-        if encoded.keep is None
-        else encoded.keep
-    )
+    if encoded.keep is not None:
+        return encoded.keep
+    return torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
 
 
 def entries(batch: Batch) -> list[int]:
@@ -244,34 +233,29 @@ def entries(batch: Batch) -> list[int]:
 def data_keep(batch: Batch) -> Tensor:
     """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
     B = len(batch.data)
-    shape = batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
-    return (
-        torch.ones(B, *shape, dtype=torch.bool)
-        if batch.keep is None
-        else batch.keep.view(B, *shape)
-    )
+    shape = batch.data.shape[1:] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
+    if batch.keep is not None:
+        return batch.keep.view(B, *shape)
+    return torch.ones(B, *shape, dtype=torch.bool)
 
 
 def alone(batch: Batch, row: int) -> Batch:
     """Return one source of a batch, without its padding."""
     keep = data_keep(batch)[row]
-    if batch.data.dim() == 2:
-        return Batch(batch.data[row : row + 1, : int(keep.sum())])
-    return Batch(
-        batch.data[row : row + 1, :, : int(keep[0].any(1).sum()), : int(keep[0].any(0).sum())]
-    )
+    data = batch.data[row : row + 1]
+    if data.dim() == 2:
+        return Batch(data[:, : int(keep.sum())])
+    height = int(keep[0].any(1).sum())
+    width = int(keep[0].any(0).sum())
+    return Batch(data[:, :, :height, :width])
 
 
 def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """Return these sources of a batch, with no more padding than they need."""
     unpadded = [alone(batch, row).data[0] for row in rows]
-    return Batch(
-        *(
-            pad([data.tolist() for data in unpadded])
-            if batch.data.dim() == 2
-            else pad_images(unpadded)
-        )
-    )
+    if batch.data.dim() == 2:
+        return Batch(*pad([data.tolist() for data in unpadded]))
+    return Batch(*pad_images(unpadded))
 
 
 def padded(batch: Batch, more: int) -> Batch:
@@ -299,9 +283,15 @@ def beam_rows(rows: int, beams: int) -> Tensor:
 
 def tensors_of(value: State | Source) -> list[Tensor]:
     """Return every tensor of a state or a source."""
-    memories: Iterable[Any] = (
-        value.memories.values() if isinstance(value, State) else value.memories
-    )
-    own = [value.position, *value.tensors.values()] if isinstance(value, State) else [value.summary]
-    parts = [part for memory in memories for part in (memory.keys, memory.values, memory.keep)]
-    return own + [part for part in parts if part is not None]
+    memories: Iterable[Any]
+    if isinstance(value, State):
+        memories = value.memories.values()
+        tensors = [value.position, *value.tensors.values()]
+    else:
+        memories = value.memories
+        tensors = [value.summary]
+    for memory in memories:
+        tensors += [memory.keys, memory.values]
+        if memory.keep is not None:
+            tensors.append(memory.keep)
+    return tensors

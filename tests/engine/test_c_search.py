@@ -121,6 +121,7 @@ def requests(
     settings = folder.settings.search
     banned = ConstraintEncoder(target).encode_forbidden(forbid)
     made = []
+
     for index in range(11):
         sizes = (EOS + 1, len(folder.tokenizer.source))
         source: Any = [*torch.randint(*sizes, (index,), generator=draw).tolist(), EOS]
@@ -128,6 +129,7 @@ def requests(
         if folder.settings.model.encoder.reads == "images":
             source = images(index + 1, seed=index).data[0]
             copies = ()
+
         begins = prefix if index % 4 else ()
         if prefixed:
             begins = (EOS + 1, EOS + 2)[: index % 3]
@@ -146,6 +148,7 @@ def requests(
             target.copy_tokens,
         )
         made.append(DecodeRequest(source, task))
+
     return made
 
 
@@ -163,7 +166,9 @@ def check(folder: ModelFolder, asked: list[DecodeRequest]) -> list[list[Hypothes
     """Decode with an engine, and compare with the reference, which is returned."""
     engine = Engine(folder.model, folder=folder)
     expected = reference(folder, asked)
+
     assert_same(engine.decode(asked, folder.settings.search), expected)
+
     if not any(request.task.copies for request in asked):
         assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
     return expected
@@ -177,10 +182,13 @@ def test_its_hypotheses_are_those_of_the_reference(
     asked = requests(folder)
     expected = check(folder, asked)
     engine = Engine(folder.model, folder=folder)
+
     assert_same([engine.trace(asked[-1], folder.settings.search)[0]], expected[-1:])
+
     if search["beam"] == 1:
         streamed = [*engine.stream(asked[-1], folder.settings.search)]
         assert streamed[-1] == expected[-1][0].ids
+
     if "max_length" not in search:  # or a prefix may leave no room
         monkeypatch.setattr(c_search, "_CALL_LENGTH", 6)  # in many parts
         monkeypatch.setattr(c_search, "_BATCH_LENGTH", 3)
@@ -193,6 +201,7 @@ def test_constraints_and_samples_are_those_of_the_reference(
 ) -> None:
     search, asked = case
     folder = loaded(settings, search)
+
     check(folder, requests(folder, **asked))
 
 
@@ -204,16 +213,20 @@ def test_each_copy_token_of_a_source_is_in_its_target_once(
     folder = loaded(settings, search, COPYING)
     asked = requests(folder, **constraints)
     known = {*folder.tokenizer.target.copy_tokens}
+
     for request, hypotheses in zip(asked, check(folder, asked), strict=True):
         task = request.task
         required = len(task.copies) + sum(len(term.forms[0]) for term in task.terms)
         if task.max_steps - 1 < required:
             continue
+
         for hypothesis in hypotheses:
             if hypothesis.complete:
                 assert sorted(known.intersection(hypothesis.ids)) == sorted(task.copies)
             assert all(hypothesis.ids.count(token) <= 1 for token in known)
+
     has_copies = any(request.task.copies for request in asked)
+
     assert has_copies == (folder.settings.model.encoder.reads == "text")
 
 
@@ -243,6 +256,7 @@ def test_it_knows_words_of_all_scripts(has_bytes: bool) -> None:
     search = SearchSettings(beam=4, max_ratio=1, max_extra=9, longest_source=12)
     folder_settings = FolderSettings(model=model_settings, tokenizer=settings, search=search)
     asked = []
+
     for index in range(14):
         ids = tokenizer.source.encode(" ".join(words[index : index + 4]))
         terms = encoder.encode_terms((words[index], words[-index])) if index % 2 else ()
@@ -252,6 +266,7 @@ def test_it_knows_words_of_all_scripts(has_bytes: bool) -> None:
         most = search.max_steps(len(ids) + 1, None, 4)
         task = Task(index, most, (), terms, banned, 0, tokenizer.target.byte_tokens)
         asked.append(DecodeRequest([*ids, EOS], task))
+
     check(ModelFolder(folder_settings, tokenizer, model), asked)
 
 
@@ -261,6 +276,7 @@ def test_what_it_cannot_do_is_decoded_otherwise() -> None:
     settings = folder.settings.search
     request = requests(folder)[3]
     long = DecodeRequest(request.source, Task(0, 10_000))
+
     for one, search, rules, engine_name in (
         (request, settings, (SuppressTokens(),), "C library"),
         (request, settings, (SuppressTokens((9,)),), "PyTorch"),
@@ -316,9 +332,13 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
     for message, constraints in wrong:
         with pytest.raises((UsageError, LineError), match=message):
             translate(**constraints)
+
     options.sample = 1
+
     with pytest.raises(LineError, match="terms: wanted"):
         translate(**term(5))
+
     options.temperature = math.nan
+
     with pytest.raises(UsageError, match="temperature"):
         translate()

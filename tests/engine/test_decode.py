@@ -56,6 +56,7 @@ def test_continuous_batching_equals_decoding_alone(
     search_settings = SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
     expected = [decode_alone(model, request, search_settings) for request in requests]
+
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
     assert_same(decode_requests(model, requests, search_settings, limits=limits), expected)
 

@@ -127,6 +127,7 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     def stream(number: int) -> None:
         streamed = [*engine.stream(requests[number], GREEDY)]
         best = expected[GREEDY][number][0].ids
+
         assert streamed[-1] == best
         assert all(ids == best[: len(ids)] for ids in streamed)
 
@@ -141,6 +142,7 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
 
     def trace(number: int) -> None:
         hypotheses, steps = engine.trace(requests[number], BEAM)
+
         assert_same([hypotheses], [expected[BEAM][number]])
         assert steps
 
@@ -164,7 +166,9 @@ def test_the_thread_ends_with_its_engine() -> None:
     engine = Engine(plain_model(), choice="pytorch")
     before = {*threading.enumerate()}
     engine.decode(REQUESTS[:1], GREEDY)
+
     assert {*threading.enumerate()} == before, "one thread calls, and none is started"
+
     with ThreadPoolExecutor(1) as pool:
         pool.submit(engine.decode, REQUESTS[:1], GREEDY).result(60)
     (worker,) = (
@@ -173,6 +177,7 @@ def test_the_thread_ends_with_its_engine() -> None:
     del engine
     gc.collect()
     worker.join(60)
+
     assert not worker.is_alive()
 
 
@@ -184,6 +189,7 @@ def test_a_stream_is_read_by_several_threads(pool: ThreadPoolExecutor) -> None:
     streamed = [next(stream)]
     while (ids := pool.submit(next, stream, None).result(60)) is not None:
         streamed.append(ids)
+
     assert streamed[-1] == expected[0].ids
 
 
@@ -210,6 +216,7 @@ def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
             caller.start()
         for caller in callers:
             caller.join(60)
+
     assert (numbers[5], numbers[7], numbers[11]) == ({2}, {1}, {3})
 
 
@@ -228,6 +235,7 @@ def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
         raise KeyboardInterrupt
 
     steps.at[len(steps.rows) + 3] = interrupt
+
     with pytest.raises(KeyboardInterrupt):
         engine.decode(LONG, GREEDY)
     with pytest.raises(RegardError, match="begin it anew"):
@@ -243,9 +251,13 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoo
     engine = Engine(model, choice="pytorch")
     pool.submit(engine.decode, LONG[:1], GREEDY).result(60)
     engine.decode(LONG[:1], GREEDY)
+
     assert steps.threads[-1] == WORKER
+
     main = threading.main_thread().ident
+
     assert main is not None
+
     interrupted = Pause()
 
     def interrupt() -> None:
@@ -253,10 +265,13 @@ def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoo
         interrupted()
 
     steps.at[len(steps.rows) + 3] = interrupt
+
     with pytest.raises(KeyboardInterrupt):
         engine.decode(LONG, GREEDY)
+
     other = pool.submit(engine.decode, LONG[:2], GREEDY)
     interrupted.is_over.set()
+
     assert_same(other.result(60), expected[:2])
     assert steps.rows[-1] <= 2, "rows of the interrupted call are free"
     assert_same(engine.decode(LONG, GREEDY), expected)
@@ -281,9 +296,13 @@ def test_a_fork_decodes_anew() -> None:
                 deque(stream)
             os.write(writer, b"same")
         os._exit(0)
+
     os.close(writer)
+
     assert os.read(reader, 4) == b"same"
+
     os.waitpid(child, 0)
+
     assert [*stream]
 
 
@@ -309,6 +328,7 @@ def test_a_program_ends_while_calls_are_decoded() -> None:
     ended = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300
     )
+
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
 
 
@@ -337,6 +357,7 @@ class Watched:
             large = 0
             rows = 0
             tokens = 0
+
             for decoding in self.scheduler._decodings:
                 for sentence in decoding.sentences.values():
                     if sentence.rows > self.limits.rows or sentence.tokens > self.limits.tokens:
@@ -344,6 +365,7 @@ class Watched:
                     else:
                         rows += sentence.rows
                         tokens += sentence.tokens
+
             assert large <= 1
             assert rows <= self.limits.rows
             assert tokens <= self.limits.tokens
@@ -352,6 +374,7 @@ class Watched:
         """Step to the end, and compare results with those of each request alone."""
         while self.scheduler.step():
             pass
+
         for call, requests in calls:
             assert not [*call.follow(lambda: None)]
             assert_same(call.results, alone(self.model, requests, call.settings))
@@ -363,6 +386,7 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
     watched.step()
     second = watched.add(LONG[2:5], GREEDY)
     watched.step()
+
     assert watched.steps.rows == [2, 2, 3, 5], (
         "the first step of a call is its own, all others are shared"
     )
@@ -376,9 +400,12 @@ def test_a_line_does_not_wait_for_the_end_of_a_long_call(settings: SearchSetting
     watched.step(3)
     short = [watched.add([request], settings) for request in REQUESTS[:3]]
     watched.step(2)
+
     assert not any(call.waiting for call in short), "they have begun at their next turn"
     assert long.open_rows, "and the long call goes on"
+
     watched.step(8)
+
     assert all(not call.events.empty() for call in short)
     watched.check(
         (long, LONG), *((call, [request]) for call, request in zip(short, REQUESTS, strict=False))
@@ -389,9 +416,11 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
     watched = Watched(BatchLimits(rows=4, tokens=1000))
     calls = [watched.add(REQUESTS[number : number + 3], GREEDY) for number in range(8)]
     order = list[int]()
+
     while any(not call.turn or len(call.waiting) == 3 for call in calls):
         watched.step()
         order += [n for n, call in enumerate(calls) if len(call.waiting) < 3 and n not in order]
+
     assert order == [*range(8)]
     assert all(call.remaining for call in calls[4:]), "none was done before all had begun"
     watched.check(*((call, REQUESTS[number : number + 3]) for number, call in enumerate(calls)))
@@ -404,6 +433,7 @@ def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
     second = watched.add(LONG[3:5], wide)
     third = watched.add(LONG, BEAM)
     watched.step(4)
+
     assert first.open_rows + second.open_rows == 6
     assert third.open_rows
     watched.check((first, LONG[:3]), (second, LONG[3:5]), (third, LONG))
@@ -414,11 +444,16 @@ def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
     call = watched.add(LONG[:2], GREEDY)
     stream = watched.add(LONG[2:3], GREEDY, is_streamed=True)
     followed = stream.follow(watched.step)
+
     assert len(next(followed)) == 1
+
     watched.step()
+
     assert watched.steps.rows[-1] == 3
+
     del followed
     watched.step()
+
     assert watched.steps.rows[-1] == 2
     watched.check((call, LONG[:2]))
 
@@ -430,6 +465,7 @@ def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -
     watched.step()
     failed = watched.add([LONG[0], failing], BEAM)
     last = watched.add(LONG[4:], BEAM)
+
     watched.check((first, LONG[:4]), (last, LONG[4:]))
     with pytest.raises((IndexError, RegardError)):
         next(failed.follow(lambda: None))

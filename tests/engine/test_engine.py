@@ -31,18 +31,23 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
     asked = requests(folder)
     ensemble = Ensemble([folder.model, folder.model])
     needs_library = "precision int8 needs the C library, and "
+
     with pytest.raises(UsageError, match=f"{needs_library}an ensemble is averaged by PyTorch"):
         Engine(ensemble, "int8")
     with pytest.raises(UsageError, match=f"{needs_library}`engine=pytorch` was asked for"):
         Engine(folder.model, "int8", folder, "pytorch")
     with pytest.raises(UsageError, match="an ensemble is averaged by PyTorch; take `engine=auto`"):
         Engine(ensemble, choice="library")
+
     rounded = Engine(folder.model, "int8", folder)
     rounded.decode(asked, settings)
+
     assert rounded.describe() == f"C library, int8 ({COMPARED})"
     with pytest.raises(UsageError, match=f"{needs_library}the last search had groups of beams"):
         rounded.decode(asked, settings.with_values(groups=2))
+
     asked_for = Engine(folder.model, folder=folder, choice="pytorch")
+
     assert asked_for.describe() == "PyTorch, float32 (`engine=pytorch` was asked for)"
 
 
@@ -51,6 +56,7 @@ def test_streams_of_the_library_are_those_of_pytorch() -> None:
     settings = folder.settings.search
     library = Engine(folder.model, folder=folder)
     pytorch = Engine(folder.model, folder=folder, choice="pytorch")
+
     for request in requests(folder, prefixed=True)[3:8]:
         streamed = [*pytorch.stream(request, settings)]
         assert [*library.stream(request, settings)] == streamed[len(request.task.prefix) :]
@@ -67,8 +73,11 @@ def test_engine_decodes_after_a_fork() -> None:
         assert_same(tested.decode(asked, folder.settings.search), expected)
         os.write(writer, b"same")
         os._exit(0)
+
     os.close(writer)
+
     assert os.read(reader, 4) == b"same"
+
     os.waitpid(child, 0)
 
 
@@ -79,10 +88,13 @@ def test_a_private_model_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> Non
     settings = folder.settings.search
     private = Engine(folder.model, folder=folder, is_private=True)
     private.decode(asked, settings)  # packs the weights
+
     assert private.describe() == "C library, float32"
+
     for name in ("fingerprint", "why_changed", "why_not_packed"):
         monkeypatch.setattr(engine, name, lambda *_: pytest.fail("compared"))
     private.decode(asked, settings)
+
     assert private.model is folder.model
     assert private.describe() == f"C library, float32 ({COMPARED})"
     with pytest.raises(pytest.fail.Exception, match="compared"):

@@ -36,10 +36,12 @@ if (reason := native.why_unavailable()) is not None:
 def with_program(parameters: list[Any]) -> list[Any]:
     """Return those of some models that the kernels can compute, encoder and decoder."""
     chosen = []
+
     for parameter in parameters:
         model = loaded(parameter.values[0], {}).model
         if why_not_packed(model) is None and pack_model(model).programs.encoder:
             chosen.append(parameter)
+
     return chosen
 
 
@@ -52,9 +54,11 @@ def perturbed(model: Model) -> Model:
     rounding error.
     """
     perturbed_model = copy.deepcopy(model)
+
     with torch.no_grad():
         for parameter in perturbed_model.parameters():
             parameter.mul_(1 + 2e-7 * torch.randn_like(parameter))
+
     return perturbed_model
 
 
@@ -65,15 +69,18 @@ def forced(
     search it is forced on.
     """
     scores = dict[int, float]()
+
     for length in {len(target) for target in targets}:
         own = [index for index, target in enumerate(targets) if len(target) == length]
         settings = SearchSettings(beam=1, length_penalty=0.0, max_length=length)
         options = replace(_options(settings, threads), max_extra=99)
         constraints = [library_constraints(tuple(targets[i]), (), (), length + 1) for i in own]
         lines = library._model.translate([sources[i] for i in own], options, constraints)
+
         for index, line in zip(own, lines, strict=True):
             assert line.hypotheses[0].ids == tuple(targets[index])
             scores[index] = line.hypotheses[0].score
+
     return [scores[index] for index in range(len(targets))]
 
 
@@ -86,10 +93,12 @@ def pairs_of(folder: ModelFolder) -> tuple[list[list[int]], list[list[int]]]:
 
     sources = []
     targets = []
+
     for source_length in (5, 0, 11, 3):
         for target_length in (1, 2, 5, 7):
             sources.append([*ids(len(folder.tokenizer.source), source_length), EOS])
             targets.append(ids(len(folder.tokenizer.target), target_length))
+
     return sources, targets
 
 
@@ -116,8 +125,10 @@ def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> 
         folder = loaded(settings, {}, seed=seed)
         expected = reference(folder.model, sources, targets)
         rounded = reference(copy.deepcopy(folder.model).bfloat16().float(), sources, targets)
+
     rounding = (reference(perturbed(folder.model), sources, targets) - expected).abs().max()
     tolerance = max(1e-4, 2 * float(rounding))
+
     for precision, bound in (("float32", 0.0), ("bfloat16", 0.1), ("int8", 0.4)):
         library = LibraryModel(folder, pack_model(folder.model, precision))  # type: ignore[arg-type]
         actual = forced(library, sources, targets)
@@ -125,6 +136,7 @@ def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> 
             torch.testing.assert_close(torch.tensor(actual), expected, rtol=1e-4, atol=tolerance)
         else:
             assert 0 < error(torch.tensor(actual)) < bound
+
         assert forced(library, sources, targets, threads=2) == actual
         for source, target, score in zip(sources, targets, actual, strict=True):
             assert forced(library, [source], [target]) == [score]
@@ -137,6 +149,7 @@ def test_nan_ends_the_search_as_in_the_reference() -> None:
     asked = requests(folder)
     expected = search_reference(folder, asked)
     actual = Engine(folder.model, folder=folder).decode(asked, folder.settings.search)
+
     assert [[h.ids for h in ranked] for ranked in actual] == [
         [h.ids for h in ranked] for ranked in expected
     ]
@@ -155,5 +168,6 @@ def test_missing_kernels_have_a_reason(
     process = subprocess.run(
         [sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120
     )
+
     assert reason in process.stdout, process.stderr
     assert not list(tmp_path.iterdir()), "no partial file is left"

@@ -65,13 +65,16 @@ def expected_states(model: Any, source: list[int], target: tuple[int, ...]) -> S
     if is_recurrent:
         top = len(model.decoder.cells) - 1
         steps.append(state.tensors["states"][0, top])
+
     for token in (BOS, *target):
         features, state = model.step(torch.tensor([[token]]), state, memory)
         steps.append(state.tensors["states"][0, top] if is_recurrent else features[0, 0])
+
     outputs = None
     if isinstance(model.encoder, RecurrentEncoder):
         directions = 2 if model.encoder.layers[0].bidirectional else 1
         outputs = encoded.outputs[0].view(len(source), directions, -1).numpy()
+
     initial = steps.pop(0).numpy() if is_recurrent else None
     return States(outputs, torch.stack(steps).numpy(), initial)
 
@@ -87,18 +90,24 @@ def test_scores_and_states_are_those_of_pytorch(settings: ModelSettings) -> None
     model, library = opened(settings)
     has_states = isinstance(model.encoder, RecurrentEncoder)
     has_decoder_states = isinstance(model.decoder, NoAttentionDecoder | RecurrentDecoder)
+
     assert library.recurrence == has_states + 2 * has_decoder_states
+
     lines = recorded(library, states=int(library.recurrence > 0))
+
     for source, hypotheses in zip(SOURCES, lines, strict=True):
         for hypothesis in hypotheses:
             (forced,) = force_decode(model, [source], [hypothesis.ids])
             assert hypothesis.scores.keys() == hypothesis.weights.keys() == forced.scores.keys()
+
             for name, scores in forced.scores.items():
                 assert_close(hypothesis.scores[name], scores)
                 assert_close(hypothesis.weights[name], forced.weights[name])
+
             if not library.recurrence:
                 assert hypothesis.states is None
                 continue
+
             assert hypothesis.states is not None
             expected = expected_states(model, source, hypothesis.ids)
             for name in expected._fields:
@@ -130,6 +139,7 @@ def test_what_is_not_asked_for_is_not_recorded(settings: ModelSettings) -> None:
             UsageError, match=r"neither the encoder nor the decoder .* is recurrent"
         ):
             recorded(library, states=1)
+
     for options in ({"attention": 0}, {"attention": 1}, {"attention": 0, "states": states}):
         for hypotheses, others in zip(recorded(library, **options), full, strict=True):
             for one, other in zip(hypotheses, others, strict=True):

@@ -84,15 +84,18 @@ def switches(kind: type[Settings]) -> dict[str, tuple[Any, ...]]:
     """Return the values of each field in which models of this kind differ, the default first."""
     choices = {**CHOICES, **OF_KIND.get(kind, {})}
     values = {name: choices[name] for name in kind.model_fields if name in choices}
+
     for name, field in kind.model_fields.items():
         options: tuple[Any, ...] = ()
         if field.annotation is bool:
             options = (True, False)
         elif typing.get_origin(field.annotation) is typing.Literal:
             options = typing.get_args(field.annotation)
+
         if len(options) > 1 and name not in {**SMALL, **choices}:
             others = [value for value in options if value != field.default]
             values[name] = (field.default, *others)
+
     return values
 
 
@@ -114,33 +117,39 @@ def is_possible(kind: type[Settings], values: dict[str, Any]) -> bool:
         values.get("score"),
     }:
         return False
+
     try:
         parse(kind, values)
     except RegardError:
         return False
+
     return True
 
 
 def values_of(encoder: Any, decoder: Any) -> Values:
     """Return the values of a model by name."""
     chosen: set[Value] = set()
+
     for side, settings in (("encoder", encoder), ("decoder", decoder)):
         chosen.add((side, settings.kind))
         for name in switches(type(settings)):
             value = _plain(getattr(settings, name))
             chosen.add((f"{settings.kind}.{name}", value))
             chosen.add((f"{side} {settings.kind}.{name}", value))
+
     return frozenset(chosen)
 
 
 def required() -> set[Values]:
     """Return the pairs of values, and single values, that a table has to contain."""
     pairs = set[Values]()
+
     for encoder, decoder in kinds():
         pairs.add(frozenset({("encoder", _kind(encoder)), ("decoder", _kind(decoder))}))
         for side, kind in (("encoder", encoder), ("decoder", decoder)):
             for name, options in switches(kind).items():
                 pairs |= {_single(f"{side} {_kind(kind)}.{name}", value) for value in options}
+
     for kind in {kind for pair in kinds() for kind in pair}:
         own = {name: options for name, options in switches(kind).items() if name != "layers"}
         for (a, xs), (b, ys) in itertools.combinations(own.items(), 2):
@@ -148,6 +157,7 @@ def required() -> set[Values]:
                 if is_possible(kind, {a: x, b: y}):
                     one = _single(f"{_kind(kind)}.{a}", x)
                     pairs.add(one | _single(f"{_kind(kind)}.{b}", y))
+
     return pairs
 
 
@@ -173,6 +183,7 @@ def make(seed: int) -> list[Row]:
     rows = list[Row]()
     first = kinds()
     left = required()
+
     while left:
         is_first = len(rows) < len(first)
         pairs = [first[len(rows)]] * 400
@@ -188,6 +199,7 @@ def make(seed: int) -> list[Row]:
         if covered[best] or is_first:
             rows.append(drawn[best])
             left -= covered[best]
+
     return rows
 
 
@@ -213,6 +225,7 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
     batch = sources(settings, 7, 1, 5, 3, 6, 4)
     target = targets(6, 8)
+
     with torch.no_grad():
         model = make(settings)
         beams = beam(model, model.encode(batch), torch.full((6,), 6), 4, LengthPenalty(1.0))
@@ -220,12 +233,15 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
         for parameter in model.parameters():
             parameter.mul_(1 + 1e-6 * torch.randn_like(parameter))
         nudged = model.project(model(batch, target)).log_softmax(-1)
+
     outputs = set[tuple[int, ...]]()
+
     for hypotheses in beams:
         outputs.update(h.ids for h in hypotheses)
         scores = [h.score for h in hypotheses]
         if any(x - y <= 1e-3 for x, y in itertools.pairwise(scores)):
             return False
+
     return len(outputs) >= 14 and float((nudged - log_probs).abs().max()) < 3e-4
 
 

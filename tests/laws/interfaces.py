@@ -61,7 +61,9 @@ def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple
         check=False,
         **options,
     )
+
     assert done.returncode == 0, done.stderr.decode("utf-8")[-2000:]
+
     return done.stdout, done.stderr
 
 
@@ -73,14 +75,19 @@ def run_command(*arguments: object, given: bytes = b"", **options: Any) -> tuple
 def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
     """Translate by `regard.load`."""
     translator = regard.load(path, **options)
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         translations = translator.translate(lines)
+
     notes: list[list[str]] = [[] for _ in lines]
+
     for warning in caught:
         assert isinstance(warning.message, LineWarning), warning
         notes[warning.message.index].append(str(warning.message))
+
     results = []
+
     for translation, own in zip(translations, notes, strict=True):
         assert list(getattr(translation, "notes", own)) == own, (
             "what is warned of is part of the result"
@@ -89,6 +96,7 @@ def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
         results.append(
             Result(translation.text, translation.score, translation.doubtful, parts, tuple(own))
         )
+
     return results
 
 
@@ -118,7 +126,9 @@ def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
     """Translate standard input by `regard translate`, which prints the translations."""
     output, errors = run_command("translate", path, given=_lines_of(lines))
     texts = output.decode("utf-8").split("\n")
+
     assert texts.pop() == "", "the last line is whole"
+
     notes = _printed_notes(errors, "standard input", len(lines))
     return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
 
@@ -130,13 +140,17 @@ def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result
     options = ["--format=jsonl", f"--output={out}"]
     _, errors = run_command("translate", path, "lines.txt", *options, cwd=folder)
     rows = [json.loads(row) for row in out.read_text("utf-8").split("\n")[:-1]]
+
     assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
+
     notes = _printed_notes(errors, "lines.txt", len(lines))
     results = []
+
     for row, own in zip(rows, notes, strict=True):
         results.append(
             Result(row["text"], row["score"], row["doubtful"], _parts(row["parts"]), own)
         )
+
     return results
 
 
@@ -147,11 +161,13 @@ def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
 def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:
     """Return the warnings of each line that a command has printed."""
     notes: list[list[str]] = [[] for _ in range(count)]
+
     for number, note in re.findall(
         rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M
     ):
         if not note.startswith("most characters were never seen"):  # which is of the whole file
             notes[int(number) - 1].append(note)
+
     return [tuple(own) for own in notes]
 
 
@@ -198,16 +214,19 @@ class Server:
         self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any
     ) -> list[Any]:
         rows: list[Any] = []
+
         for batch in batches(lines):
             response = self.client.post(path, json={name: batch, **rest})
             assert response.status_code == 200, response.text[:2000]
             rows += response.json()[answer]
+
         return rows
 
 
 def batches(lines: Sequence[str]) -> Iterator[list[str]]:
     """Yield the lines of each request."""
     batch: list[str] = []
+
     for line in lines:
         if batch and (
             len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]
@@ -215,6 +234,7 @@ def batches(lines: Sequence[str]) -> Iterator[list[str]]:
             yield batch
             batch = []
         batch.append(line)
+
     yield batch
 
 
@@ -231,6 +251,7 @@ def served(path: Path) -> Iterator[Server]:
         "--reload-seconds=0",
     ]
     environment = {**os.environ, "PYTHONPATH": PATHS}
+
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
     ) as process:
@@ -277,6 +298,7 @@ READ = """all => all.map(paragraph => {
 def by_page(lines: Sequence[str], page: Any) -> list[Result]:
     """Translate by a page that is open in a browser, line by line."""
     results = []
+
     for line in lines:
         page.fill("#input", line)
         page.wait_for_selector("#translation[aria-busy=false]")
@@ -286,6 +308,7 @@ def by_page(lines: Sequence[str], page: Any) -> list[Result]:
                 "\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)
             )
         )
+
     return results
 
 
@@ -302,9 +325,11 @@ def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
         return written.read(read("<q")).decode("utf-8")
 
     results = []
+
     for _ in lines:
         best = text()
         score = read("<d")
         parts = tuple((text(), text()) for _ in range(read("<q")))
         results.append(Result(best, score, None, parts, tuple(filter(None, text().split("\n")))))
+
     return results

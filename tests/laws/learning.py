@@ -112,6 +112,7 @@ def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: fl
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup))
     )
+
     for _ in range(updates):
         loss = objective(task.batch(rng))
         optimizer.zero_grad()
@@ -119,6 +120,7 @@ def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: fl
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
+
     return model.eval()
 
 
@@ -147,15 +149,18 @@ def best_head(model: Model, task: Task) -> float:
         for name, module in model.named_modules()
         if isinstance(module, Attention) and module.role == "cross"
     ]
+
     for string in task.unseen():
         target = task.target(string)
         with record_attention(model) as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *target]]))
         expected = torch.tensor([task.aligned_source(t, len(string)) for t in range(len(target))])
+
         for name in cross:
             peaks: Tensor = readings[name][0].argmax(-1)  # (H, T)
             for head, row in enumerate(peaks):
                 for shift in (0, 1):
                     hits = row[shift : shift + len(expected)] == expected
                     shares.setdefault((name, head, shift), []).extend(hits.tolist())
+
     return max(sum(hits) / len(hits) for hits in shares.values())

@@ -44,6 +44,7 @@ def variants(kind: type[Settings]) -> list[Settings]:
 def label(settings: Settings) -> str:
     """Return the distinguishing values of settings, for the name of a test."""
     parts = []
+
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if name in SMALL and name not in ("kind", "layers"):
@@ -52,6 +53,7 @@ def label(settings: Settings) -> str:
             parts.append(name if value else f"no_{name}")
         else:
             parts.append(str(value))
+
     return ".".join(parts)
 
 
@@ -72,6 +74,7 @@ def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     with all of them.
     """
     parameters = []
+
     for i, model in enumerate(models):
         for j, value in enumerate(values):
             if WHOLE or (j - i - i // len(values)) % len(values) == 0:
@@ -79,6 +82,7 @@ def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
                 parameters.append(
                     pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}")
                 )
+
     return parameters
 
 
@@ -87,9 +91,11 @@ def _product() -> list[tuple[Settings, Settings]]:
     conversely.
     """
     models = list(covering.read())
+
     for encoder, decoder in covering.kinds():
         models += [(settings, covering.parse(decoder, {})) for settings in variants(encoder)]
         models += [(covering.parse(encoder, {}), settings) for settings in variants(decoder)]
+
     return list(dict.fromkeys(models))
 
 
@@ -141,9 +147,11 @@ def make(
     if key not in _WEIGHTS:
         _draw_weights(model, settings, seed, ends)
         _WEIGHTS[key] = [tensor.clone() for tensor in tensors]
+
     with torch.no_grad():
         for tensor, drawn in zip(tensors, _WEIGHTS[key], strict=True):
             tensor.copy_(drawn)
+
     # What is drawn next does not depend on who made this model first.
     torch.default_generator.manual_seed(seed)
     return model
@@ -155,6 +163,7 @@ def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float)
     if norms & {"batch", "pre_batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
     vocabulary = model.decoder.output.weight.shape[0]
+
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -162,6 +171,7 @@ def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float)
             else:
                 inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
                 parameter.normal_(std=gain / math.sqrt(inputs))
+
         sizes = {"vocabulary": vocabulary if settings.share == "all" else SOURCE_VOCABULARY}
         batch = sources(settings, *range(1, 9), seed=seed, **sizes)
         logits = model.project(model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary)))
@@ -290,8 +300,10 @@ def tensors_of(value: State | Source) -> list[Tensor]:
     else:
         memories = value.memories
         tensors = [value.summary]
+
     for memory in memories:
         tensors += [memory.keys, memory.values]
         if memory.keep is not None:
             tensors.append(memory.keep)
+
     return tensors

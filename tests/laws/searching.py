@@ -68,10 +68,12 @@ def plain_greedy(
     token.
     """
     hypotheses = []
+
     for row, limit in enumerate(longest.tolist()):
         ids = [BOS]
         total = 0.0
         own = source.select(torch.tensor([row]))
+
         while ids[-1] != EOS:
             features, _ = model.step(torch.tensor([ids]), model.begin(own), own)
             choice = log_probs = model.project(features)[0, -1].log_softmax(-1)
@@ -79,7 +81,9 @@ def plain_greedy(
                 choice = steer(choice, ids)
             ids.append(int(choice.argmax()) if len(ids) < limit else EOS)
             total += float(log_probs[ids[-1]])
+
         hypotheses.append(Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1)))
+
     return hypotheses
 
 

@@ -42,7 +42,9 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     beams = beam(model, source, longest, 3, LengthPenalty(1.0))
     with record_attention(model) as readings:
         assert torch.equal(model(batch, target), features)
+
     assert set(readings) == set(roles(model)), "every attention is recorded"
+
     with record_attention(model):
         assert beam(model, source, longest, 3, LengthPenalty(1.0)) == beams
 
@@ -64,6 +66,7 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
     plain = gradients()
     with record_attention(model):
         watched = gradients()
+
     assert all(map(torch.equal, plain, watched))
 
 
@@ -75,15 +78,20 @@ def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSetting
     target = targets(8, T)
     source = model.encode(sources(settings, *LENGTHS))
     rows = torch.arange(4).repeat_interleave(2)
+
     with record_attention(model) as whole:
         own = source.select(rows)
         model.step(target, model.begin(own), own)
+
     with record_attention(model) as stepwise:
         state = model.begin(source).select(rows)
         for portion in target.split([1, 3, 1, 2], 1):
             _, state = model.step(portion, state, source)
+
     names = {name: role for name, role in roles(model).items() if role != "encoder"}
+
     assert set(whole) == set(stepwise) == set(names)
+
     for name, role in names.items():
         assert whole[name].shape[2] == T
         torch.testing.assert_close(stepwise[name], whole[name], rtol=0, atol=1e-4)
@@ -112,6 +120,7 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
     given = [row.data[0].tolist() if reads_text else row.data[0] for row in rows]
     results = force_decode(model, given, winners)
     counts = entry_keep(model, batch).sum(1).tolist()
+
     for sentence, ids, S, forced in zip(rows, winners, counts, results, strict=True):
         assert len(ids) >= 2
         with record_attention(model) as expected:
@@ -123,6 +132,7 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
         np.testing.assert_allclose(forced.log_probs, of_tokens.numpy(), rtol=0, atol=1e-4)
         length = len(ids) + 1
         sizes = {"encoder": (S, S), "decoder": (length, length), "cross": (length, S)}
+
         for name, weights in forced.weights.items():
             assert weights.shape[1:] == sizes[forced.roles[name]], "the padding is removed"
             np.testing.assert_allclose(weights, expected[name][0].numpy(), rtol=0, atol=1e-5)

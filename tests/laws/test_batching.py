@@ -56,18 +56,24 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: Mode
     noisy = with_noise_in_padding(padded(original, 4))
     features = [model(alone(original, row), target[row : row + 1]) for row in range(6)]
     expected = torch.cat(features)
+
     torch.testing.assert_close(model(original, target), expected, **CLOSE)
     torch.testing.assert_close(model(noisy, target), expected, **CLOSE)
     torch.testing.assert_close(model(reordered(noisy), target[ORDER]), expected[ORDER], **CLOSE)
+
     unpadded = padded(alone(original, 2), 0)
+
     assert unpadded.keep is not None
     assert bool(unpadded.keep.all()), "a mask that hides nothing equals no mask"
     torch.testing.assert_close(model(unpadded, target[2:3]), expected[2:3], **CLOSE)
+
     encoded = model.encoder(noisy)
     own = [model.encoder(alone(original, row)) for row in range(6)]
+
     for name in ("outputs", "embedded"):
         of_alone = torch.cat([getattr(one, name)[0] for one in own])
         torch.testing.assert_close(getattr(encoded, name)[encoded.keep], of_alone, **CLOSE)
+
     torch.testing.assert_close(encoded.summary, torch.cat([one.summary for one in own]), **CLOSE)
 
 
@@ -93,6 +99,7 @@ def test_search_alone_equals_any_batch_padding_and_order(
             expected = []
             for row in range(6):
                 expected += search(model, alone(original, row), LONGEST[row : row + 1])
+
         assert_same(search(model, original, LONGEST), expected)
         actual = search(model, reordered(padded(original, 4)), LONGEST[ORDER])
         assert_same(actual, [expected[row] for row in ORDER])
@@ -165,6 +172,7 @@ class RunningBatch:
             assert begun.state is not None
             self.state = self.state.join(begun.state)
             self.source = self.source.join(source)
+
         self.members = self.members + begun.members
         self.done = self.done + begun.done
 
@@ -172,6 +180,7 @@ class RunningBatch:
         """Keep these members, in this order."""
         assert self.state is not None
         assert self.source is not None
+
         self.state = self.state.select(self._rows(indices))
         self.source = self.source.select(torch.tensor(indices))
         self.members = [self.members[i] for i in indices]
@@ -180,19 +189,25 @@ class RunningBatch:
     def step(self, portion: int) -> None:
         assert self.state is not None
         assert self.source is not None
+
         rows = self._rows(self.members)[:, None]
         first = torch.tensor(self.done).repeat_interleave(self.beams)
+
         assert self.state.position.tolist() == first.tolist()
+
         positions = first[:, None] + torch.arange(portion)  # (N, T)
         tokens = self.target[rows, positions]
         features, self.state = self.model.step(tokens, self.state, self.source)
+
         torch.testing.assert_close(features, self.expected[rows, positions], **CLOSE)
+
         self.done = [n + portion for n in self.done]
 
     def run(self, turns: int) -> None:
         """Let sentences join, step, change places and leave at random."""
         rng = random.Random(3)
         most = 0
+
         for _ in range(turns):
             free = [row for row in range(6) if row not in self.members]
             staying = [i for i, done in enumerate(self.done) if done < T]
@@ -202,7 +217,9 @@ class RunningBatch:
                 self.select(rng.sample(staying, rng.randint(1, len(staying))))
             elif self.members:
                 self.step(rng.randint(1, T - max(self.done)))
+
             most = max(most, len(set(self.done)))
+
         assert most > 2, "prefixes of more than two lengths at once"
 
     def _rows(self, sentences: list[int]) -> torch.Tensor:
@@ -222,10 +239,12 @@ def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) 
     model = make(settings)
     batch = sources(settings, *LENGTHS)
     begun = []
+
     for row in (0, 3):
         source = model.encode(alone(batch, row))
         _, state = model.step(targets(1, 3 + row), model.begin(source), source)
         begun.append((source, state))
+
     (source, state), (other_source, other_state) = begun
     tensors = [tensor for pair in begun for value in pair for tensor in tensors_of(value)]
     copies = [tensor.clone() for tensor in tensors]
@@ -233,6 +252,7 @@ def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) 
     joined = state.join(other_state)
     model.step(targets(2, 2), joined, joined_source)
     joined.select(torch.tensor([1]))
+
     assert all(map(torch.equal, tensors, copies))
 
 
@@ -277,6 +297,7 @@ class CoverageDecoder(Decoder):
         hidden = state.tensors["hidden"]
         coverage = state.tensors["coverage"].movedim(self.axis, 2)
         features = []
+
         for embedded in self.embedding(tokens).unbind(1):
             scores = (entries * self.query(hidden).unsqueeze(1)).sum(2) - 5 * coverage[:, 0]
             weights = scores.masked_fill(~keep, -torch.inf).softmax(1)
@@ -284,6 +305,7 @@ class CoverageDecoder(Decoder):
             coverage = coverage + weights.unsqueeze(1)
             hidden = self.cell(torch.cat([embedded, context], 1), hidden)
             features.append(hidden)
+
         tensors = {"hidden": hidden, "coverage": coverage.movedim(2, self.axis)}
         state = replace(state, position=state.position + tokens.shape[1], tensors=tensors)
         return torch.stack(features, 1), state
@@ -309,16 +331,21 @@ def test_states_that_cannot_be_joined_are_refused_in_a_sentence() -> None:
     """Not padded at a guess: an axis may count target tokens as well."""
     model, batch = coverage_model(is_declared=False)
     first, second = (model.begin(model.encode(alone(batch, row))) for row in (0, 1))
+
     with pytest.raises(
         UsageError,
         match=r"'coverage' has the shape \[6, 1\] .* and \[1, 1\] of the other; .*`State.source_axes`",
     ):
         first.join(second)
     assert len(first.join(first).tensors["coverage"]) == 2, "equal ones are joined"
+
     lacking = replace(second, tensors={"hidden": second.tensors["hidden"]})
+
     with pytest.raises(UsageError, match="only one of them has 'coverage'"):
         first.join(lacking)
+
     declared = replace(first, source_axes={"coverage": 1})
     wider = replace(second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)})
+
     with pytest.raises(UsageError, match=r"'coverage' has the shape \[6, 1\]"):
         declared.join(wider)

@@ -23,15 +23,18 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSett
     batch = sources(settings, *LENGTHS)
     with record_attention(model) as exact:
         expected = model.project(model(batch, target)).log_softmax(-1)
+
     with torch.autocast("cpu", torch.bfloat16):
         source = model.encode(batch)
         features, state = model.step(target, model.begin(source), source)
         actual = model.project(features).float().log_softmax(-1)
         with record_attention(model) as readings:
             assert torch.equal(model(batch, target), features), "watching changes nothing"
+
     assert float((actual - expected).norm() / expected.norm()) < 0.1
     assert all(tensor.dtype == torch.float32 for tensor in state.tensors.values())
     assert all(bool(tensor.isfinite().all()) for tensor in tensors_of(state))
+
     for name, weights in readings.items():
         # Ones, and zeros in rows that attend to nothing.
         sums = weights.float().sum(-1)
@@ -56,6 +59,7 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
         return torch.cat([each.flatten().float() for each in gradients])
 
     changes = list[float]()
+
     for seed in seeds(
         lambda: changes[0] < 0.1, "weights rounded to bfloat16 hardly change the gradient"
     ):
@@ -65,4 +69,5 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
         rounded = gradient(model.bfloat16().float(), torch.float32)
         differences = [(other - expected).norm() for other in (rounded, actual)]
         changes[:] = [float(difference / expected.norm()) for difference in differences]
+
     assert changes[1] < 0.3

@@ -267,6 +267,7 @@ def test_what_decodes_is_the_model_in_hand(name: str, monkeypatch: pytest.Monkey
     if CHANGES[name].of_text:
         families = [settings for settings in families if settings.encoder.reads == "text"]
     turn = [*CHANGES].index(name)
+
     check(families[turn % len(families)], CHANGES[name], monkeypatch)
 
 
@@ -287,18 +288,25 @@ def check(settings: Any, change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
     engine = Engine(folder.model, folder=folder)
     asked = requests(folder)[1:7]
     before = reference(folder, asked)
+
     assert_same(engine.decode(asked, folder.settings.search), before)
+
     was_library = engine.describe().startswith("C library")
+
     assert was_library == is_packed(folder)
+
     change.apply(folder.model, monkeypatch)
+
     try:
         after = reference(folder, asked)
         actual = engine.decode(asked, folder.settings.search)
     finally:
         if hasattr(folder.model, "removal"):
             folder.model.removal.remove()
+
     assert_same(actual, after)
     assert change.of_some or after != before, "the change was to change something"
+
     if was_library and change.of_weights:
         assert engine.describe().startswith("C library")
 
@@ -320,9 +328,12 @@ def test_a_registered_subclass_decodes_as_itself(
     engine = Engine(folder.model, folder=folder, is_private=True)
     asked = requests(folder)[1:7]
     actual = engine.decode(asked, folder.settings.search)
+
     assert_same(actual, reference(folder, asked))
     assert actual != reference(before, asked)
+
     reasons = ("Own, a class that only PyTorch can run", "Own has no program")
+
     assert any(reason in engine.describe() for reason in reasons)
 
 
@@ -338,13 +349,17 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> No
         with pytest.raises(UsageError, match="has no attention"), regard.watch(folder.model):
             pass
         return
+
     with regard.watch(folder.model) as readings:
         watched = engine.decode(asked, folder.settings.search)
+
     assert_same(watched, unwatched)
     assert all(len(readings.passes(name)) >= 1 for name in readings)
     assert set(readings) == attentions
     assert engine.describe().startswith("PyTorch")
+
     engine.decode(asked, folder.settings.search)
+
     assert engine.describe().startswith("C library") == is_packed(folder)
 
 
@@ -358,11 +373,14 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(
     # The package transformers gives nn.Module a method more, which changes nothing.
     monkeypatch.setattr(nn.Module, "smart_apply", lambda self: self, raising=False)
     before = engine.decode(asked, settings)
+
     assert engine.describe() == "C library, float32"
+
     with monkeypatch.context() as patch:
         forward_of_class(folder.model, patch)
         assert_same(engine.decode(asked, settings), reference(folder, asked))
         assert engine.describe() == "PyTorch, float32 (OutputProjection.forward was replaced)"
+
     assert engine.decode(asked, settings) == before
     assert engine.describe() == "C library, float32"
 
@@ -376,5 +394,6 @@ def test_another_model_in_place_of_the_first_is_decoded() -> None:
         other.decoder.output.bias[7] += 30
     translator.model = other
     (after,) = translator.translate("w1 w2 w3", max_length=4)
+
     assert after.text != before.text
     assert translator.model is other

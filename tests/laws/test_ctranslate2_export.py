@@ -94,11 +94,13 @@ def exported(
     changes nothing.
     """
     model = make(settings, seed=seed)
+
     with torch.no_grad():
         model.decoder.output.bias[[PAD, UNK, BOS]] -= penalty
         batch = sentences(*range(1, 9), vocabulary=TARGET_VOCABULARY)
         logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
         model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
+
     joint = settings.share == "all"
     source = Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY)
     target = Numbered(TARGET_VOCABULARY)
@@ -110,7 +112,9 @@ def exported(
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
+
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+
     return folder, CTranslate2(path, POSITIONS, model.max_target)
 
 
@@ -139,6 +143,7 @@ def assert_same(ours: Hypothesis, theirs: Hypothesis) -> None:
 @pytest.mark.parametrize("settings", MODELS)
 def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) -> None:
     assert ctranslate2_obstacles(settings) == []
+
     winners = set[tuple[int, ...]]()
 
     def is_varied() -> bool:
@@ -147,6 +152,7 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
     for seed in seeds(is_varied, "the winners and their lengths differ", least=2):
         folder, engine = exported(settings, tmp_path, ends=(0.0, 0.2)[seed % 2], seed=3 + seed // 2)
         batch = sentences(*range(2, 14), seed=4, vocabulary=len(folder.tokenizer.source))
+
         for beam, length_penalty in ((1, 1.0), (4, 0.0), (3, 0.6)):
             search_settings = SearchSettings(
                 beam=beam,
@@ -163,6 +169,7 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
             assert len(same) >= len(results) - (beam > 1)
             for ours, theirs in same:
                 assert_same(ours[0], theirs[0])
+
             for _, theirs in results:
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
@@ -174,6 +181,7 @@ def test_suppressed_tokens_are_not_generated_and_probabilities_are_over_the_whol
     folder, engine = exported(MODELS[0].values[0], tmp_path, penalty=-2.0)
     batch = sentences(*range(2, 14), seed=4)
     settings = SearchSettings(beam=1, max_ratio=1.0, max_extra=6)
+
     for ours, theirs in both(folder, engine, batch, settings):
         assert not {PAD, UNK, BOS} & {*theirs[0].ids}
         assert_same(ours[0], theirs[0])

@@ -37,9 +37,11 @@ class OneDevice(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+
         for leaf in tree_leaves(result):
             if isinstance(leaf, torch.Tensor):
                 assert leaf.is_meta, f"{func} made a tensor on {leaf.device}"
+
         return result
 
 
@@ -67,6 +69,7 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
 def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings) -> None:
     model, batch = on_meta(settings)
     rows = beam_rows(len(LENGTHS), 2).to("meta")
+
     with OneDevice():
         Objective(model, 0.1)(batch).smoothed.backward()
         with torch.no_grad():
@@ -79,6 +82,7 @@ def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings
             rows = torch.cat([rows, rows])
             features, _ = model.step(batch.target_in[rows, 3:], state, source)
             model.project(features)
+
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in model.parameters())
 
 

@@ -96,7 +96,9 @@ def file(files: Path, precision: str) -> Path:
 def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the page of the model, whose weights are int8."""
     path = tmp_path_factory.mktemp("page") / "page.html"
+
     assert wasm.is_file()
+
     by.run_command("export", run_folder, "--to=page", path)
     return path
 
@@ -173,6 +175,7 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
     reasons = reasons_of(interface, precision)
     lines_of = Counter[str]()
     unexplained = list[str]()
+
     for case in cases:
         names = {
             field: next((r.name for r in reasons if r.explains(case, field)), None)
@@ -180,9 +183,11 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
         }
         lines_of.update(set(filter(None, names.values())))
         unexplained += [case.describe(field) for field, name in names.items() if name is None]
+
     assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(
         unexplained[:SHOWN]
     )
+
     for reason in reasons:
         assert lines_of[reason.name] <= max(1, reason.most * len(cases)), (
             f"too many lines: {reason.name}"
@@ -206,5 +211,6 @@ def test_all_lines(interface: str, precision: str, request: Request) -> None:
 @pytest.mark.parametrize("page", SECTIONS)
 def test_the_reasons_are_those_of_the_documentation(page: str) -> None:
     names = documented(page)
+
     assert len(names) == len(REASONS)
     assert page.startswith("ko/") or names == [reason.name for reason in REASONS]

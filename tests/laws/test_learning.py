@@ -61,6 +61,7 @@ def check(
     has_attention = not isinstance(decoder, NoAttentionDecoderSettings)
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
     model = trained(settings, task, updates if has_attention else 1800, learning_rate)
+
     assert accuracy(model, task) >= 0.95
     assert not has_attention or best_head(model, task) >= aligned
 
@@ -112,11 +113,14 @@ def test_a_cosine_without_a_factor_learns_with_weights_that_stay_even(name: str)
     decoder = DECODER.with_values(score="cosine_plain")
     settings = ModelSettings(encoder=TEXT_ENCODER, decoder=decoder, share="none")
     model = trained(settings, task, 600, 5e-3)
+
     assert accuracy(model, task) >= 0.95
+
     for string in task.unseen():
         with record_attention(model) as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *task.target(string)]]))
         assert readings
+
         for weights in readings.values():
             largest = math.e**2 / (math.e**2 + weights.shape[-1] - 1)
             assert float(weights.max()) <= largest + 1e-5

@@ -38,6 +38,7 @@ def check(model: Model, batch: Batch, beams: list[list[Hypothesis]], alpha: floa
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         assert len({h.ids for h in hypotheses}) == len(hypotheses), "no hypothesis occurs twice"
         totals = recomputed(model, alone(batch, row), [h.ids for h in hypotheses])
+
         for h, total in zip(hypotheses, totals, strict=True):
             length = len(h.ids) + 1
             assert length <= LONGEST[row]
@@ -84,8 +85,11 @@ def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSetti
         model.decoder.output.bias[EOS] = -60.0
     source = model.encode(batch)
     beams = beam(model, source, LONGEST, 3, LengthPenalty(1.0))
+
     assert [len(hypotheses[0].ids) + 1 for hypotheses in beams] == LONGEST.tolist()
     check(model, batch, beams, 1.0)
     assert all(hypotheses[0].log_prob < -20 for hypotheses in beams)
+
     beams = beam(model, source, torch.ones_like(LONGEST), 3, LengthPenalty(1.0))
+
     assert [[h.ids for h in row] for row in beams] == [[()]] * 6

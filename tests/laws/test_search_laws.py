@@ -87,11 +87,13 @@ def test_beam_one_equals_greedy(settings: ModelSettings, rules: str) -> None:
     penalty = LengthPenalty(0.6)
     objects, steers = RULES[rules]
     outputs = set[tuple[int, ...]]()
+
     for seed in seeds(lambda: len(outputs) >= 4, "the outputs differ", least=len(ENDS)):
         model = make(settings, seed, ENDS[seed % len(ENDS)])
         source = model.encode(batch)
         plain = plain_greedy(model, source, longest, penalty, *steers)
         beams = beam(model, source, longest, 1, penalty, objects)
+
         for expected, (actual,) in zip(plain, beams, strict=True):
             assert actual.ids == expected.ids
             assert actual.log_prob == pytest.approx(expected.log_prob, abs=1e-4, rel=1e-5)
@@ -106,6 +108,7 @@ def test_search_over_top_tokens_equals_search_over_all_logits(
     batch = sources(settings, 7, 1, 5, 3, 6)
     longest = torch.full((5,), 8)
     objects, _ = RULES[rules]
+
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
         source = model.encode(batch)
@@ -135,6 +138,7 @@ def log_probabilities(model: Model, sentence: Source, space: list[Ids]) -> dict[
     together.
     """
     by_target: dict[Ids, float] = {}
+
     for _, group in itertools.groupby(space, len):
         same_length = list(group)
         full = torch.tensor([[BOS, *ids, EOS] for ids in same_length])
@@ -143,6 +147,7 @@ def log_probabilities(model: Model, sentence: Source, space: list[Ids]) -> dict[
         log_probs = model.project(features).log_softmax(-1)
         totals = log_probs.gather(2, full[:, 1:, None]).sum((1, 2))
         by_target |= dict(zip(same_length, totals.tolist(), strict=True))
+
     return by_target
 
 
@@ -153,15 +158,19 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
     batch = sources(settings, 4, 1, 6)
     longest = torch.tensor([4, 3, 4])
     lengths = set[int]()
+
     for seed in seeds(lambda: len(lengths) > 1, "the lengths of the winners differ"):
         model = make(settings, seed, (0.5, 0.1, 0.3)[seed % 3], VOCABULARY)
+
         with torch.no_grad():
             # If the shortest wins, the next draw is surer of its tokens.
             model.decoder.output.weight *= 1 + seed / 2
+
         source = model.encode(batch)
         beams = beam(model, source, longest, 60, LengthPenalty(alpha))
         lengths.clear()
         lengths.update(len(hypotheses[0].ids) for hypotheses in beams)
+
     for row, hypotheses in enumerate(beams):
         space = every_target(int(longest[row]))
         log_probs = log_probabilities(model, source.select(torch.tensor([row])), space)

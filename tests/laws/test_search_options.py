@@ -31,6 +31,7 @@ def tasks(constrained: bool) -> list[Task]:
         requests[0] = Task(0, LONGEST[0], prefix=(6, 7))
         requests[3] = Task(3, LONGEST[3], terms=(Term(((9, 5),)), Term(((8,),))))
         requests[5] = Task(5, LONGEST[5], prefix=(8,), terms=(Term(((4,),)),))
+
     return requests
 
 
@@ -38,16 +39,19 @@ def check(
     model: Model, batch: Batch, settings: SearchSettings, requests: list[Task]
 ) -> list[list[Hypothesis]]:
     beams = decode(model, model.encode(batch), requests, settings)
+
     for row, (hypotheses, task) in enumerate(zip(beams, requests, strict=True)):
         sentence = alone(batch, row)
         (own_hypotheses,) = decode(model, model.encode(sentence), [task], settings)
         assert [h.ids for h in own_hypotheses] == [h.ids for h in hypotheses]
         totals = recomputed(model, sentence, [h.ids for h in hypotheses])
+
         for h, total in zip(hypotheses, totals, strict=True):
             score = total / ((6 + len(h.ids)) / 6) ** settings.length_penalty
             assert len(h.ids) + 1 <= task.max_steps
             assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
             assert h.score == pytest.approx(score, abs=1e-4, rel=1e-5)
+
     return beams
 
 
@@ -63,6 +67,7 @@ def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(
     batch = sources(settings, *LENGTHS)
     beams = list[list[Hypothesis]]()
     search = SearchSettings(length_penalty=0.6, **OPTIONS[options])
+
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
         model = make(settings, seed + 1, ends=0.1)
         beams[:] = check(model, batch, search, tasks(constrained=False))
@@ -74,9 +79,11 @@ def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(
 ) -> None:
     batch = sources(settings, *LENGTHS)
     beams = list[list[Hypothesis]]()
+
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
         model = make(settings, seed, ends=0.1)
         beams[:] = check(model, batch, SearchSettings(beam=5), tasks(constrained=True))
+
     assert all(h.ids[:2] == (6, 7) for h in beams[0])
     assert (9, 5) in zip(beams[3][0].ids, beams[3][0].ids[1:], strict=False)
     assert 8 in beams[3][0].ids
@@ -89,8 +96,11 @@ def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> N
     batch = sources(text[0], *LENGTHS)
     models = [make(text[0], 1, ends=0.1), make(text[-1], 2, ends=0.1)]
     ensemble: Any = Ensemble(models)
+
     check(ensemble, batch, SearchSettings(beam=3), tasks(constrained=True))
+
     target = targets(6, 5)
+
     with torch.no_grad():
         probabilities = [model.project(model(batch, target)).softmax(-1) for model in models]
         mean = torch.stack(probabilities).mean(0)
@@ -99,7 +109,9 @@ def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> N
         source = ensemble.encode(batch)
         state = ensemble.begin(source)
         steps = []
+
         for portion in target.split([2, 3], 1):
             features, state = ensemble.step(portion, state, source)
             steps.append(ensemble.project(features))
+
         torch.testing.assert_close(torch.cat(steps, 1).exp(), mean, rtol=0, atol=1e-5)

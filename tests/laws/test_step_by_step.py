@@ -25,11 +25,13 @@ def decode_in(model: Model, batch: Batch, target: torch.Tensor, split: list[int]
     state = model.begin(source)
     outputs = []
     done = 0
+
     for portion in target.split(split, 1):
         assert state.position.tolist() == [done] * len(target)
         features, state = model.step(portion, state, source)
         outputs.append(features)
         done += portion.shape[1]
+
     return torch.cat(outputs, 1)
 
 
@@ -41,6 +43,7 @@ def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) 
     target = targets(3, T)
     rng = random.Random(5)
     expected = model(batch, target)
+
     for split in ([1] * T, [T - 1, 1], composition(T, rng), composition(T, rng)):
         actual = decode_in(model, batch, target, split)
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-4)
@@ -62,6 +65,7 @@ def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettin
     model.step(targets(3, 4, seed=8), state, source)  # another continuation of the same state
     model.step(target[:, 6:7], after, source)
     again, after_again = model.step(target[:, 3:6], state, source)
+
     assert torch.equal(first, again)
     assert all(map(torch.equal, values, copies))
     assert all(map(torch.equal, tensors_of(after_again), tensors_of(after)))
@@ -84,6 +88,7 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
     own = source.select(beam_rows(3, 2))
     full = torch.cat([target[rows, :3], further], 1)
     expected, _ = model.step(full, model.begin(own), own)
+
     torch.testing.assert_close(actual, expected[:, 3:], rtol=0, atol=1e-4)
 
 
@@ -102,6 +107,7 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettin
     expected = torch.autograd.grad((whole * direction).sum(), trainable)
     stepwise = decode_in(model, batch, target, [2, 1, 5])
     actual = torch.autograd.grad((stepwise * direction).sum(), trainable)
+
     for gradient, reference in zip(actual, expected, strict=True):
         # Small entries are sums of terms as large as this.
         largest = max(1.0, float(reference.abs().max()))
@@ -123,8 +129,11 @@ def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
     whole = model(batch, target)
     stepwise = decode_in(model, batch, target, [1] * T)
     differences = (whole - stepwise).abs().amax((0, 2))
+
     assert (differences[:-1] > 1e-3).all(), "earlier positions read later ones"
+
     changed = target.clone()
     changed[:, -1] += 1
     difference = (model(batch, changed) - whole)[:, 0].abs()
+
     assert (difference > 1e-4).any(), "the last token reaches the first position"

@@ -46,6 +46,7 @@ def perturbed(module: nn.Module) -> nn.Module:
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
+
     return module.eval()
 
 
@@ -81,11 +82,13 @@ def copy_layer(
         counterpart.in_proj_weight.copy_(torch.cat([one.weight for one in projections]))
         counterpart.in_proj_bias.copy_(torch.cat([one.bias for one in projections]))
         counterpart.out_proj.load_state_dict(attention.output.state_dict())
+
     reference.linear1.load_state_dict(layer.feedforward.widen.state_dict())
     reference.linear2.load_state_dict(layer.feedforward.narrow.state_dict())
     residuals = [layer.self_attention_residual, layer.feedforward_residual]
     if len(attentions) == 2:
         residuals.insert(1, layer.cross_attention_residual)
+
     for number, residual in enumerate(residuals, 1):
         norm = getattr(reference, f"norm{number}")
         norm.load_state_dict(residual.norm.state_dict())
@@ -93,6 +96,7 @@ def copy_layer(
 
 def assert_close_with_gradients(actual: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
+
     direction = torch.randn_like(actual)
     gradients = torch.autograd.grad((actual * direction).sum(), inputs)
     references = torch.autograd.grad((expected * direction).sum(), inputs)
@@ -109,6 +113,7 @@ def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: Any) -> None
     x = torch.randn(3, 6, D, requires_grad=True)
     keep = torch.arange(6) < torch.tensor([6, 2, 4])[:, None]
     expected = reference(x, src_key_padding_mask=~keep)
+
     assert_close_with_gradients(layer(x, keep)[keep], expected[keep], [x])
     assert_close_with_gradients(layer(x, None), reference(x), [x])
 
@@ -131,6 +136,7 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: Any) -> None
     expected = reference(x, source, tgt_mask=future, memory_key_padding_mask=~keep)
     memory = layer.cross_attention.prepare(source, source, keep)
     output, past = layer(x, layer.self_attention.empty(3), memory)
+
     assert_close_with_gradients(output, expected, [x, source])
     assert past.entries == 5
 
@@ -155,6 +161,7 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     batch = sentences(7, 1, 4, 9, 2)
     directions = 2 if bidirectional else 1
     encoded = encoder(batch)
+
     for row, S in enumerate(entries(batch)):
         outputs, last = reference(encoder.embedding.weight[alone(batch, row).data])
         torch.testing.assert_close(encoded.outputs[row, :S], outputs[0], rtol=0, atol=1e-5)
@@ -171,6 +178,7 @@ class Run:
         self.states = initial_states(decoder, summary)
         self.first = self.states[-1][0]
         self.cells = []
+
         for i, layer in enumerate(decoder.cells):
             from_input = layer.input.weight
             if i == 0 and getattr(decoder, "context_proj", None) is not None:
@@ -188,6 +196,7 @@ class Run:
     def advance(self, *inputs: Tensor) -> Tensor:
         """Advance by one step, layer by layer; return the new hidden state of the last."""
         x = torch.cat(inputs)
+
         for i, cell in enumerate(self.cells):
             if isinstance(cell, nn.LSTMCell):
                 hidden, memory = cell(x[None], [state[None] for state in self.states[i]])
@@ -195,6 +204,7 @@ class Run:
             else:
                 self.states[i] = (cell(x[None], self.states[i][0][None])[0],)
             x = self.states[i][0]
+
         return x
 
 
@@ -211,10 +221,12 @@ def initial_states(decoder: Any, summary: Tensor) -> list[tuple[Tensor, ...]]:
     nothing else is read of the source; all hidden states precede the cells.
     """
     bridged = []
+
     for i, bridge in enumerate(decoder.bridges):
         row = summary[i * len(summary) // len(decoder.bridges)]
         given = row if isinstance(decoder, RecurrentDecoder) else summary.flatten()
         bridged.append(torch.tanh(bridge(given)))
+
     return [tuple(bridged[i :: len(decoder.cells)]) for i in range(len(decoder.cells))]
 
 
@@ -236,6 +248,7 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
         if order == "bahdanau":
             read = context(run.states[-1][0])
             return [run.advance(y, read), read, y]
+
         h = run.advance(y) if order == "luong" else run.advance(y, feature)
         return [h, context(h)]
 
@@ -265,10 +278,12 @@ def check_decoder(settings: Any, step: Callable[..., list[Tensor]]) -> None:
     batch = sentences(5, 1, 3)
     target = targets(3, 6)
     features = model(batch, target)
+
     for row in range(3):
         encoded = model.encoder(alone(batch, row))
         run = Run(decoder, settings.cell, encoded.summary[0])
         feature = torch.zeros(5)
+
         for t, token in enumerate(target[row]):
             y = decoder.embedding.weight[token]
             readout_input = step(decoder, y, feature, encoded.outputs[0], run)
@@ -282,6 +297,7 @@ def test_a_summary_without_states_is_the_mean_of_the_unmasked_outputs() -> None:
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     batch = sentences(5, 1, 3)
     encoded = model.encoder(batch)
+
     for row, S in enumerate(entries(batch)):
         mean = encoded.outputs[row, :S].mean(0)
         torch.testing.assert_close(encoded.summary[row, 0], mean, rtol=0, atol=1e-5)

@@ -24,9 +24,12 @@ def check(
     target = targets(len(order), 4)
     original = model.encoder(plain)
     reordered = model.encoder(shuffled)
+
     assert original.grid == reordered.grid
+
     outputs = original.outputs.gather(1, order[:, :, None].expand_as(original.outputs))
     keep = ... if plain.keep is None else plain.keep
+
     for actual, expected in (
         (reordered.outputs[keep], outputs[keep]),
         (reordered.summary, original.summary),
@@ -44,11 +47,14 @@ def test_reordered_tokens_give_the_same_outputs_reordered_unless_there_are_posit
     has_positions: bool, decoder: Settings
 ) -> None:
     batch = sentences(7, 3, 5)
+
     assert batch.keep is not None
+
     # A random order of each sentence's own entries; padding stays at the end.
     order = torch.rand(batch.data.shape).masked_fill(~batch.keep, 2).argsort(dim=1, stable=True)
     shuffled = Batch(batch.data.gather(1, order), batch.keep)
     kinds = ("sinusoidal", "learned") if has_positions else ("none",)
+
     for i, encoder in enumerate(variants(TransformerEncoderSettings)):
         encoder = encoder.with_values(positions=kinds[i % len(kinds)], window=None)
         check(encoder, decoder, batch, shuffled, order)
@@ -69,4 +75,5 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
         return Batch(rows.permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
     shuffled = image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+
     check(encoder, parse(RecurrentDecoderSettings, {}), image(patches), shuffled, order)

@@ -37,7 +37,9 @@ class Table:
     def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
         B = source.summary.shape[0]
         N = tokens.shape[0]
+
         assert N % B == 0, "every sentence has the same number of rows"
+
         logits = self.logits if self.logits.dim() == 4 else self.logits[None].expand(B, -1, -1, -1)
         sentences = source.summary[:, 0, 0].long().repeat_interleave(N // B)[:, None]
         sentences = sentences if self.logits.dim() == 4 else torch.zeros_like(sentences)

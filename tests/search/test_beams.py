@@ -28,6 +28,7 @@ def test_a_step_leaves_its_beams_unchanged(width: int) -> None:
     rules = (SuppressTokens(),)
     decoding = Decoding.begin(model, source(4), tasks, SearchSettings(beam=width), rules)
     names = ("tokens", "history", "log_probs", "scores", "lengths")
+
     for _ in range(4):
         before = [getattr(decoding.beams, name).copy() for name in names]
         first, _ = decoding.step(model)
@@ -44,9 +45,12 @@ def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
     flat = StepCandidates(np.full((3, 4), -1.0), tokens, np.full(3, -1.0))
     initial = Beams.initial([Task(i, 9) for i in range(3)], SearchSettings(beam=3))
     beams = initial.advance(flat).beams
+
     assert beams.tokens.tolist() == [4, 5, 6] * 3
+
     wide = StepCandidates(*(np.repeat(array, 3, 0) for array in flat))
     result = beams.advance(wide)
+
     assert result.beams.tokens.tolist() == [4, 5, 6] * 3
     assert result.parent_rows is not None
     assert result.parent_rows.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
@@ -56,10 +60,13 @@ def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
     beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
     log_probs = np.full((2, 1), -1.0)
     result = beams.advance(StepCandidates(log_probs, np.array([[5], [6]]), np.full(2, -9.0)))
+
     assert result.parent_rows is None
     assert result.kept_sentences is None
+
     step = StepCandidates(log_probs, np.array([[EOS], [7]]), np.array([-1.0, -9.0]))
     result = result.beams.advance(step)
+
     assert result.parent_rows is not None
     assert result.kept_sentences is not None
     assert result.parent_rows.tolist() == [1]
@@ -70,6 +77,7 @@ def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
 def test_the_history_grows_for_long_prefixes() -> None:
     model = random_table(2, V, end=-60.0)
     results = decode(model, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2))
+
     assert [len(hypotheses[0].ids) for hypotheses in results] == [99, 40]
 
 

@@ -45,9 +45,12 @@ def test_surface_bytes_of_tokens_join_to_the_text(vocabulary: Vocabulary) -> Non
     for line in SENTENCES:
         surfaces = [vocabulary.surface_bytes[i] for i in vocabulary.encode(line)]
         assert b"".join(surfaces).decode().strip() == line
+
     assert vocabulary.surface_bytes[: EOS + 1] == [b""] * 4
+
     ids = list(range(len(vocabulary)))
     tokens = vocabulary.tokens(ids)
+
     assert vocabulary.ids(tokens) == ids
     assert [vocabulary.id_of(token) for token in tokens[EOS + 1 :]] == ids[EOS + 1 :]
 
@@ -77,6 +80,7 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
     (phrase,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
     either = f"{re.escape(word)}|{re.escape(word[0].upper() + word[1:])}"
     pattern = re.compile(rf"(?<![^\W_])({either})(?![^\W_])")
+
     for start in STARTS:
         text = start.encode()
         banned = {
@@ -85,6 +89,7 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
             if text.endswith(before)
             and (not at_word_start or is_word_boundary(text[: len(text) - len(before)]))
         }
+
         for token, surface in enumerate(vocabulary.surface_bytes):
             extended = (text + surface).decode("utf-8", "replace")
             ends = [match.end() for match in pattern.finditer(extended)]
@@ -94,7 +99,9 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
 
 def test_a_term_is_a_whole_word_with_the_same_spelling(vocabulary: Vocabulary) -> None:
     (term,) = ConstraintEncoder(vocabulary).encode_terms(("bread",))
+
     assert term.may_follow is not None
+
     for text, expected in {
         "the bread was eaten": True,
         "bread": True,
@@ -111,11 +118,16 @@ def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
     vocabulary: Vocabulary,
 ) -> None:
     home, tokyo = ConstraintEncoder(vocabulary).encode_terms(("집", "東京"))
+
     assert home.may_follow is None
     assert tokyo.may_follow is None
+
     inside = [form for form in tokyo.forms if vocabulary.decode(form) == "東京"]
+
     assert len(inside) == len(tokyo.forms) == 2
+
     joined = [*vocabulary.encode("彼は"), *tokyo.forms[1]]
+
     assert vocabulary.decode(joined) == "彼は東京"
     assert is_complete(joined, (tokyo,))
 
@@ -127,11 +139,15 @@ def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) ->
         return [cause.split(": ")[0] for cause in encoder.check(constraints)]
 
     assert wrong(Constraints("he was", ("bread", "at home"), ("eating", "집"))) == []
+
     of_words = ["prefix ' '", "term ''", "forbid ''", "forbid 'bread'", "forbid 'a'"]
+
     assert wrong(Constraints(" ", ("", "a bread"), ("bread", "", "a"))) == of_words
+
     of_letters = ["forbid 'ж'"]
     if vocabulary.id_of("<0x41>") == 1:  # without bytes
         of_letters = ["prefix '≈'", "term 'ж'", *of_letters]
+
     assert wrong(Constraints("≈", ("ж",), ("ж",))) == of_letters
 
 
@@ -151,9 +167,12 @@ def test_words_begin_a_sentence_with_the_capital_of_their_language(
     target = Tokenizer.train(text, text, TokenizerSettings()).target
     encoder = ConstraintEncoder(target, letter_case(language))
     (term,) = encoder.encode_terms((word,))
+
     assert target.decode(term.initial_forms[0]) == capitalised
+
     (phrase,) = encoder.encode_forbidden((word,))
     written = {before + target.surface_bytes[token] for before, token, _ in phrase.completions}
+
     assert any(capitalised.encode() in text for text in written)
     assert not any(other.encode() in text for text in written)
     assert len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,)))) == 1

@@ -25,23 +25,28 @@ def plain_search(
     log_probs = table.logits[sentence].double().log_softmax(-1)
     beams: list[list[tuple[float, Ids]]] = [[(0.0, ())] for _ in range(groups)]
     finished: list[list[Ids]] = [[] for _ in range(groups)]
+
     for position in range(LONGEST):
         is_last = position + 1 == LONGEST
         counts: Counter[int] = Counter()
+
         for g in range(groups):
             if len(finished[g]) >= width:
                 continue
             candidates = []
+
             for score, ids in beams[g]:
                 for token in [EOS] if is_last else range(EOS, V):
                     gain = float(log_probs[position, (BOS, *ids)[-1], token])
                     total = score - diversity * counts[token]
                     candidates.append((total if is_last else total + gain, (*ids, token)))
+
             candidates.sort(key=lambda candidate: -candidate[0])
             finished[g] += [ids[:-1] for _, ids in candidates[:width] if ids[-1] == EOS]
             going_on = [candidate for candidate in candidates if candidate[1][-1] != EOS]
             beams[g] = going_on[:width]
             counts.update(ids[-1] for _, ids in beams[g])
+
     return {ids for group in finished for ids in group}
 
 
@@ -51,6 +56,7 @@ def test_groups_equal_a_plain_implementation(groups: int, width: int, diversity:
     settings = SearchSettings(beam=groups * width, groups=groups, diversity=diversity)
     table = random_table(6, V, LONGEST, end=0.5)
     results = decode(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)
+
     for n, hypotheses in enumerate(results):
         scores = {}
         for ids in plain_search(table, n, groups, width, diversity):

@@ -45,6 +45,7 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
         terms = tuple(random_term(rng, V) for _ in range(rng.randint(1, 4)))
         ids = ()
         state = ConstraintState.initial(terms)
+
         for _ in range(12):
             done = {t for t, term in enumerate(terms) if contains(ids, term)}
             new = {t for t in done if not contains(ids[:-1], terms[t])}
@@ -56,6 +57,7 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
                 assert np.array_equal(state.may_follow, np.logical_and.reduce(masks))  # type: ignore[arg-type]
             else:
                 assert state.may_follow is None
+
             token = rng.randrange(V)
             for t, term in enumerate(terms):
                 assert t in done or {form[0] for form in term.forms} <= state.next_tokens()
@@ -87,17 +89,22 @@ def test_too_many_constraints_are_refused_in_a_short_sentence(
 ) -> None:
     with pytest.raises(UsageError) as refused:
         check_constraints([constraints], encoder, SearchSettings())
+
     (cause,) = refused.value.causes
+
     assert cause.startswith(message)
     assert "raise that limit (`max_" in cause
     assert len(cause) < 200
+
     raised = SearchSettings(max_required=10**6, max_forbidden=10**6)
+
     assert encoder.check(constraints, "", raised) == []
 
 
 def test_messages_quote_long_constraints_in_part(encoder: ConstraintEncoder) -> None:
     word = "bread" * 30
     (cause,) = encoder.check(Constraints(terms=(word,), forbid=(word,)))
+
     assert "is also required, by 'breadbread" in cause
     assert len(cause) < 250
 
@@ -112,6 +119,7 @@ def test_time_grows_with_what_is_asked_for(encoder: ConstraintEncoder) -> None:
     rng = random.Random(0)
     letters = [chr(0xAC00 + rng.randrange(11_000)) for _ in range(40_000)]
     texts = ["".join(letters[start : start + 200]) for start in range(0, 40_000, 200)]
+
     with time_limit():
         encoder.encode_forbidden(("bread" * 50_000,))
         encoder.check(Constraints(terms=("bread",) * 50, forbid=words))
@@ -139,6 +147,7 @@ def test_a_wide_beam_selects_as_a_full_sort_does() -> None:
     best = select_top(log_probs, log_probs, candidates, 120).best
     totals = (log_probs[:, :, None] + token_log_probs).reshape(2, -1)
     order = np.argsort(-totals, axis=1, kind="stable")[:, : best.tokens.shape[1]]
+
     assert np.array_equal(best.beam_indices, order // 41)
     assert np.array_equal(best.tokens, np.take_along_axis(tokens.reshape(2, -1), order, 1))
     assert np.array_equal(best.log_probs, np.take_along_axis(totals, order, 1))

@@ -41,6 +41,7 @@ def check(
     settings = settings.with_values(beam=WIDE, length_penalty=alpha)
     table = random_table(3, V, LONGEST + 1, end=-1.0)
     tasks = [Task(n, LONGEST, **constraints) for n in range(3)]
+
     for sentence, hypotheses in enumerate(decode(table, source(3), tasks, settings)):
         expected = {}
         for ids in filter(allowed, SPACE):
@@ -169,6 +170,7 @@ def test_a_prefix_takes_precedence_over_a_term() -> None:
 def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
     table = random_table(8, V, 12, end=0.5)
     tasks = [Task(n, 12, terms=TERMS[case]) for n in range(8)]
+
     for hypotheses in decode(table, source(8), tasks, SearchSettings(beam=width)):
         assert hypotheses[0].complete
         assert all(holds(hypotheses[0].ids, term) for term in TERMS[case])
@@ -185,6 +187,7 @@ def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
     ]
     settings = SearchSettings(beam=width, min_length=5, no_repeat_ngram=1)
     forbidden, too_long, too_short, without_repeats = decode(table, source(4), tasks, settings)
+
     assert not forbidden[0].complete
     assert too_long[0].ids == (4, 4)
     assert not too_short[0].complete

@@ -47,6 +47,7 @@ def test_a_model_that_never_ends_is_ended(width: int) -> None:
     table = preferring(5, 6, 5, 7, 5, 6)
     table.logits[..., EOS] = -torch.inf
     hypotheses = hypotheses_of(table, width, 4)
+
     assert hypotheses[0].ids == (5, 6, 5)
     assert all(len(h.ids) == 3 for h in hypotheses)
     assert not any(math.isnan(h.score) for h in hypotheses)
@@ -56,6 +57,7 @@ def test_a_model_that_never_ends_is_ended(width: int) -> None:
 def test_a_model_that_gives_nan_still_yields_a_hypothesis(width: int) -> None:
     table = Table(torch.full((3, V, V), torch.nan))
     hypotheses = hypotheses_of(table, width, 4)
+
     assert len(hypotheses) >= 1
     assert len(hypotheses[0].ids) < 4
 
@@ -76,6 +78,7 @@ def test_banning_every_token_still_yields_a_hypothesis(width: int, by_scores: bo
             return np.full_like(scores, -np.inf) if beams.lengths[0] >= 2 else scores
 
     hypotheses = hypotheses_of(preferring(5, 6, 5, 7), width, 9, BanAll())
+
     assert (5, 6) in {h.ids for h in hypotheses}
     assert not {PAD, UNK, BOS, EOS} & set(hypotheses[0].ids)
 
@@ -88,12 +91,14 @@ def test_rules_see_the_prefixes() -> None:
             histories.append(beams.history[:, : beams.lengths[0]].tolist())
 
     hypotheses_of(preferring(5, 6), 1, 9, Spy())
+
     assert histories == [[[]], [[5]], [[5, 6]]]
 
 
 def test_searching_leaves_no_graph_and_no_gradient() -> None:
     logits = torch.randn(6, V, V, requires_grad=True)
     hypotheses_of(Table(logits), 3, 5)
+
     assert torch.is_grad_enabled()
     assert logits.grad is None
 
@@ -106,15 +111,20 @@ def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
     log_probs = logits.log_softmax(-1)
     top, tokens, end = top_tokens(logits, k, [2, 5])
+
     assert torch.equal(end, log_probs[:, EOS])
+
     allowed = log_probs.index_fill(1, torch.tensor([2, 5]), -torch.inf)
+
     assert torch.equal(tokens, allowed.sort(descending=True, stable=True)[1][:, :k])
     assert torch.equal(top, allowed.gather(1, tokens))
+
     for row in range(50):
         assert torch.equal(top_tokens(logits[row : row + 1], k, [2, 5])[1][0], tokens[row])
 
 
 def test_max_steps_follow_from_the_source_and_the_limit_of_the_model() -> None:
     settings = SearchSettings(max_ratio=1.5, max_extra=4)
+
     assert [settings.max_steps(n, None) for n in (1, 3, 10)] == [5, 8, 19]
     assert [settings.max_steps(n, 9) for n in (1, 3, 10)] == [5, 8, 9]

@@ -33,6 +33,7 @@ def probabilities(
         least = p.sort(descending=True)[0][top_k - 1]
         p = torch.where(p >= least, p, 0)
         p = p / p.sum()
+
     if top_p is not None:
         nucleus = torch.zeros_like(p)
         total = 0.0
@@ -41,6 +42,7 @@ def probabilities(
                 nucleus[token] = p[token]
             total += float(p[token])
         p = nucleus / nucleus.sum()
+
     return p
 
 
@@ -57,9 +59,12 @@ def test_tokens_are_sampled_with_their_probabilities(
         beam=count, sample=True, temperature=temperature, top_k=top_k, top_p=top_p
     )
     (hypotheses,) = decode(table, source(1), [Task(0, 2)], settings)
+
     assert len(hypotheses) == count
+
     first = Counter(h.ids[0] if h.ids else 3 for h in hypotheses)
     expected = probabilities(table.logits[0, 0, 2], temperature, top_k, top_p)
+
     for token, probability in enumerate(expected.tolist()):
         deviation = (probability * (1 - probability) / count) ** 0.5
         assert first[token] / count == pytest.approx(probability, abs=5 * deviation + 1e-9)
@@ -72,9 +77,12 @@ def test_samples_depend_on_the_seed_and_not_on_the_way_of_the_logits(top_k: int 
     tasks = [Task(n, 9, sampling_key=n % 4) for n in range(6)]
     samples = decode(table, source(6), tasks, settings)
     rules = (SuppressTokens(), NeedsAllLogits())
+
     assert samples == decode(table, source(6), tasks, settings, rules)
     assert len({h.ids for hypotheses in samples for h in hypotheses}) > 12
+
     reseeded = decode(table, source(6), tasks, settings.with_values(seed=1))
+
     assert sum(one != two for one, two in zip(samples, reseeded, strict=True)) >= 5
 
 
@@ -85,12 +93,14 @@ def test_a_sample_of_low_temperature_is_greedy(temperature: float) -> None:
     cold = SearchSettings(beam=1, sample=True, temperature=temperature)
     sampled = decode(table, source(5), tasks, cold)
     greedy = decode(table, source(5), tasks, SearchSettings(beam=1))
+
     assert [one[0].ids for one in sampled] == [one[0].ids for one in greedy]
 
 
 def test_sampling_from_nan_logits_ends() -> None:
     table = Table(torch.full((1, 3, V, V), torch.nan))
     (hypotheses,) = decode(table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True))
+
     assert [h.ids for h in hypotheses] == [()] * 3
 
 
@@ -98,10 +108,14 @@ def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     keys = np.arange(300, dtype=np.uint64)
     # (40, 300, 8)
     numbers = np.stack([uniform(7, keys, np.full(300, length), 8) for length in range(40)])
+
     assert numbers.min() >= 0
     assert numbers.max() < 1
+
     counts = np.histogram(numbers, 20, (0, 1))[0]
+
     assert abs(counts / numbers.size - 0.05).max() < 0.003
+
     for axis in range(3):
         ahead = np.delete(numbers, 0, axis).ravel()
         behind = np.delete(numbers, -1, axis).ravel()
@@ -116,5 +130,6 @@ def test_tokens_of_probability_zero_are_never_sampled(
     scores = np.array([[-np.inf, -1.0, -np.inf, -2.0], [-np.inf] * 4])
     settings = SearchSettings(sample=True).with_values(**options)
     columns = sample_columns(scores, np.full(2, number), settings)
+
     assert columns[0] in (1, 3)
     assert columns[1] == 0

@@ -38,11 +38,14 @@ def check(table: Any, tasks: list[Task], settings: SearchSettings) -> list[list[
     """Check that the hypotheses of a search have characters of several bytes; return them."""
     results = decode(table, source(len(tasks)), tasks, settings)
     characters = ""
+
     for task, hypotheses in zip(tasks, results, strict=True):
         for h in hypotheses:
             characters += written(h.ids).decode()
             assert h.log_prob == pytest.approx(recomputed(table, task.id, h.ids), abs=1e-4)
+
     assert len(characters.replace("-", "")) > 5
+
     return results
 
 
@@ -50,10 +53,13 @@ def check(table: Any, tasks: list[Task], settings: SearchSettings) -> list[list[
 def test_characters_are_written_whole(name: str) -> None:
     table = random_table(6, V, max_length=12, end=5.0)
     settings = SearchSettings(**OPTIONS[name])
+
     check(
         table, [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)], settings
     )
+
     free = decode(table, source(6), [Task(n, 9) for n in range(6)], settings)
+
     with pytest.raises(UnicodeDecodeError):
         b"".join(written(hypotheses[0].ids) for hypotheses in free).decode()
 
@@ -81,6 +87,7 @@ def test_prefixes_and_terms_may_be_bytes() -> None:
         Task(1, 11, terms=(Term((O_UMLAUT,)),), byte_tokens=BYTES),
     ]
     prefixed, with_term = check(table, tasks, SearchSettings(beam=6))
+
     assert all(written(h.ids)[:2] == b"\xe2\x82" for h in prefixed)
     assert "ö" in written(with_term[0].ids).decode()
 
@@ -90,6 +97,7 @@ def test_a_trace_shows_the_bytes_that_may_follow() -> None:
     recorder = SearchRecorder(table)
     task = Task(0, 11, byte_tokens=BYTES)
     decode(table, source(1), [task], SearchSettings(beam=3), on_step=recorder)
+
     for step in recorder.steps:
         for candidate in step.candidates:
             ids = (*step.prefixes[candidate.beam], candidate.token)

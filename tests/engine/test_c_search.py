@@ -275,7 +275,7 @@ def test_what_it_cannot_do_is_decoded_otherwise() -> None:
     engine = Engine(folder.model, folder=folder)
     settings = folder.settings.search
     request = requests(folder)[3]
-    long = DecodeRequest(request.source, Task(0, 10_000))
+    long = DecodeRequest(request.source, Task(0, 200))
 
     for one, search, rules, engine_name in (
         (request, settings, (SuppressTokens(),), "C library"),

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from laws.searching import beam
 from regard.attention import Attention, record_attention
-from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
+from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
 from regard.search import LengthPenalty
@@ -38,61 +38,21 @@ class Task:
         """Return the source position that target position `position` is made from."""
         return position if self.name == "copy" else length - 1 - position
 
-    def draw(self, rng: random.Random) -> list[int]:
-        return string(rng)
-
     def source_batch(self, strings: list[list[int]]) -> Batch:
         return Batch(*pad([[*string, EOS] for string in strings]))
 
-    def unseen(self) -> list[list[int]]:
-        return _unseen(self)
-
     def batch(self, rng: random.Random, size: int = 64) -> TrainingBatch:
-        unseen = self.unseen()
-        drawn = [self.draw(rng) for _ in range(size)]
-        strings = [string for string in drawn if string not in unseen]
+        drawn = [string(rng) for _ in range(size)]
+        strings = [string for string in drawn if string not in unseen()]
         batch = collate([Example([EOS], [*self.target(s), EOS]) for s in strings])
         source = self.source_batch(strings)
         return replace(batch, source=source.data, source_keep=source.keep)
 
 
 @cache
-def _unseen(task: Task) -> list[list[int]]:
-    return [task.draw(random.Random(f"unseen {i}")) for i in range(100)]
-
-
-@dataclass(frozen=True)
-class Colours(Task):
-    """Images of coloured squares in one or two rows of two or three; the target names the colours
-    in reading order.
-
-    The first number of a string is the number of columns. A square has a side of four pixels and a
-    little noise.
-    """
-
-    name: str = "colours"
-
-    def target(self, string: list[int]) -> list[int]:
-        return string[1:]
-
-    def aligned_source(self, position: int, length: int) -> int:  # noqa: ARG002
-        return position
-
-    def draw(self, rng: random.Random) -> list[int]:
-        columns = rng.choice((2, 3))
-        rows = rng.choice((1, 2))
-        return [columns, *(rng.choice(SYMBOLS[:6]) for _ in range(columns * rows))]
-
-    def source_batch(self, strings: list[list[int]]) -> Batch:
-        return Batch(*pad_images([self._painted(*string) for string in strings]))
-
-    def _painted(self, columns: int, *colours: int) -> Tensor:
-        noise = torch.Generator().manual_seed(hash((columns, *colours)) % 2**31)
-        numbers = torch.tensor(colours)[:, None] - SYMBOLS[0] + 1
-        paint = numbers >> torch.tensor([2, 1, 0]) & 1
-        squares = 0.1 + 0.8 * paint.float().view(-1, columns, 3)
-        pixels = squares.movedim(2, 0).repeat_interleave(4, 1).repeat_interleave(4, 2)
-        return pixels + 0.1 * torch.rand(pixels.shape, generator=noise)
+def unseen() -> list[list[int]]:
+    """Return the strings that are held out for the test."""
+    return [string(random.Random(f"unseen {i}")) for i in range(100)]
 
 
 def string(rng: random.Random) -> list[int]:
@@ -126,7 +86,7 @@ def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: fl
 
 def accuracy(model: Model, task: Task) -> float:
     """Return the share of unseen strings whose whole target is right."""
-    strings = task.unseen()
+    strings = unseen()
     longest = torch.tensor([len(string) + 4 for string in strings])
     source = model.encode(task.source_batch(strings))
     beams = beam(model, source, longest, 1, LengthPenalty(1.0))
@@ -150,7 +110,7 @@ def best_head(model: Model, task: Task) -> float:
         if isinstance(module, Attention) and module.role == "cross"
     ]
 
-    for string in task.unseen():
+    for string in unseen():
         target = task.target(string)
         with record_attention(model) as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *target]]))

@@ -33,7 +33,7 @@ def preferring(*tokens: int) -> Table:
     for position, token in enumerate(tokens):
         logits[position, :, token] += 4
     logits[len(tokens), :, EOS] = 6
-    return Table(logits)
+    return Table(logits[None])
 
 
 def hypotheses_of(table: Table, width: int, max_steps: int, *rules: Rule) -> list[Hypothesis]:
@@ -55,7 +55,7 @@ def test_a_model_that_never_ends_is_ended(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 5])
 def test_a_model_that_gives_nan_still_yields_a_hypothesis(width: int) -> None:
-    table = Table(torch.full((3, V, V), torch.nan))
+    table = Table(torch.full((1, 3, V, V), torch.nan))
     hypotheses = hypotheses_of(table, width, 4)
 
     assert len(hypotheses) >= 1
@@ -96,7 +96,7 @@ def test_rules_see_the_prefixes() -> None:
 
 
 def test_searching_leaves_no_graph_and_no_gradient() -> None:
-    logits = torch.randn(6, V, V, requires_grad=True)
+    logits = torch.randn(1, 6, V, V, requires_grad=True)
     hypotheses_of(Table(logits), 3, 5)
 
     assert torch.is_grad_enabled()

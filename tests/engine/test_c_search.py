@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 import torch
 from engine.test_decode import assert_same
-from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, images, in_turn, kinds, make
+from laws.models import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    images,
+    in_turn,
+    kinds,
+    make,
+)
 
 from regard.common.errors import LineError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -21,7 +28,13 @@ from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Batch, ModelSettings, source_length
 from regard.runtime import model as runtime
 from regard.runtime import native
-from regard.runtime.engine import DecodeRequest, Engine, c_search, pack_model, why_not_packed
+from regard.runtime.engine import (
+    DecodeRequest,
+    Engine,
+    c_search,
+    pack_model,
+    why_not_packed,
+)
 from regard.runtime.model import Completion
 from regard.search import (
     ConstraintEncoder,
@@ -56,16 +69,32 @@ PREFIX_WITH_FORBIDDEN_WORD = (EOS + 5, EOS + 1)
 PREFIX_THAT_BREAKS_A_TERM = (5, 6, 7)
 CONSTRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"beam": 3, "sample": True, "seed": 5}, {}),
-    ({"beam": 5, "length_penalty": 0.6, "max_extra": 4, "max_ratio": 1}, {"terms": TERMS}),
+    (
+        {"beam": 5, "length_penalty": 0.6, "max_extra": 4, "max_ratio": 1},
+        {"terms": TERMS},
+    ),
     ({"beam": 1, "no_repeat_ngram": 2}, {"forbid": FORBIDDEN}),
-    ({"beam": 4, "sample": True, "top_k": 3, "temperature": 0.7}, {"forbid": FORBIDDEN}),
+    (
+        {"beam": 4, "sample": True, "top_k": 3, "temperature": 0.7},
+        {"forbid": FORBIDDEN},
+    ),
     (
         {"beam": 2, "min_length": 4},
-        {"terms": (TERMS[1], TERMS[1]), "prefix": PREFIX, "forbid": FORBIDDEN[:1]},
+        {
+            "terms": (TERMS[1], TERMS[1]),
+            "prefix": PREFIX,
+            "forbid": FORBIDDEN[:1],
+        },
     ),
-    ({"beam": 4, "sample": True, "top_p": 0.6, "min_length": 2}, {"prefix": PREFIX}),
+    (
+        {"beam": 4, "sample": True, "top_p": 0.6, "min_length": 2},
+        {"prefix": PREFIX},
+    ),
     ({"beam": 3}, {"forbid": FORBIDDEN, "prefix": PREFIX_WITH_FORBIDDEN_WORD}),
-    ({"beam": 2}, {"terms": (TERMS[0], TERMS[2]), "prefix": PREFIX_THAT_BREAKS_A_TERM}),
+    (
+        {"beam": 2},
+        {"terms": (TERMS[0], TERMS[2]), "prefix": PREFIX_THAT_BREAKS_A_TERM},
+    ),
 ]
 """Settings of a search, and what is asked of its targets."""
 
@@ -90,7 +119,10 @@ def vocabulary_with_copies(size: int) -> Vocabulary:
 
 
 SIDES = vocabulary(SOURCE_VOCABULARY), vocabulary(TARGET_VOCABULARY)
-COPYING = vocabulary_with_copies(SOURCE_VOCABULARY), vocabulary_with_copies(TARGET_VOCABULARY)
+COPYING = (
+    vocabulary_with_copies(SOURCE_VOCABULARY),
+    vocabulary_with_copies(TARGET_VOCABULARY),
+)
 
 
 def loaded(
@@ -124,7 +156,10 @@ def requests(
 
     for index in range(11):
         sizes = (EOS + 1, len(folder.tokenizer.source))
-        source: Any = [*torch.randint(*sizes, (index,), generator=draw).tolist(), EOS]
+        source: Any = [
+            *torch.randint(*sizes, (index,), generator=draw).tolist(),
+            EOS,
+        ]
         copies = folder.tokenizer.copies_of(source)
         if folder.settings.model.encoder.reads == "images":
             source = images(index + 1, seed=index).data[0]
@@ -155,7 +190,12 @@ def requests(
 def reference(folder: ModelFolder, asked: list[DecodeRequest]) -> list[list[Hypothesis]]:
     with torch.inference_mode():
         source = folder.model.encode(Batch.of([request.source for request in asked]))
-    return decode(folder.model, source, [request.task for request in asked], folder.settings.search)
+    return decode(
+        folder.model,
+        source,
+        [request.task for request in asked],
+        folder.settings.search,
+    )
 
 
 def is_packed(folder: ModelFolder) -> bool:
@@ -176,7 +216,9 @@ def check(folder: ModelFolder, asked: list[DecodeRequest]) -> list[list[Hypothes
 
 @pytest.mark.parametrize(("settings", "search"), in_turn(kinds(), SEARCHES))
 def test_its_hypotheses_are_those_of_the_reference(
-    settings: ModelSettings, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    settings: ModelSettings,
+    search: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = loaded(settings, search)
     asked = requests(folder)
@@ -246,7 +288,10 @@ def test_it_knows_words_of_all_scripts(has_bytes: bool) -> None:
     ]
     words = " ".join(lines).replace(",", " ").split()
     settings = TokenizerSettings(
-        kind="bpe", size=340 if has_bytes else 110, joint=True, byte_fallback=has_bytes
+        kind="bpe",
+        size=340 if has_bytes else 110,
+        joint=True,
+        byte_fallback=has_bytes,
     )
     tokenizer = Tokenizer.train(lines * 4, lines * 4, settings)
     encoder = ConstraintEncoder(tokenizer.target)
@@ -280,7 +325,12 @@ def test_what_it_cannot_do_is_decoded_otherwise() -> None:
     for one, search, rules, engine_name in (
         (request, settings, (SuppressTokens(),), "C library"),
         (request, settings, (SuppressTokens((9,)),), "PyTorch"),
-        (request, settings.with_values(beam=4, groups=2), (SuppressTokens(),), "PyTorch"),
+        (
+            request,
+            settings.with_values(beam=4, groups=2),
+            (SuppressTokens(),),
+            "PyTorch",
+        ),
         (long, settings, (SuppressTokens(),), "PyTorch"),
     ):
         assert engine.decode([one], search, rules)
@@ -302,7 +352,10 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
 
     def banned(*ways: tuple[bytes, int]) -> dict[str, Any]:
         rows = ((before, len(before), token, 0, 0) for before, token in ways)
-        return {"banned": (Completion * len(ways))(*rows), "banned_count": len(ways)}
+        return {
+            "banned": (Completion * len(ways))(*rows),
+            "banned_count": len(ways),
+        }
 
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("prefix: token", {"prefix": ids(99), "prefix_size": 1}),

@@ -58,7 +58,10 @@ def test_continuous_batching_equals_decoding_alone(
     expected = [decode_alone(model, request, search_settings) for request in requests]
 
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
-    assert_same(decode_requests(model, requests, search_settings, limits=limits), expected)
+    assert_same(
+        decode_requests(model, requests, search_settings, limits=limits),
+        expected,
+    )
 
 
 def test_no_requests_give_no_hypotheses() -> None:

@@ -19,7 +19,12 @@ from typing import Any
 
 import pytest
 import torch
-from engine.test_decode import IMAGE_REQUESTS, REQUESTS, assert_same, decode_alone
+from engine.test_decode import (
+    IMAGE_REQUESTS,
+    REQUESTS,
+    assert_same,
+    decode_alone,
+)
 from laws.models import kinds, make
 from systems import posix
 
@@ -40,7 +45,8 @@ LONG = [replace(request, task=replace(request.task, max_steps=14)) for request i
 UNREADABLE = DecodeRequest([10**6], REQUESTS[0].task)
 """A request that fails in the encoder: its token has no embedding."""
 UNWRITABLE = DecodeRequest(
-    REQUESTS[0].source, replace(REQUESTS[0].task, prefix=(4, 10**6), max_steps=9)
+    REQUESTS[0].source,
+    replace(REQUESTS[0].task, prefix=(4, 10**6), max_steps=9),
 )
 """A request that fails in its second step: no row has a score for that token of its prefix."""
 
@@ -244,7 +250,9 @@ def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
 
 
 @posix
-def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoolExecutor) -> None:
+def test_an_interrupted_caller_that_waits_withdraws_its_requests(
+    pool: ThreadPoolExecutor,
+) -> None:
     model = plain_model()
     expected = alone(model, LONG, GREEDY)
     steps = Steps(model)
@@ -326,7 +334,11 @@ def test_a_program_ends_while_calls_are_decoded() -> None:
     path = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-c", ENDING]
     ended = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
@@ -345,7 +357,10 @@ class Watched:
         self.limits = limits or BatchLimits()
 
     def add(
-        self, requests: list[DecodeRequest], settings: SearchSettings, **options: Any
+        self,
+        requests: list[DecodeRequest],
+        settings: SearchSettings,
+        **options: Any,
     ) -> DecodeCall:
         call = DecodeCall(requests, settings, **options)
         self.scheduler.add(call)
@@ -394,7 +409,9 @@ def test_calls_with_the_same_search_share_their_steps() -> None:
 
 
 @pytest.mark.parametrize("settings", [BEAM, GREEDY], ids=["same", "other"])
-def test_a_line_does_not_wait_for_the_end_of_a_long_call(settings: SearchSettings) -> None:
+def test_a_line_does_not_wait_for_the_end_of_a_long_call(
+    settings: SearchSettings,
+) -> None:
     watched = Watched(BatchLimits(rows=12, tokens=60))
     long = watched.add(LONG, BEAM)
     watched.step(3)
@@ -408,7 +425,8 @@ def test_a_line_does_not_wait_for_the_end_of_a_long_call(settings: SearchSetting
 
     assert all(not call.events.empty() for call in short)
     watched.check(
-        (long, LONG), *((call, [request]) for call, request in zip(short, REQUESTS, strict=False))
+        (long, LONG),
+        *((call, [request]) for call, request in zip(short, REQUESTS, strict=False)),
     )
 
 
@@ -459,7 +477,9 @@ def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
 
 
 @pytest.mark.parametrize("failing", [UNREADABLE, UNWRITABLE])
-def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -> None:
+def test_a_call_that_fails_leaves_others_their_results(
+    failing: DecodeRequest,
+) -> None:
     watched = Watched()
     first = watched.add(LONG[:4], BEAM)
     watched.step()

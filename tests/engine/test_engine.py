@@ -36,7 +36,10 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
         Engine(ensemble, "int8")
     with pytest.raises(UsageError, match=f"{needs_library}`engine=pytorch` was asked for"):
         Engine(folder.model, "int8", folder, "pytorch")
-    with pytest.raises(UsageError, match="an ensemble is averaged by PyTorch; take `engine=auto`"):
+    with pytest.raises(
+        UsageError,
+        match="an ensemble is averaged by PyTorch; take `engine=auto`",
+    ):
         Engine(ensemble, choice="library")
 
     rounded = Engine(folder.model, "int8", folder)
@@ -81,7 +84,9 @@ def test_engine_decodes_after_a_fork() -> None:
     os.waitpid(child, 0)
 
 
-def test_a_private_model_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_model_is_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Comparing takes as long as there are weights; whoever asks for the model may change it."""
     folder = folder_of(GREEDY)
     asked = requests(folder)

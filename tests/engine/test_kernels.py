@@ -63,7 +63,10 @@ def perturbed(model: Model) -> Model:
 
 
 def forced(
-    library: LibraryModel, sources: list[list[int]], targets: list[list[int]], threads: int = 1
+    library: LibraryModel,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    threads: int = 1,
 ) -> list[float]:
     """Return the log-probability of each target, end of sentence included, by the library, whose
     search it is forced on.
@@ -108,7 +111,9 @@ def reference(model: Model, sources: list[list[int]], targets: list[list[int]]) 
 
 
 @pytest.mark.parametrize("settings", ALL)
-def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> None:
+def test_log_probabilities_equal_those_of_the_model(
+    settings: ModelSettings,
+) -> None:
     """In float32 up to rounding, in lower precisions nearly; batched, alone and by two threads the
     same bits.
     """
@@ -129,7 +134,11 @@ def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> 
     rounding = (reference(perturbed(folder.model), sources, targets) - expected).abs().max()
     tolerance = max(1e-4, 2 * float(rounding))
 
-    for precision, bound in (("float32", 0.0), ("bfloat16", 0.1), ("int8", 0.4)):
+    for precision, bound in (
+        ("float32", 0.0),
+        ("bfloat16", 0.1),
+        ("int8", 0.4),
+    ):
         library = LibraryModel(folder, pack_model(folder.model, precision))  # type: ignore[arg-type]
         actual = forced(library, sources, targets)
         if precision == "float32":
@@ -164,9 +173,18 @@ def test_missing_kernels_have_a_reason(
     environment: dict[str, str], reason: str, tmp_path: Path
 ) -> None:
     command = "from regard.runtime import native; print(native.why_unavailable())"
-    env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", **environment}
+    env = {
+        **os.environ,
+        "REGARD_CACHE": str(tmp_path),
+        "REGARD_KERNELS": "compile",
+        **environment,
+    }
     process = subprocess.run(
-        [sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", command],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
     assert reason in process.stdout, process.stderr

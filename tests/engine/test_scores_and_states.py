@@ -16,7 +16,11 @@ from regard.common.errors import UsageError
 from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, ModelSettings
-from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    NoAttentionDecoder,
+    RecurrentDecoder,
+    RecurrentEncoder,
+)
 from regard.runtime import native
 from regard.runtime.engine import c_search, pack_model
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeModel
@@ -25,7 +29,12 @@ from regard.search.forced_decoding import force_decode
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-SOURCES = [[7, 5, 9, 4, EOS], [EOS], [6, 8, 8, EOS], [5, 4, 11, 9, 6, 10, 7, EOS]]
+SOURCES = [
+    [7, 5, 9, 4, EOS],
+    [EOS],
+    [6, 8, 8, EOS],
+    [5, 4, 11, 9, 6, 10, 7, EOS],
+]
 
 
 def recorded(model: RuntimeModel, **options: Any) -> list[list[RuntimeHypothesis]]:
@@ -86,7 +95,9 @@ def assert_close(actual: Array | None, expected: Array | None) -> None:
 
 
 @pytest.mark.parametrize("settings", ALL)
-def test_scores_and_states_are_those_of_pytorch(settings: ModelSettings) -> None:
+def test_scores_and_states_are_those_of_pytorch(
+    settings: ModelSettings,
+) -> None:
     model, library = opened(settings)
     has_states = isinstance(model.encoder, RecurrentEncoder)
     has_decoder_states = isinstance(model.decoder, NoAttentionDecoder | RecurrentDecoder)
@@ -136,11 +147,16 @@ def test_what_is_not_asked_for_is_not_recorded(settings: ModelSettings) -> None:
     full = recorded(library, states=states)
     if not states:
         with pytest.raises(
-            UsageError, match=r"neither the encoder nor the decoder .* is recurrent"
+            UsageError,
+            match=r"neither the encoder nor the decoder .* is recurrent",
         ):
             recorded(library, states=1)
 
-    for options in ({"attention": 0}, {"attention": 1}, {"attention": 0, "states": states}):
+    for options in (
+        {"attention": 0},
+        {"attention": 1},
+        {"attention": 0, "states": states},
+    ):
         for hypotheses, others in zip(recorded(library, **options), full, strict=True):
             for one, other in zip(hypotheses, others, strict=True):
                 assert one.ids == other.ids

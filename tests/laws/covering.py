@@ -112,7 +112,11 @@ def is_possible(kind: type[Settings], values: dict[str, Any]) -> bool:
     Without residuals the order of tokens is lost if there are no positions, or if cosines make
     weights nearly equal.
     """
-    if values.get("residual") is False and {"none", "cosine_fixed", "cosine_plain"} & {
+    if values.get("residual") is False and {
+        "none",
+        "cosine_fixed",
+        "cosine_plain",
+    } & {
         values.get("positions"),
         values.get("score"),
     }:
@@ -228,7 +232,13 @@ def is_lively(encoder: Settings, decoder: Settings) -> bool:
 
     with torch.no_grad():
         model = make(settings)
-        beams = beam(model, model.encode(batch), torch.full((6,), 6), 4, LengthPenalty(1.0))
+        beams = beam(
+            model,
+            model.encode(batch),
+            torch.full((6,), 6),
+            4,
+            LengthPenalty(1.0),
+        )
         log_probs = model.project(model(batch, target)).log_softmax(-1)
         for parameter in model.parameters():
             parameter.mul_(1 + 1e-6 * torch.randn_like(parameter))

@@ -22,9 +22,26 @@ INVISIBLE = "\u200b\u00ad\ufeff\u2060\u200e\u200d\u00a0\u3000\u2009\t\x01\x7f"
 BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c"
 """Characters that some programs end a line at; lines of Regard end at a line feed alone."""
 NO_LETTERS = ("…", "---", "12 34", "«»", "😀", "3 < 5", "%s", "→ ©", "1.2.3.")
-OTHER_LETTERS = ("Ｉ ｇｏ ｈｏｍｅ", "ﬁnd a cup", "𝐈 go home", "나는 ㎏ 집에 간다", "ⅳ 나는")
-TAGGED = ("{0} <br/> {1}", "{0} &amp; {1}", "a < b {0}", '<a href="x">{0}</a> {1}')
-FRAMES = ("{0} {span}", "{0}({span})", "“{span}” {0}", "{first} {span} {rest}", "{0}: {span}.")
+OTHER_LETTERS = (
+    "Ｉ ｇｏ ｈｏｍｅ",
+    "ﬁnd a cup",
+    "𝐈 go home",
+    "나는 ㎏ 집에 간다",
+    "ⅳ 나는",
+)
+TAGGED = (
+    "{0} <br/> {1}",
+    "{0} &amp; {1}",
+    "a < b {0}",
+    '<a href="x">{0}</a> {1}',
+)
+FRAMES = (
+    "{0} {span}",
+    "{0}({span})",
+    "“{span}” {0}",
+    "{first} {span} {rest}",
+    "{0}: {span}.",
+)
 
 
 class Material:
@@ -97,7 +114,13 @@ class Material:
         many = " ".join(self.ended() for _ in range(self.draw.randint(15, 40)))
         words = " ".join(self.either().rstrip(".?!") for _ in range(15))
         return self.draw.choice(
-            [many, words, "가" * 300, words.replace(" ", "")[:400], f"{many} {self.span()}"]
+            [
+                many,
+                words,
+                "가" * 300,
+                words.replace(" ", "")[:400],
+                f"{many} {self.span()}",
+            ]
         )
 
     def shuffled(self) -> str:
@@ -111,7 +134,14 @@ class Material:
         ones.
         """
         return self.around(
-            self.draw.choice([COPY_CHARACTERS[0], COPY_CHARACTERS[5:7], "\ue000", "\U00100000"])
+            self.draw.choice(
+                [
+                    COPY_CHARACTERS[0],
+                    COPY_CHARACTERS[5:7],
+                    "\ue000",
+                    "\U00100000",
+                ]
+            )
         )
 
 

@@ -94,7 +94,13 @@ def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
         )
         parts = tuple((part.source, part.text) for part in translation.parts)
         results.append(
-            Result(translation.text, translation.score, translation.doubtful, parts, tuple(own))
+            Result(
+                translation.text,
+                translation.score,
+                translation.doubtful,
+                parts,
+                tuple(own),
+            )
         )
 
     return results
@@ -148,7 +154,13 @@ def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result
 
     for row, own in zip(rows, notes, strict=True):
         results.append(
-            Result(row["text"], row["score"], row["doubtful"], _parts(row["parts"]), own)
+            Result(
+                row["text"],
+                row["score"],
+                row["doubtful"],
+                _parts(row["parts"]),
+                own,
+            )
         )
 
     return results
@@ -163,7 +175,9 @@ def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]
     notes: list[list[str]] = [[] for _ in range(count)]
 
     for number, note in re.findall(
-        rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M
+        rf"^warning: {re.escape(name)}, line (\d+): (.*)$",
+        errors.decode("utf-8"),
+        re.M,
     ):
         if not note.startswith("most characters were never seen"):  # which is of the whole file
             notes[int(number) - 1].append(note)
@@ -180,7 +194,13 @@ class Server:
     def by_own(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v1/translate."""
         rows = self._asked(
-            lines, "/v1/translate", "text", "translations", scores=True, source="ko", target="en"
+            lines,
+            "/v1/translate",
+            "text",
+            "translations",
+            scores=True,
+            source="ko",
+            target="en",
         )
         return [self._own_result(row) for row in rows]
 
@@ -199,19 +219,34 @@ class Server:
         return [
             Result(text)
             for text in self._asked(
-                lines, "/translate", "q", "translatedText", source="ko", target="en"
+                lines,
+                "/translate",
+                "q",
+                "translatedText",
+                source="ko",
+                target="en",
             )
         ]
 
     def by_deepl(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v2/translate."""
         rows = self._asked(
-            lines, "/v2/translate", "text", "translations", source_lang="KO", target_lang="EN-GB"
+            lines,
+            "/v2/translate",
+            "text",
+            "translations",
+            source_lang="KO",
+            target_lang="EN-GB",
         )
         return [Result(row["text"]) for row in rows]
 
     def _asked(
-        self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any
+        self,
+        lines: Sequence[str],
+        path: str,
+        name: str,
+        answer: str,
+        **rest: Any,
     ) -> list[Any]:
         rows: list[Any] = []
 
@@ -253,7 +288,11 @@ def served(path: Path) -> Iterator[Server]:
     environment = {**os.environ, "PYTHONPATH": PATHS}
 
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment,
     ) as process:
         assert process.stderr
         try:
@@ -275,14 +314,21 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
     """Translate by regard.js under node."""
     program = ROOT / "tests" / "js" / "translate.mjs"
     output, _ = _run(
-        [node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode()
+        [node, program, wasm, path],
+        json.dumps({"lines": lines, "options": {}}).encode(),
     )
     answers = json.loads(output)["answers"]
     parts = [
         of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)
     ]
     return [
-        Result(answer["text"], answer["score"], answer["doubtful"], own, tuple(answer["notes"]))
+        Result(
+            answer["text"],
+            answer["score"],
+            answer["doubtful"],
+            own,
+            tuple(answer["notes"]),
+        )
         for answer, own in zip(answers, parts, strict=True)
     ]
 
@@ -305,7 +351,8 @@ def by_page(lines: Sequence[str], page: Any) -> list[Result]:
         rows = page.locator("#translation p").evaluate_all(READ)
         results.append(
             Result(
-                "\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)
+                "\n".join(text for text, _ in rows),
+                doubtful=any(doubtful for _, doubtful in rows),
             )
         )
 
@@ -330,6 +377,14 @@ def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
         best = text()
         score = read("<d")
         parts = tuple((text(), text()) for _ in range(read("<q")))
-        results.append(Result(best, score, None, parts, tuple(filter(None, text().split("\n")))))
+        results.append(
+            Result(
+                best,
+                score,
+                None,
+                parts,
+                tuple(filter(None, text().split("\n"))),
+            )
+        )
 
     return results

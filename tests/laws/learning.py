@@ -70,7 +70,8 @@ def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: fl
     optimizer = torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
     warmup = updates // 10
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup))
+        optimizer,
+        lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup)),
     )
 
     for _ in range(updates):

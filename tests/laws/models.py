@@ -22,7 +22,15 @@ from laws.covering import SMALL
 from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
-from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, build
+from regard.models import (
+    ENCODERS,
+    Batch,
+    Model,
+    ModelSettings,
+    Source,
+    State,
+    build,
+)
 
 SOURCE_VOCABULARY = 23
 TARGET_VOCABULARY = 17
@@ -80,7 +88,12 @@ def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
             if WHOLE or (j - i - i // len(values)) % len(values) == 0:
                 name = value if isinstance(value, str | int | float) else str(j)
                 parameters.append(
-                    pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}")
+                    pytest.param(
+                        *model.values,
+                        value,
+                        marks=model.marks,
+                        id=f"{model.id}-{name}",
+                    )
                 )
 
     return parameters
@@ -100,7 +113,9 @@ def _product() -> list[tuple[Settings, Settings]]:
 
 
 def _parameters(
-    models: Iterable[tuple[Settings, Settings]], share: str, reads: Sequence[str]
+    models: Iterable[tuple[Settings, Settings]],
+    share: str,
+    reads: Sequence[str],
 ) -> list[Any]:
     chosen = [
         ModelSettings(encoder=encoder, decoder=decoder, share=share)
@@ -131,7 +146,10 @@ def _features(settings: ModelSettings) -> frozenset[tuple[str, str]]:
 
 
 def make(
-    settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY
+    settings: ModelSettings,
+    seed: int = 0,
+    ends: float = 0.2,
+    vocabulary: int = TARGET_VOCABULARY,
 ) -> Model:
     """Return a model with random weights, large enough that its output depends on its input.
 
@@ -205,7 +223,10 @@ def images(*lengths: int, seed: int = 1) -> Batch:
 
 
 def sources(
-    settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY
+    settings: ModelSettings,
+    *lengths: int,
+    seed: int = 1,
+    vocabulary: int = SOURCE_VOCABULARY,
 ) -> Batch:
     """Return inputs of this model's encoder: sentences of these lengths, or images."""
     if settings.encoder.reads == "images":
@@ -271,7 +292,10 @@ def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
 def padded(batch: Batch, more: int) -> Batch:
     """Return the same sources with more padding."""
     sides = (0, more) if batch.data.dim() == 2 else (0, more, 0, more)
-    return Batch(F.pad(batch.data, sides), F.pad(data_keep(batch), sides, value=False).flatten(1))
+    return Batch(
+        F.pad(batch.data, sides),
+        F.pad(data_keep(batch), sides, value=False).flatten(1),
+    )
 
 
 def with_noise_in_padding(batch: Batch) -> Batch:

@@ -37,7 +37,11 @@ def beam(
 ) -> list[list[Hypothesis]]:
     settings = SearchSettings(beam=width, length_penalty=penalty.alpha)
     return decode(
-        model, source, [Task(i, n) for i, n in enumerate(longest.tolist())], settings, rules
+        model,
+        source,
+        [Task(i, n) for i, n in enumerate(longest.tolist())],
+        settings,
+        rules,
     )
 
 
@@ -62,7 +66,11 @@ def suppress(*tokens: int) -> Steer:
 
 @torch.no_grad()
 def plain_greedy(
-    model: Model, source: Source, longest: Tensor, penalty: LengthPenalty, *steers: Steer
+    model: Model,
+    source: Source,
+    longest: Tensor,
+    penalty: LengthPenalty,
+    *steers: Steer,
 ) -> list[Hypothesis]:
     """Search greedily, one sentence at a time, with the whole prefix decoded again for every
     token.

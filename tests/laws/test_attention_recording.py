@@ -9,7 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import alone, entry_keep, in_turn, kinds, make, pairs, sources, targets
+from laws.models import (
+    alone,
+    entry_keep,
+    in_turn,
+    kinds,
+    make,
+    pairs,
+    sources,
+    targets,
+)
 from laws.searching import beam
 from regard.attention import Attention, record_attention
 from regard.data.vocabulary import BOS, EOS
@@ -50,7 +59,9 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> None:
+def test_watching_changes_no_gradient_to_the_bit(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     target = targets(4, T)
     batch = sources(settings, *LENGTHS)
@@ -72,7 +83,9 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
+def test_readings_step_by_step_equal_those_of_all_at_once(
+    settings: ModelSettings,
+) -> None:
     """Beams that share a source have readings of their own."""
     model = make(settings)
     target = targets(8, T)
@@ -113,7 +126,12 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
         parameter.mul_(0.5)
     batch = sources(settings, *lengths)
     tasks = [Task(row, n + 3) for row, n in enumerate(lengths)]
-    beams = decode(model, model.encode(batch), tasks, SearchSettings(beam=width, min_length=2))
+    beams = decode(
+        model,
+        model.encode(batch),
+        tasks,
+        SearchSettings(beam=width, min_length=2),
+    )
     winners = [hypotheses[0].ids for hypotheses in beams]
     rows = [alone(batch, row) for row in range(len(lengths))]
     reads_text = settings.encoder.reads == "text"
@@ -131,7 +149,11 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
         of_tokens = log_probs.gather(1, torch.tensor([*ids, EOS])[:, None])[:, 0]
         np.testing.assert_allclose(forced.log_probs, of_tokens.numpy(), rtol=0, atol=1e-4)
         length = len(ids) + 1
-        sizes = {"encoder": (S, S), "decoder": (length, length), "cross": (length, S)}
+        sizes = {
+            "encoder": (S, S),
+            "decoder": (length, length),
+            "cross": (length, S),
+        }
 
         for name, weights in forced.weights.items():
             assert weights.shape[1:] == sizes[forced.roles[name]], "the padding is removed"

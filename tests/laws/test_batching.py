@@ -33,7 +33,15 @@ from laws.searching import beam
 from regard.attention import Memory
 from regard.common.errors import UsageError
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.models import Batch, Decoder, Encoded, Model, ModelSettings, Source, State
+from regard.models import (
+    Batch,
+    Decoder,
+    Encoded,
+    Model,
+    ModelSettings,
+    Source,
+    State,
+)
 from regard.search import Hypothesis, LengthPenalty
 
 LENGTHS = (6, 1, 9, 4, 9, 2)
@@ -49,7 +57,9 @@ def reordered(batch: Batch) -> Batch:
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: ModelSettings) -> None:
+def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     target = targets(6, 5)
     original = sources(settings, *LENGTHS)
@@ -161,7 +171,11 @@ class RunningBatch:
         source = self.model.encode(select_rows(self.batch, sentences))
         state = self.model.begin(source).select(beam_rows(len(sentences), self.beams))
         begun = replace(
-            self, members=sentences, done=[0] * len(sentences), state=state, source=source
+            self,
+            members=sentences,
+            done=[0] * len(sentences),
+            state=state,
+            source=source,
         )
         if portion:
             begun.step(portion)
@@ -212,7 +226,10 @@ class RunningBatch:
             free = [row for row in range(6) if row not in self.members]
             staying = [i for i, done in enumerate(self.done) if done < T]
             if free and (not staying or rng.random() < 0.4):
-                self.join(rng.sample(free, rng.randint(1, len(free))), rng.choice([0, 0, 1, 5]))
+                self.join(
+                    rng.sample(free, rng.randint(1, len(free))),
+                    rng.choice([0, 0, 1, 5]),
+                )
             elif staying and (len(staying) < len(self.members) or rng.random() < 0.3):
                 self.select(rng.sample(staying, rng.randint(1, len(staying))))
             elif self.members:
@@ -235,7 +252,9 @@ def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: i
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", kinds())
-def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) -> None:
+def test_joining_and_leaving_change_no_existing_tensor(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sources(settings, *LENGTHS)
     begun = []
@@ -275,7 +294,11 @@ class CoverageDecoder(Decoder):
 
     def prepare(self, encoded: Encoded) -> Source:
         entries = encoded.outputs.unsqueeze(1)
-        return Source((Memory(entries, entries, encoded.keep),), encoded.summary, encoded.grid)
+        return Source(
+            (Memory(entries, entries, encoded.keep),),
+            encoded.summary,
+            encoded.grid,
+        )
 
     def begin(self, source: Source) -> State:
         B = len(source.summary)

@@ -17,7 +17,9 @@ LENGTHS = (6, 1, 4)
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSettings) -> None:
+def test_bfloat16_is_close_and_recurrent_states_stay_float32(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     target = targets(3, 6)
     batch = sources(settings, *LENGTHS)
@@ -61,7 +63,8 @@ def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
     changes = list[float]()
 
     for seed in seeds(
-        lambda: changes[0] < 0.1, "weights rounded to bfloat16 hardly change the gradient"
+        lambda: changes[0] < 0.1,
+        "weights rounded to bfloat16 hardly change the gradient",
     ):
         model = make(settings, seed)
         expected = gradient(model, torch.float32)

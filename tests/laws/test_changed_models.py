@@ -247,7 +247,11 @@ def call_of_class(_: Any, patch: pytest.MonkeyPatch) -> None:
 
 @change(of_some=True)
 def class_of_torch(_: Any, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(nn.Linear, "forward", lambda self, x: -F.linear(x, self.weight, self.bias))
+    patch.setattr(
+        nn.Linear,
+        "forward",
+        lambda self, x: -F.linear(x, self.weight, self.bias),
+    )
 
 
 def family(settings: Any) -> ModelFolder:
@@ -338,7 +342,9 @@ def test_a_registered_subclass_decodes_as_itself(
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> None:
+def test_a_watched_model_decodes_by_pytorch_and_is_recorded(
+    settings: Any,
+) -> None:
     folder = family(settings)
     engine = Engine(folder.model, folder=folder)
     asked = requests(folder)[1:4]
@@ -346,7 +352,10 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> No
     parts = folder.model.named_modules()
     attentions = {name for name, part in parts if isinstance(part, Attention)}
     if not attentions:
-        with pytest.raises(UsageError, match="has no attention"), regard.watch(folder.model):
+        with (
+            pytest.raises(UsageError, match="has no attention"),
+            regard.watch(folder.model),
+        ):
             pass
         return
 

@@ -24,7 +24,10 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Batch, ModelSettings, ctranslate2_obstacles
-from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.models.transformer import (
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
 from regard.search import Hypothesis, SearchSettings, search
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
@@ -79,7 +82,13 @@ class Numbered(Vocabulary):
 
     def tokens(self, ids: object) -> list[str]:
         assert ids == range(self.count)
-        return ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{i}" for i in range(4, self.count))]
+        return [
+            "<pad>",
+            "<unk>",
+            "<s>",
+            "</s>",
+            *(f"▁{i}" for i in range(4, self.count)),
+        ]
 
 
 class Unsaved(Tokenizer):
@@ -88,7 +97,11 @@ class Unsaved(Tokenizer):
 
 
 def exported(
-    settings: ModelSettings, path: Path, ends: float = 0.1, penalty: float = 1e4, seed: int = 3
+    settings: ModelSettings,
+    path: Path,
+    ends: float = 0.1,
+    penalty: float = 1e4,
+    seed: int = 3,
 ) -> tuple[ModelFolder, CTranslate2]:
     """Return a random model and its export; suppressed tokens are so unlikely that suppressing them
     changes nothing.
@@ -106,7 +119,11 @@ def exported(
     target = Numbered(TARGET_VOCABULARY)
     tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
     folder = ModelFolder(
-        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()),
+        FolderSettings(
+            model=settings,
+            tokenizer=tokenizer.settings,
+            search=SearchSettings(),
+        ),
         tokenizer,
         model,
     )
@@ -119,7 +136,10 @@ def exported(
 
 
 def both(
-    folder: ModelFolder, engine: CTranslate2, batch: Batch, settings: SearchSettings
+    folder: ModelFolder,
+    engine: CTranslate2,
+    batch: Batch,
+    settings: SearchSettings,
 ) -> list[tuple[list[Hypothesis], list[Hypothesis]]]:
     """Return the hypotheses of our search and of CTranslate2 for each sentence."""
     lengths = entries(batch)

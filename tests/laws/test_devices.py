@@ -15,7 +15,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, beam_rows, kinds, sources, targets
+from laws.models import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    beam_rows,
+    kinds,
+    sources,
+    targets,
+)
 from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model, ModelSettings, build
 from regard.training.loss import Objective
@@ -66,7 +73,9 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings) -> None:
+def test_every_tensor_is_made_on_the_device_of_the_model(
+    settings: ModelSettings,
+) -> None:
     model, batch = on_meta(settings)
     rows = beam_rows(len(LENGTHS), 2).to("meta")
 

@@ -23,7 +23,13 @@ from cached import FolderCache
 from laws import interface_model
 from laws import interfaces as by
 from laws.interface_lines import MAKERS, interface_lines
-from laws.interface_reasons import REASONS, SECTIONS, Case, documented, reasons_of
+from laws.interface_reasons import (
+    REASONS,
+    SECTIONS,
+    Case,
+    documented,
+    reasons_of,
+)
 from regard.runtime import native
 
 if (problem := native.why_unavailable()) is not None:
@@ -107,7 +113,8 @@ def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFac
 def file_of_page(page_file: Path) -> Path:
     """Return the runtime file that the page holds: its embeddings are int8, too."""
     _, model = re.findall(
-        r'<script type="text/plain" class="file">([^<]*)</script>', page_file.read_text("utf-8")
+        r'<script type="text/plain" class="file">([^<]*)</script>',
+        page_file.read_text("utf-8"),
     )
     path = page_file.with_name("page.regard")
     path.write_bytes(gzip.decompress(base64.b64decode(model)))
@@ -154,7 +161,10 @@ def _each(*precisions: str) -> Any:
     """Return the parameters of a test of each interface in some precisions."""
     pairs = [(name, one) for one in precisions for name in INTERFACES if ONLY.get(name, one) == one]
     return pytest.mark.parametrize(
-        ("interface", "precision"), pairs, indirect=["precision"], scope="module"
+        ("interface", "precision"),
+        pairs,
+        indirect=["precision"],
+        scope="module",
     )
 
 

@@ -16,7 +16,10 @@ from regard.models.recurrent import (
     RecurrentDecoderSettings,
     RecurrentEncoderSettings,
 )
-from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.models.transformer import (
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
 
 pytestmark = pytest.mark.system
 
@@ -87,4 +90,8 @@ def test_every_score_learns_to_copy_and_to_reverse(name: str, task: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_a_transformer_learns_to_copy_and_to_reverse(task: str) -> None:
-    check(sized(TransformerEncoderSettings), sized(TransformerDecoderSettings), Task(task))
+    check(
+        sized(TransformerEncoderSettings),
+        sized(TransformerDecoderSettings),
+        Task(task),
+    )

@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from laws.models import alone, data_keep, kinds, make, pairs, sentences, sources, targets
+from laws.models import (
+    alone,
+    data_keep,
+    kinds,
+    make,
+    pairs,
+    sentences,
+    sources,
+    targets,
+)
 from regard.data.vocabulary import PAD
 from regard.models import ModelSettings
 
@@ -30,7 +39,9 @@ def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["text"]))
-def test_padding_gets_no_gradient_and_every_token_does(settings: ModelSettings) -> None:
+def test_padding_gets_no_gradient_and_every_token_does(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sentences(6, 2, 4)
     features = model(batch, targets(3, 5))
@@ -47,7 +58,9 @@ def test_padding_gets_no_gradient_and_every_token_does(settings: ModelSettings) 
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["images"]))
-def test_padding_gets_no_gradient_and_every_image_does(settings: ModelSettings) -> None:
+def test_padding_gets_no_gradient_and_every_image_does(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()

@@ -78,7 +78,9 @@ def test_the_scores_of_a_beam_equal_teacher_forcing(settings: ModelSettings, wid
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSettings) -> None:
+def test_truncated_hypotheses_include_their_end_of_sentence(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sources(settings, *LENGTHS)
     with torch.no_grad():

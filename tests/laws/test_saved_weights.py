@@ -6,7 +6,12 @@ import pytest
 import torch
 
 from laws.models import kinds, make, pairs, sources, targets
-from regard.model_folder import load_tensors, load_weights, named_weights, save_tensors
+from regard.model_folder import (
+    load_tensors,
+    load_weights,
+    named_weights,
+    save_tensors,
+)
 from regard.models import ModelSettings
 
 

@@ -18,7 +18,12 @@ from regard.search import Hypothesis, SearchSettings, Task, Term, decode
 LENGTHS = (8, 1, 5, 3, 7, 2)
 LONGEST = (9, 5, 8, 9, 7, 8)
 OPTIONS: dict[str, dict[str, Any]] = {
-    "sample": {"beam": 3, "sample": True, "temperature": 1.3, "no_repeat_ngram": 2},
+    "sample": {
+        "beam": 3,
+        "sample": True,
+        "temperature": 1.3,
+        "no_repeat_ngram": 2,
+    },
     "few likeliest": {"beam": 3, "sample": True, "top_k": 4, "top_p": 0.8},
     "groups": {"beam": 4, "groups": 2, "diversity": 1.0},
     "no repeats": {"beam": 3, "no_repeat_ngram": 2, "min_length": 3},

@@ -7,7 +7,15 @@ import random
 import pytest
 import torch
 
-from laws.models import beam_rows, kinds, make, pairs, sources, targets, tensors_of
+from laws.models import (
+    beam_rows,
+    kinds,
+    make,
+    pairs,
+    sources,
+    targets,
+    tensors_of,
+)
 from regard.models import Batch, Model, ModelSettings
 
 T = 8
@@ -37,14 +45,21 @@ def decode_in(model: Model, batch: Batch, target: torch.Tensor, split: list[int]
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) -> None:
+def test_step_by_step_equals_all_at_once_for_any_split(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sources(settings, 5, 1, 7)
     target = targets(3, T)
     rng = random.Random(5)
     expected = model(batch, target)
 
-    for split in ([1] * T, [T - 1, 1], composition(T, rng), composition(T, rng)):
+    for split in (
+        [1] * T,
+        [T - 1, 1],
+        composition(T, rng),
+        composition(T, rng),
+    ):
         actual = decode_in(model, batch, target, split)
         torch.testing.assert_close(actual, expected, rtol=0, atol=1e-4)
         torch.testing.assert_close(
@@ -54,7 +69,9 @@ def test_step_by_step_equals_all_at_once_for_any_split(settings: ModelSettings) 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettings) -> None:
+def test_a_state_can_be_stepped_again_with_the_same_result(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     target = targets(3, T)
     source = model.encode(sources(settings, 5, 1, 7))
@@ -93,7 +110,9 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
+def test_gradients_step_by_step_equal_those_of_all_at_once(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = sources(settings, 5, 1, 7)
     target = targets(3, T)
@@ -120,8 +139,18 @@ def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
     """All at once the decoder reads what it is to predict: teacher forcing says nothing of what it
     can write.
     """
-    side = {"kind": "transformer", "size": 16, "heads": 2, "feedforward": 24, "norm": norm}
-    values = {"encoder": side, "decoder": {**side, "causal": False}, "share": "none"}
+    side = {
+        "kind": "transformer",
+        "size": 16,
+        "heads": 2,
+        "feedforward": 24,
+        "norm": norm,
+    }
+    values = {
+        "encoder": side,
+        "decoder": {**side, "causal": False},
+        "share": "none",
+    }
     settings = ModelSettings.parse(values, "a law")
     model = make(settings)
     target = targets(3, T)

@@ -11,7 +11,15 @@ import torch.nn.functional as F
 from broad import broad
 from torch import Tensor, nn
 
-from laws.models import SOURCE_VOCABULARY, alone, entries, make, sentences, targets, variants
+from laws.models import (
+    SOURCE_VOCABULARY,
+    alone,
+    entries,
+    make,
+    sentences,
+    targets,
+    variants,
+)
 from regard.attention import Attention
 from regard.models import EncoderSizes, ModelSettings
 from regard.models.recurrent import (
@@ -33,7 +41,11 @@ HEADS = 4
 INNER = 24
 NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
-LAYERS: list[tuple[str, Any]] = [("pre", F.relu), ("post", F.gelu), ("pre", F.silu)]
+LAYERS: list[tuple[str, Any]] = [
+    ("pre", F.relu),
+    ("post", F.gelu),
+    ("pre", F.silu),
+]
 """Norms and activations of a Transformer's layer."""
 SMALL: dict[str, Any] = {"size": 6, "embedding": 5, "dropout": 0.0}
 """Sizes of recurrent networks."""
@@ -74,7 +86,9 @@ def layer_options(norm: str, activation: Any) -> tuple[dict[str, Any], dict[str,
 
 @torch.no_grad()
 def copy_layer(
-    layer: Any, reference: Any, attentions: dict[Attention, nn.MultiheadAttention]
+    layer: Any,
+    reference: Any,
+    attentions: dict[Attention, nn.MultiheadAttention],
 ) -> None:
     """Give PyTorch's layer the weights of a layer."""
     for attention, counterpart in attentions.items():
@@ -238,7 +252,12 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
 ) -> None:
     """Compute one sentence and one step at a time, by the equations of the papers."""
     settings = RecurrentDecoderSettings(
-        order=order, cell=cell, layers=3, score=score.__name__, attention_size=4, **SMALL
+        order=order,
+        cell=cell,
+        layers=3,
+        score=score.__name__,
+        attention_size=4,
+        **SMALL,
     )
 
     def step(decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run) -> list[Tensor]:

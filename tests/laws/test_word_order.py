@@ -16,7 +16,11 @@ from regard.models.vision import ViTEncoderSettings
 
 
 def check(
-    encoder: Settings, decoder: Settings, plain: Batch, shuffled: Batch, order: torch.Tensor
+    encoder: Settings,
+    decoder: Settings,
+    plain: Batch,
+    shuffled: Batch,
+    order: torch.Tensor,
 ) -> None:
     """Check the law for sources and the same with their entries in another order."""
     has_positions = encoder.positions != "none"  # type: ignore[attr-defined]
@@ -76,4 +80,10 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
 
     shuffled = image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
 
-    check(encoder, parse(RecurrentDecoderSettings, {}), image(patches), shuffled, order)
+    check(
+        encoder,
+        parse(RecurrentDecoderSettings, {}),
+        image(patches),
+        shuffled,
+        order,
+    )

@@ -60,7 +60,11 @@ def source(sentences: int) -> Source:
 
 
 def random_table(
-    sentences: int, tokens: int, max_length: int = 8, end: float = 0.0, seed: int = 0
+    sentences: int,
+    tokens: int,
+    max_length: int = 8,
+    end: float = 0.0,
+    seed: int = 0,
 ) -> Table:
     """Draw random logits for each sentence; `end` is added to those of end of sentence."""
     generator = torch.Generator().manual_seed(seed)

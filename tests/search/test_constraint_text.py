@@ -41,7 +41,9 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
     return TableVocabulary(trained.model, PieceTable.parse(json.dumps(numbers).encode()))
 
 
-def test_surface_bytes_of_tokens_join_to_the_text(vocabulary: Vocabulary) -> None:
+def test_surface_bytes_of_tokens_join_to_the_text(
+    vocabulary: Vocabulary,
+) -> None:
     for line in SENTENCES:
         surfaces = [vocabulary.surface_bytes[i] for i in vocabulary.encode(line)]
         assert b"".join(surfaces).decode().strip() == line
@@ -97,7 +99,9 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
             assert (token in banned) == is_new, (start, surface)
 
 
-def test_a_term_is_a_whole_word_with_the_same_spelling(vocabulary: Vocabulary) -> None:
+def test_a_term_is_a_whole_word_with_the_same_spelling(
+    vocabulary: Vocabulary,
+) -> None:
     (term,) = ConstraintEncoder(vocabulary).encode_terms(("bread",))
 
     assert term.may_follow is not None
@@ -132,7 +136,9 @@ def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
     assert is_complete(joined, (tokyo,))
 
 
-def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) -> None:
+def test_all_invalid_constraints_are_reported_at_once(
+    vocabulary: Vocabulary,
+) -> None:
     encoder = ConstraintEncoder(vocabulary)
 
     def wrong(constraints: Constraints) -> list[str]:
@@ -140,7 +146,13 @@ def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) ->
 
     assert wrong(Constraints("he was", ("bread", "at home"), ("eating", "집"))) == []
 
-    of_words = ["prefix ' '", "term ''", "forbid ''", "forbid 'bread'", "forbid 'a'"]
+    of_words = [
+        "prefix ' '",
+        "term ''",
+        "forbid ''",
+        "forbid 'bread'",
+        "forbid 'a'",
+    ]
 
     assert wrong(Constraints(" ", ("", "a bread"), ("bread", "", "a"))) == of_words
 

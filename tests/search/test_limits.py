@@ -74,8 +74,14 @@ def test_a_step_does_not_look_back_at_the_target() -> None:
 
 
 TOO_MANY = [
-    (Constraints(terms=("a" * 20_000,)), "term: wanted at most 200 tokens in all, got 20,0"),
-    (Constraints("I " * 300, ("a",)), "prefix and term: wanted at most 200 tokens in all, got "),
+    (
+        Constraints(terms=("a" * 20_000,)),
+        "term: wanted at most 200 tokens in all, got 20,0",
+    ),
+    (
+        Constraints("I " * 300, ("a",)),
+        "prefix and term: wanted at most 200 tokens in all, got ",
+    ),
     (
         Constraints(forbid=tuple(map(str, range(10_001)))),
         "forbid: wanted at most 10,000 words and phrases",
@@ -101,7 +107,9 @@ def test_too_many_constraints_are_refused_in_a_short_sentence(
     assert encoder.check(constraints, "", raised) == []
 
 
-def test_messages_quote_long_constraints_in_part(encoder: ConstraintEncoder) -> None:
+def test_messages_quote_long_constraints_in_part(
+    encoder: ConstraintEncoder,
+) -> None:
     word = "bread" * 30
     (cause,) = encoder.check(Constraints(terms=(word,), forbid=(word,)))
 
@@ -123,7 +131,14 @@ def test_time_grows_with_what_is_asked_for(encoder: ConstraintEncoder) -> None:
     with time_limit():
         encoder.encode_forbidden(("bread" * 50_000,))
         encoder.check(Constraints(terms=("bread",) * 50, forbid=words))
-        select_diverse(np.zeros((1, 1000)), np.zeros((1, 1000)), candidates, 1000, 1000, 0.5)
+        select_diverse(
+            np.zeros((1, 1000)),
+            np.zeros((1, 1000)),
+            candidates,
+            1000,
+            1000,
+            0.5,
+        )
         mbr_utility(texts, [1.0] * 200)
 
 

@@ -34,7 +34,9 @@ SPACE: list[Ids] = [ids for n in range(LONGEST) for ids in itertools.product(SYM
 
 
 def check(
-    allowed: Callable[[Ids], bool], settings: SearchSettings = PLAIN, **constraints: Any
+    allowed: Callable[[Ids], bool],
+    settings: SearchSettings = PLAIN,
+    **constraints: Any,
 ) -> None:
     """Check that all allowed targets and no others were found, ordered by score."""
     alpha = 0.6
@@ -56,7 +58,10 @@ def check(
 
 @pytest.mark.parametrize("min_length", [1, 3, LONGEST - 1])
 def test_no_target_is_shorter_than_min_length(min_length: int) -> None:
-    check(lambda ids: len(ids) >= min_length, SearchSettings(min_length=min_length))
+    check(
+        lambda ids: len(ids) >= min_length,
+        SearchSettings(min_length=min_length),
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -126,7 +131,9 @@ COMPLETIONS = {
 
 
 @pytest.mark.parametrize("word", COMPLETIONS)
-def test_no_target_holds_a_forbidden_word_in_any_tokenisation(word: str) -> None:
+def test_no_target_holds_a_forbidden_word_in_any_tokenisation(
+    word: str,
+) -> None:
     def allowed(ids: Ids) -> bool:
         surfaces = [SURFACES[token].decode() for token in ids]
         texts = ["".join(surfaces[:n]) for n in range(len(ids) + 1)]
@@ -180,7 +187,12 @@ def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
 def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
     table = random_table(4, V, 9)
     tasks = [
-        Task(0, 6, terms=TERMS["one token"], banned=(BannedPhrase(SURFACES, ((b"", 5, False),)),)),
+        Task(
+            0,
+            6,
+            terms=TERMS["one token"],
+            banned=(BannedPhrase(SURFACES, ((b"", 5, False),)),),
+        ),
         Task(1, 3, prefix=(4, 4, 4, 4, 4)),
         Task(2, 3, terms=(Term(((4, 5, 6, 5, 6),)),)),
         Task(3, 40),

@@ -23,7 +23,10 @@ class NeedsAllLogits(Rule):
 
 
 def probabilities(
-    logits: torch.Tensor, temperature: float, top_k: int | None, top_p: float | None
+    logits: torch.Tensor,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
 ) -> torch.Tensor:
     """Compute the probability of each token: temperature, then top-k, then top-p."""
     log_probs = logits.double().log_softmax(-1)
@@ -56,7 +59,11 @@ def test_tokens_are_sampled_with_their_probabilities(
     table = random_table(1, V, 3)
     count = 20_000
     settings = SearchSettings(
-        beam=count, sample=True, temperature=temperature, top_k=top_k, top_p=top_p
+        beam=count,
+        sample=True,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
     )
     (hypotheses,) = decode(table, source(1), [Task(0, 2)], settings)
 
@@ -71,7 +78,9 @@ def test_tokens_are_sampled_with_their_probabilities(
 
 
 @pytest.mark.parametrize("top_k", [None, 3])
-def test_samples_depend_on_the_seed_and_not_on_the_way_of_the_logits(top_k: int | None) -> None:
+def test_samples_depend_on_the_seed_and_not_on_the_way_of_the_logits(
+    top_k: int | None,
+) -> None:
     table = random_table(6, V, 9)
     settings = SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
     tasks = [Task(n, 9, sampling_key=n % 4) for n in range(6)]

@@ -55,7 +55,9 @@ def test_characters_are_written_whole(name: str) -> None:
     settings = SearchSettings(**OPTIONS[name])
 
     check(
-        table, [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)], settings
+        table,
+        [Task(n, 9 + n % 3, sampling_key=n, byte_tokens=BYTES) for n in range(6)],
+        settings,
     )
 
     free = decode(table, source(6), [Task(n, 9) for n in range(6)], settings)
@@ -106,7 +108,11 @@ def test_a_trace_shows_the_bytes_that_may_follow() -> None:
 
 
 def test_bytes_that_begin_a_character_are_those_of_some_character() -> None:
-    codes = (*range(0x80, 0x800), *range(0x800, 0xD800, 64), *range(0xE000, 0x110000, 64))
+    codes = (
+        *range(0x80, 0x800),
+        *range(0x800, 0xD800, 64),
+        *range(0xE000, 0x110000, 64),
+    )
     for size in (1, 2):
         valid = {chr(code).encode()[:size] for code in codes}
         all_pairs = map(bytes, itertools.product(range(0x80, 0x100), repeat=size))

@@ -83,18 +83,6 @@ def test_banning_every_token_still_yields_a_hypothesis(width: int, by_scores: bo
     assert not {PAD, UNK, BOS, EOS} & set(hypotheses[0].ids)
 
 
-def test_rules_see_the_prefixes() -> None:
-    histories: list[list[list[int]]] = []
-
-    class Spy(Rule):
-        def bans(self, beams: BeamView) -> None:
-            histories.append(beams.history[:, : beams.lengths[0]].tolist())
-
-    hypotheses_of(preferring(5, 6), 1, 9, Spy())
-
-    assert histories == [[[]], [[5]], [[5, 6]]]
-
-
 def test_searching_leaves_no_graph_and_no_gradient() -> None:
     logits = torch.randn(1, 6, V, V, requires_grad=True)
     hypotheses_of(Table(logits), 3, 5)

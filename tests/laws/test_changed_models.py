@@ -305,8 +305,9 @@ def check(settings: Any, change: Change, monkeypatch: pytest.MonkeyPatch) -> Non
         after = reference(folder, asked)
         actual = engine.decode(asked, folder.settings.search)
     finally:
-        if hasattr(folder.model, "removal"):
-            folder.model.removal.remove()
+        removal: Any = getattr(folder.model, "removal", None)
+        if removal is not None:
+            removal.remove()
 
     assert_same(actual, after)
     assert change.of_some or after != before, "the change was to change something"

@@ -43,7 +43,7 @@ SMALL: dict[str, Any] = {
     "max_positions": 40,
     "final_norm": "auto",
     "freeze_backbone": False,
-    "causal": True,  # without the mask law 3 fails, as a test of it says
+    "causal": True,  # without the mask step by step differs, as a test says
 }
 CHOICES: dict[str, Any] = {
     "layers": (2, 1),

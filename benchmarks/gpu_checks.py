@@ -91,7 +91,7 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """The relative distance that rounding explains, as in tests/laws/test_precision.py."""
+        """The relative distance that rounding explains, as in tests/laws/test_bfloat16.py."""
         return 1e-3 if self.precision == "float32" else 0.1
 
     def autocast(self) -> torch.autocast:

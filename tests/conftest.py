@@ -156,7 +156,7 @@ SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check annotations where models and their parts are tested; of laws the third with every
+    """Check annotations where models and their parts are tested; step by step with every
     model, others with few.
 
     What the command of an earlier test set for its process, as `--quiet` does, is as at the start
@@ -165,7 +165,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if command := sys.modules.get("regard.cli.app"):
         command.begin(())
     is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
-    is_broad = item.get_closest_marker("broad") is not None and "law_3" not in item.path.name
+    is_broad = (
+        item.get_closest_marker("broad") is not None and item.path.name != "test_step_by_step.py"
+    )
     is_free = item.path.name == "test_wrong_objects.py" or (
         SHAPES != "all" and (is_broad or not is_shaped)
     )

@@ -18,14 +18,14 @@ def names(paths: list[Path]) -> list[str]:
 def test_a_change_of_the_server_leaves_the_laws_out() -> None:
     chosen, left = affected.selected([affected.ROOT / "regard" / "serving" / "limits.py"])
     assert names(chosen)[0].startswith("serving/"), "its own tests come first"
-    assert "laws/test_law_4_search.py" in names(left)
+    assert "laws/test_search_laws.py" in names(left)
     assert "cli/test_cli_translate.py" in names(chosen), "the command line imports the server"
     assert "test_docs.py" in names(chosen), "tests at the top always run"
 
 
 def test_a_change_of_attention_runs_what_is_built_on_it() -> None:
     chosen, left = affected.selected([affected.ROOT / "regard" / "attention" / "scores.py"])
-    assert {"laws/test_law_4_search.py", "search/test_limits.py", "test_pipeline.py"} <= set(
+    assert {"laws/test_search_laws.py", "search/test_limits.py", "test_pipeline.py"} <= set(
         names(chosen)
     )
     assert "cli/test_cli_translate.py" in names(chosen), (
@@ -36,7 +36,7 @@ def test_a_change_of_attention_runs_what_is_built_on_it() -> None:
 
 def test_a_change_of_a_helper_runs_the_tests_that_import_it() -> None:
     chosen, left = affected.selected([TESTS / "laws" / "searching.py"])
-    assert "laws/test_law_4_search.py" in names(chosen)
+    assert "laws/test_search_laws.py" in names(chosen)
     assert "data/test_sentences.py" in names(left)
 
 

@@ -14,20 +14,20 @@ from regard.runtime.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.search import Hypothesis, SearchSettings, Task, decode
 
 RNG = random.Random(5)
-SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
-REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
-IMAGE_REQUESTS = [
-    DecodeRequest(images(len(request.source), seed=seed).data[0], request.task)
-    for seed, request in enumerate(REQUESTS)
-]
+REQUESTS = []
+IMAGE_REQUESTS = []
+for number in range(23):
+    length = RNG.randrange(12)
+    ids = [RNG.randrange(4, 20) for _ in range(length)]
+    task = Task(number, 3 + number % 7)
+    REQUESTS.append(DecodeRequest([*ids, EOS], task))
+    IMAGE_REQUESTS.append(DecodeRequest(images(length + 1, seed=number).data[0], task))
 
 SEARCHES = [
     (3, BatchLimits(8, 30)),
     (1, BatchLimits(1, 1)),
     (3, BatchLimits()),
     (1, BatchLimits(8, 30)),
-    (3, BatchLimits(1, 1)),
-    (1, BatchLimits()),
 ]
 """Widths of the beam, and limits of the batch."""
 
@@ -41,10 +41,9 @@ def decode_alone(
 
 
 def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
-    assert [[h.ids for h in hypotheses] for hypotheses in actual] == [
-        [h.ids for h in hypotheses] for hypotheses in expected
-    ]
     for result, reference in zip(actual, expected, strict=True):
+        assert [h.ids for h in result] == [h.ids for h in reference]
+        assert [h.complete for h in result] == [h.complete for h in reference]
         assert [h.score for h in result] == pytest.approx([h.score for h in reference], abs=1e-4)
 
 
@@ -52,12 +51,17 @@ def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 def test_continuous_batching_equals_decoding_alone(
     settings: ModelSettings, search: tuple[int, BatchLimits]
 ) -> None:
-    model, (beam, limits) = make(settings, ends=0.02), search
+    model = make(settings, ends=0.02)
+    beam, limits = search
     search_settings = SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
     expected = [decode_alone(model, request, search_settings) for request in requests]
+
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
-    assert_same(decode_requests(model, requests, search_settings, limits=limits), expected)
+    assert_same(
+        decode_requests(model, requests, search_settings, limits=limits),
+        expected,
+    )
 
 
 def test_no_requests_give_no_hypotheses() -> None:

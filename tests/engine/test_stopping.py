@@ -49,9 +49,11 @@ def test_a_call_is_given_up_and_others_go_on(
     for call in calls:
         call.start()
     stop.set()
+
     for call in calls:
         call.join(60)
         assert not call.is_alive()
+
     assert any(isinstance(outcome, Stopped) for outcome in outcomes)
     assert [outcome for outcome in outcomes if not isinstance(outcome, Stopped)] == [
         expected

@@ -19,6 +19,7 @@ def checked(call: Callable[..., Any]) -> Callable[..., Any]:
     """
     if f"{call.__module__}.{call.__qualname__}" in UNCHECKED:
         return call
+
     try:
         return beartype(call)
     except BeartypeDecorHintPep3119Exception:

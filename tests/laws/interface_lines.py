@@ -21,42 +21,22 @@ from tests.data.test_spans import LINES as SPANS
 INVISIBLE = "\u200b\u00ad\ufeff\u2060\u200e\u200d\u00a0\u3000\u2009\t\x01\x7f"
 BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c"
 """Characters that some programs end a line at; lines of Regard end at a line feed alone."""
-NO_LETTERS = (
-    "…",
-    "---",
-    "12 34",
-    "!!!",
-    "«»",
-    "😀",
-    "3 < 5",
-    "* * *",
-    "(1)",
-    "%s",
-    "{0} {1}",
-    "→ ©",
-    "¿?",
-    "1.2.3.",
-)
+NO_LETTERS = ("…", "---", "12 34", "«»", "😀", "3 < 5", "%s", "→ ©", "1.2.3.")
 OTHER_LETTERS = (
     "Ｉ ｇｏ ｈｏｍｅ",
     "ﬁnd a cup",
     "𝐈 go home",
-    "I g⓪ home",
-    "ℌello",
     "나는 ㎏ 집에 간다",
     "ⅳ 나는",
 )
 TAGGED = (
-    "<b>{0}</b>",
     "{0} <br/> {1}",
     "{0} &amp; {1}",
     "a < b {0}",
     '<a href="x">{0}</a> {1}',
-    "{0} &lt;i&gt;",
 )
 FRAMES = (
     "{0} {span}",
-    "{span} {0}",
     "{0}({span})",
     "“{span}” {0}",
     "{first} {span} {rest}",
@@ -134,7 +114,13 @@ class Material:
         many = " ".join(self.ended() for _ in range(self.draw.randint(15, 40)))
         words = " ".join(self.either().rstrip(".?!") for _ in range(15))
         return self.draw.choice(
-            [many, words, "가" * 300, words.replace(" ", "")[:400], f"{many} {self.span()}"]
+            [
+                many,
+                words,
+                "가" * 300,
+                words.replace(" ", "")[:400],
+                f"{many} {self.span()}",
+            ]
         )
 
     def shuffled(self) -> str:
@@ -148,7 +134,14 @@ class Material:
         ones.
         """
         return self.around(
-            self.draw.choice([COPY_CHARACTERS[0], COPY_CHARACTERS[5:7], "\ue000", "\U00100000"])
+            self.draw.choice(
+                [
+                    COPY_CHARACTERS[0],
+                    COPY_CHARACTERS[5:7],
+                    "\ue000",
+                    "\U00100000",
+                ]
+            )
         )
 
 
@@ -161,21 +154,17 @@ MAKERS: dict[str, Callable[[Material], str]] = {
         f"span: {kind}": (lambda m, kind=kind: m.around(m.draw.choice(SPANS[kind])))
         for kind in SPANS
     },
-    "two spans": lambda m: m.around(f"{m.span()} {m.span()}"),
     "some spans": lambda m: m.with_spans(m.draw.randint(3, 6)),
     "many spans": lambda m: m.with_spans(m.draw.randint(20, 30)),
     "spans alone": lambda m: " ".join(m.span() for _ in range(m.draw.randint(1, 3))),
     "label": Material.label,
     "capitals": lambda m: m.english().upper(),
-    "capitals with a span": lambda m: f"{m.english().upper()} {m.span()}",
     "title": lambda m: m.english().title(),
     "decomposed": lambda m: unicodedata.normalize("NFD", m.korean()),
-    "decomposed with a span": lambda m: unicodedata.normalize("NFD", m.around(m.span())),
     "accents": lambda m: unicodedata.normalize(
         m.draw.choice(["NFC", "NFD"]), f"{m.english()} café naïve Ångström."
     ),
     "invisible": lambda m: m.with_inserted(INVISIBLE),
-    "invisible with a span": lambda m: f"{m.with_inserted(INVISIBLE)} {m.span()}",
     "breaks": lambda m: m.with_inserted(BREAKS),
     "carriage return": lambda m: f"{m.ended()}\r{m.ended()}",
     "spaces": lambda m: f"  {m.either().replace(' ', '   ')} ",

@@ -13,7 +13,12 @@ from pathlib import Path
 from regard.learn.samples import AlignedPair, Sample, korean_english
 
 SETTINGS = [
-    *("tokenizer.size=1200", "batching.tokens=1024", "schedule.warmup=60", "schedule.peak=0.01"),
+    *(
+        "tokenizer.size=1200",
+        "batching.tokens=1024",
+        "schedule.warmup=60",
+        "schedule.peak=0.01",
+    ),
     *(
         "search.beam=3",
         "training.precision=float32",
@@ -40,13 +45,23 @@ PRECISIONS = ("float32", "int8")
 def sample() -> Sample:
     """Return the sentences that the model learns from, and others, in the split `test`."""
     return korean_english(
-        sizes={"train": 1600, "valid": 40, "test": 300, "recombination": 0, "length": 0}, short=1.0
+        sizes={
+            "train": 1600,
+            "valid": 40,
+            "test": 300,
+            "recombination": 0,
+            "length": 0,
+        },
+        short=1.0,
     )
 
 
 def _with_english(pairs: tuple[AlignedPair, ...]) -> tuple[AlignedPair, ...]:
     """Return pairs, and of every other one the English sentence as its own translation."""
-    return (*pairs, *(AlignedPair(pair.target, pair.target, ()) for pair in pairs[::2]))
+    return (
+        *pairs,
+        *(AlignedPair(pair.target, pair.target, ()) for pair in pairs[::2]),
+    )
 
 
 def train(folder: Path) -> None:
@@ -86,6 +101,12 @@ def export(folder: Path, run: str) -> None:
     for precision in PRECISIONS:
         file = folder / f"ko-en.{precision}.regard"
         app(
-            ["export", run, "--to=runtime", f"--precision={precision}", str(file)],
+            [
+                "export",
+                run,
+                "--to=runtime",
+                f"--precision={precision}",
+                str(file),
+            ],
             standalone_mode=False,
         )

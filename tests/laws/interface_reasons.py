@@ -15,7 +15,7 @@ from laws.interfaces import Result
 
 FIELDS = ("text", "score", "doubtful", "parts", "warnings")
 SCORE_TOLERANCE = 1e-4
-COMMAND = frozenset({"pipe", "file", "json lines"})
+COMMAND = frozenset({"pipe", "json lines"})
 SERVER = frozenset({"v1", "libretranslate", "deepl"})
 BROWSERS = frozenset({"node", "page"})
 DOCS = Path(__file__).parents[2] / "docs"
@@ -96,7 +96,9 @@ def _has_layout(case: Case) -> bool:
 def _in_words_of_command(case: Case) -> bool:
     def reworded(note: str) -> str:
         return re.sub(
-            r"`(\w+)=(\w+)`", lambda match: f"--{match[1].replace('_', '-')} {match[2]}", note
+            r"`(\w+)=(\w+)`",
+            lambda match: f"--{match[1].replace('_', '-')} {match[2]}",
+            note,
         )
 
     return case.actual.warnings == tuple(map(reworded, case.expected.warnings or ()))
@@ -104,7 +106,14 @@ def _in_words_of_command(case: Case) -> bool:
 
 _HAS_SPANS = _of("span", "tagged", "private", "very long")
 _IS_READ_OTHERWISE = _of(
-    "span", "tagged", "private", "very long", "letterless", "capitals", "title", "label"
+    "span",
+    "tagged",
+    "private",
+    "very long",
+    "letterless",
+    "capitals",
+    "title",
+    "label",
 )
 
 
@@ -134,8 +143,18 @@ REASONS = [
         precisions=("int8",),
         most=0.01,
     ),
-    Reason("int8 in WebAssembly", BROWSERS, lambda _: True, precisions=("int8",), most=0.05),
-    Reason("Fields of a page", frozenset({"page"}), _of("carriage return", "breaks")),
+    Reason(
+        "int8 in WebAssembly",
+        BROWSERS,
+        lambda _: True,
+        precisions=("int8",),
+        most=0.05,
+    ),
+    Reason(
+        "Fields of a page",
+        frozenset({"page"}),
+        _of("carriage return", "breaks"),
+    ),
 ]
 """What docs/translation.md names, in its order."""
 

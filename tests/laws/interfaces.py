@@ -61,7 +61,9 @@ def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple
         check=False,
         **options,
     )
+
     assert done.returncode == 0, done.stderr.decode("utf-8")[-2000:]
+
     return done.stdout, done.stderr
 
 
@@ -73,22 +75,34 @@ def run_command(*arguments: object, given: bytes = b"", **options: Any) -> tuple
 def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
     """Translate by `regard.load`."""
     translator = regard.load(path, **options)
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         translations = translator.translate(lines)
+
     notes: list[list[str]] = [[] for _ in lines]
+
     for warning in caught:
         assert isinstance(warning.message, LineWarning), warning
         notes[warning.message.index].append(str(warning.message))
+
     results = []
+
     for translation, own in zip(translations, notes, strict=True):
         assert list(getattr(translation, "notes", own)) == own, (
             "what is warned of is part of the result"
         )
         parts = tuple((part.source, part.text) for part in translation.parts)
         results.append(
-            Result(translation.text, translation.score, translation.doubtful, parts, tuple(own))
+            Result(
+                translation.text,
+                translation.score,
+                translation.doubtful,
+                parts,
+                tuple(own),
+            )
         )
+
     return results
 
 
@@ -116,60 +130,58 @@ def _lines_of(lines: Sequence[str]) -> bytes:
 
 def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
     """Translate standard input by `regard translate`, which prints the translations."""
-    return _of_text(
-        lines, *run_command("translate", path, given=_lines_of(lines)), "standard input"
-    )
+    output, errors = run_command("translate", path, given=_lines_of(lines))
+    texts = output.decode("utf-8").split("\n")
 
+    assert texts.pop() == "", "the last line is whole"
 
-def by_file(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
-    """Translate a file by `regard translate FILE --output`."""
-    return _of_text(lines, *_translated_file(lines, path, folder, "text"), "lines.txt")
+    notes = _printed_notes(errors, "standard input", len(lines))
+    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
 
 
 def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
     """Translate a file by `regard translate FILE --output --format jsonl`."""
-    output, errors = _translated_file(lines, path, folder, "jsonl")
-    rows = [json.loads(row) for row in output.decode("utf-8").split("\n")[:-1]]
-    notes = _printed_notes(errors, "lines.txt", len(lines))
+    (folder / "lines.txt").write_bytes(_lines_of(lines))
+    out = folder / "out.jsonl"
+    options = ["--format=jsonl", f"--output={out}"]
+    _, errors = run_command("translate", path, "lines.txt", *options, cwd=folder)
+    rows = [json.loads(row) for row in out.read_text("utf-8").split("\n")[:-1]]
+
     assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
-    parts = [_parts(row["parts"]) for row in rows]
-    return [
-        Result(row["text"], row["score"], row["doubtful"], *rest)
-        for row, *rest in zip(rows, parts, notes, strict=True)
-    ]
+
+    notes = _printed_notes(errors, "lines.txt", len(lines))
+    results = []
+
+    for row, own in zip(rows, notes, strict=True):
+        results.append(
+            Result(
+                row["text"],
+                row["score"],
+                row["doubtful"],
+                _parts(row["parts"]),
+                own,
+            )
+        )
+
+    return results
 
 
 def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
     return tuple((row["source"], row["text"]) for row in rows)
 
 
-def _translated_file(
-    lines: Sequence[str], path: Path, folder: Path, form: str
-) -> tuple[bytes, bytes]:
-    """Return the output and the messages of the command for a file of lines."""
-    (folder / "lines.txt").write_bytes(_lines_of(lines))
-    out = folder / f"out.{form}"
-    _, errors = run_command(
-        "translate", path, "lines.txt", f"--format={form}", f"--output={out}", cwd=folder
-    )
-    return out.read_bytes(), errors
-
-
-def _of_text(lines: Sequence[str], output: bytes, errors: bytes, name: str) -> list[Result]:
-    texts = output.decode("utf-8").split("\n")
-    assert texts.pop() == "", "the last line is whole"
-    notes = _printed_notes(errors, name, len(lines))
-    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
-
-
 def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:
     """Return the warnings of each line that a command has printed."""
     notes: list[list[str]] = [[] for _ in range(count)]
+
     for number, note in re.findall(
-        rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M
+        rf"^warning: {re.escape(name)}, line (\d+): (.*)$",
+        errors.decode("utf-8"),
+        re.M,
     ):
         if not note.startswith("most characters were never seen"):  # which is of the whole file
             notes[int(number) - 1].append(note)
+
     return [tuple(own) for own in notes]
 
 
@@ -182,7 +194,13 @@ class Server:
     def by_own(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v1/translate."""
         rows = self._asked(
-            lines, "/v1/translate", "text", "translations", scores=True, source="ko", target="en"
+            lines,
+            "/v1/translate",
+            "text",
+            "translations",
+            scores=True,
+            source="ko",
+            target="en",
         )
         return [self._own_result(row) for row in rows]
 
@@ -201,31 +219,49 @@ class Server:
         return [
             Result(text)
             for text in self._asked(
-                lines, "/translate", "q", "translatedText", source="ko", target="en"
+                lines,
+                "/translate",
+                "q",
+                "translatedText",
+                source="ko",
+                target="en",
             )
         ]
 
     def by_deepl(self, lines: Sequence[str]) -> list[Result]:
         """Translate by /v2/translate."""
         rows = self._asked(
-            lines, "/v2/translate", "text", "translations", source_lang="KO", target_lang="EN-GB"
+            lines,
+            "/v2/translate",
+            "text",
+            "translations",
+            source_lang="KO",
+            target_lang="EN-GB",
         )
         return [Result(row["text"]) for row in rows]
 
     def _asked(
-        self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any
+        self,
+        lines: Sequence[str],
+        path: str,
+        name: str,
+        answer: str,
+        **rest: Any,
     ) -> list[Any]:
         rows: list[Any] = []
+
         for batch in batches(lines):
             response = self.client.post(path, json={name: batch, **rest})
             assert response.status_code == 200, response.text[:2000]
             rows += response.json()[answer]
+
         return rows
 
 
 def batches(lines: Sequence[str]) -> Iterator[list[str]]:
     """Yield the lines of each request."""
     batch: list[str] = []
+
     for line in lines:
         if batch and (
             len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]
@@ -233,6 +269,7 @@ def batches(lines: Sequence[str]) -> Iterator[list[str]]:
             yield batch
             batch = []
         batch.append(line)
+
     yield batch
 
 
@@ -249,8 +286,13 @@ def served(path: Path) -> Iterator[Server]:
         "--reload-seconds=0",
     ]
     environment = {**os.environ, "PYTHONPATH": PATHS}
+
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment,
     ) as process:
         assert process.stderr
         try:
@@ -272,14 +314,21 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
     """Translate by regard.js under node."""
     program = ROOT / "tests" / "js" / "translate.mjs"
     output, _ = _run(
-        [node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode()
+        [node, program, wasm, path],
+        json.dumps({"lines": lines, "options": {}}).encode(),
     )
     answers = json.loads(output)["answers"]
     parts = [
         of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)
     ]
     return [
-        Result(answer["text"], answer["score"], answer["doubtful"], own, tuple(answer["notes"]))
+        Result(
+            answer["text"],
+            answer["score"],
+            answer["doubtful"],
+            own,
+            tuple(answer["notes"]),
+        )
         for answer, own in zip(answers, parts, strict=True)
     ]
 
@@ -295,15 +344,18 @@ READ = """all => all.map(paragraph => {
 def by_page(lines: Sequence[str], page: Any) -> list[Result]:
     """Translate by a page that is open in a browser, line by line."""
     results = []
+
     for line in lines:
         page.fill("#input", line)
         page.wait_for_selector("#translation[aria-busy=false]")
         rows = page.locator("#translation p").evaluate_all(READ)
         results.append(
             Result(
-                "\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)
+                "\n".join(text for text, _ in rows),
+                doubtful=any(doubtful for _, doubtful in rows),
             )
         )
+
     return results
 
 
@@ -320,9 +372,19 @@ def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
         return written.read(read("<q")).decode("utf-8")
 
     results = []
+
     for _ in lines:
         best = text()
         score = read("<d")
         parts = tuple((text(), text()) for _ in range(read("<q")))
-        results.append(Result(best, score, None, parts, tuple(filter(None, text().split("\n")))))
+        results.append(
+            Result(
+                best,
+                score,
+                None,
+                parts,
+                tuple(filter(None, text().split("\n"))),
+            )
+        )
+
     return results

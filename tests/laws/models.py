@@ -22,7 +22,15 @@ from laws.covering import SMALL
 from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
-from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, build
+from regard.models import (
+    ENCODERS,
+    Batch,
+    Model,
+    ModelSettings,
+    Source,
+    State,
+    build,
+)
 
 SOURCE_VOCABULARY = 23
 TARGET_VOCABULARY = 17
@@ -43,18 +51,17 @@ def variants(kind: type[Settings]) -> list[Settings]:
 
 def label(settings: Settings) -> str:
     """Return the distinguishing values of settings, for the name of a test."""
-    fields = {
-        "kind",
-        "layers",
-        *(n for n, f in type(settings).model_fields.items() if n not in SMALL),
-    }
-    values = [
-        (name, getattr(settings, name)) for name in type(settings).model_fields if name in fields
-    ]
-    parts = (
-        str(value) if not isinstance(value, bool) else name if value else f"no_{name}"
-        for name, value in values
-    )
+    parts = []
+
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if name in SMALL and name not in ("kind", "layers"):
+            continue
+        if isinstance(value, bool):
+            parts.append(name if value else f"no_{name}")
+        else:
+            parts.append(str(value))
+
     return ".".join(parts)
 
 
@@ -75,13 +82,20 @@ def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     with all of them.
     """
     parameters = []
+
     for i, model in enumerate(models):
         for j, value in enumerate(values):
             if WHOLE or (j - i - i // len(values)) % len(values) == 0:
                 name = value if isinstance(value, str | int | float) else str(j)
                 parameters.append(
-                    pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}")
+                    pytest.param(
+                        *model.values,
+                        value,
+                        marks=model.marks,
+                        id=f"{model.id}-{name}",
+                    )
                 )
+
     return parameters
 
 
@@ -90,14 +104,18 @@ def _product() -> list[tuple[Settings, Settings]]:
     conversely.
     """
     models = list(covering.read())
+
     for encoder, decoder in covering.kinds():
         models += [(settings, covering.parse(decoder, {})) for settings in variants(encoder)]
         models += [(covering.parse(encoder, {}), settings) for settings in variants(decoder)]
+
     return list(dict.fromkeys(models))
 
 
 def _parameters(
-    models: Iterable[tuple[Settings, Settings]], share: str, reads: Sequence[str]
+    models: Iterable[tuple[Settings, Settings]],
+    share: str,
+    reads: Sequence[str],
 ) -> list[Any]:
     chosen = [
         ModelSettings(encoder=encoder, decoder=decoder, share=share)
@@ -128,7 +146,10 @@ def _features(settings: ModelSettings) -> frozenset[tuple[str, str]]:
 
 
 def make(
-    settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY
+    settings: ModelSettings,
+    seed: int = 0,
+    ends: float = 0.2,
+    vocabulary: int = TARGET_VOCABULARY,
 ) -> Model:
     """Return a model with random weights, large enough that its output depends on its input.
 
@@ -140,30 +161,27 @@ def make(
     key = (settings, seed, ends, vocabulary)
     torch.default_generator.manual_seed(seed)
     model = build(settings, source_vocabulary, vocabulary, joint).eval()
+    tensors = [*model.parameters(), *model.buffers()]
     if key not in _WEIGHTS:
         _draw_weights(model, settings, seed, ends)
-        _WEIGHTS[key] = [
-            tensor.clone() for tensor in itertools.chain(model.parameters(), model.buffers())
-        ]
+        _WEIGHTS[key] = [tensor.clone() for tensor in tensors]
+
     with torch.no_grad():
-        for tensor, drawn in zip(
-            itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True
-        ):
+        for tensor, drawn in zip(tensors, _WEIGHTS[key], strict=True):
             tensor.copy_(drawn)
+
     # What is drawn next does not depend on who made this model first.
     torch.default_generator.manual_seed(seed)
     return model
 
 
 def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
+    norms = {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)}
     gain = GAIN
-    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {
-        "batch",
-        "pre_batch",
-        "none",
-    }:
+    if norms & {"batch", "pre_batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
     vocabulary = model.decoder.output.weight.shape[0]
+
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -171,6 +189,7 @@ def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float)
             else:
                 inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
                 parameter.normal_(std=gain / math.sqrt(inputs))
+
         sizes = {"vocabulary": vocabulary if settings.share == "all" else SOURCE_VOCABULARY}
         batch = sources(settings, *range(1, 9), seed=seed, **sizes)
         logits = model.project(model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary)))
@@ -204,7 +223,10 @@ def images(*lengths: int, seed: int = 1) -> Batch:
 
 
 def sources(
-    settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY
+    settings: ModelSettings,
+    *lengths: int,
+    seed: int = 1,
+    vocabulary: int = SOURCE_VOCABULARY,
 ) -> Batch:
     """Return inputs of this model's encoder: sentences of these lengths, or images."""
     if settings.encoder.reads == "images":
@@ -228,11 +250,9 @@ def entry_keep(model: Model, batch: Batch) -> Tensor:
     """Return the keep mask of the encoder outputs: (B, S)."""
     with torch.no_grad():
         encoded = model.encoder(batch)
-    return (
-        torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
-        if encoded.keep is None
-        else encoded.keep
-    )
+    if encoded.keep is not None:
+        return encoded.keep
+    return torch.ones(encoded.outputs.shape[:2], dtype=torch.bool)
 
 
 def entries(batch: Batch) -> list[int]:
@@ -244,40 +264,38 @@ def entries(batch: Batch) -> list[int]:
 def data_keep(batch: Batch) -> Tensor:
     """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
     B = len(batch.data)
-    shape = batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
-    return (
-        torch.ones(B, *shape, dtype=torch.bool)
-        if batch.keep is None
-        else batch.keep.view(B, *shape)
-    )
+    shape = batch.data.shape[1:] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
+    if batch.keep is not None:
+        return batch.keep.view(B, *shape)
+    return torch.ones(B, *shape, dtype=torch.bool)
 
 
 def alone(batch: Batch, row: int) -> Batch:
     """Return one source of a batch, without its padding."""
     keep = data_keep(batch)[row]
-    if batch.data.dim() == 2:
-        return Batch(batch.data[row : row + 1, : int(keep.sum())])
-    return Batch(
-        batch.data[row : row + 1, :, : int(keep[0].any(1).sum()), : int(keep[0].any(0).sum())]
-    )
+    data = batch.data[row : row + 1]
+    if data.dim() == 2:
+        return Batch(data[:, : int(keep.sum())])
+    height = int(keep[0].any(1).sum())
+    width = int(keep[0].any(0).sum())
+    return Batch(data[:, :, :height, :width])
 
 
 def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """Return these sources of a batch, with no more padding than they need."""
     unpadded = [alone(batch, row).data[0] for row in rows]
-    return Batch(
-        *(
-            pad([data.tolist() for data in unpadded])
-            if batch.data.dim() == 2
-            else pad_images(unpadded)
-        )
-    )
+    if batch.data.dim() == 2:
+        return Batch(*pad([data.tolist() for data in unpadded]))
+    return Batch(*pad_images(unpadded))
 
 
 def padded(batch: Batch, more: int) -> Batch:
     """Return the same sources with more padding."""
     sides = (0, more) if batch.data.dim() == 2 else (0, more, 0, more)
-    return Batch(F.pad(batch.data, sides), F.pad(data_keep(batch), sides, value=False).flatten(1))
+    return Batch(
+        F.pad(batch.data, sides),
+        F.pad(data_keep(batch), sides, value=False).flatten(1),
+    )
 
 
 def with_noise_in_padding(batch: Batch) -> Batch:
@@ -299,9 +317,17 @@ def beam_rows(rows: int, beams: int) -> Tensor:
 
 def tensors_of(value: State | Source) -> list[Tensor]:
     """Return every tensor of a state or a source."""
-    memories: Iterable[Any] = (
-        value.memories.values() if isinstance(value, State) else value.memories
-    )
-    own = [value.position, *value.tensors.values()] if isinstance(value, State) else [value.summary]
-    parts = [part for memory in memories for part in (memory.keys, memory.values, memory.keep)]
-    return own + [part for part in parts if part is not None]
+    memories: Iterable[Any]
+    if isinstance(value, State):
+        memories = value.memories.values()
+        tensors = [value.position, *value.tensors.values()]
+    else:
+        memories = value.memories
+        tensors = [value.summary]
+
+    for memory in memories:
+        tensors += [memory.keys, memory.values]
+        if memory.keep is not None:
+            tensors.append(memory.keep)
+
+    return tensors

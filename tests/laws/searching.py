@@ -37,7 +37,11 @@ def beam(
 ) -> list[list[Hypothesis]]:
     settings = SearchSettings(beam=width, length_penalty=penalty.alpha)
     return decode(
-        model, source, [Task(i, n) for i, n in enumerate(longest.tolist())], settings, rules
+        model,
+        source,
+        [Task(i, n) for i, n in enumerate(longest.tolist())],
+        settings,
+        rules,
     )
 
 
@@ -62,16 +66,22 @@ def suppress(*tokens: int) -> Steer:
 
 @torch.no_grad()
 def plain_greedy(
-    model: Model, source: Source, longest: Tensor, penalty: LengthPenalty, *steers: Steer
+    model: Model,
+    source: Source,
+    longest: Tensor,
+    penalty: LengthPenalty,
+    *steers: Steer,
 ) -> list[Hypothesis]:
     """Search greedily, one sentence at a time, with the whole prefix decoded again for every
     token.
     """
     hypotheses = []
+
     for row, limit in enumerate(longest.tolist()):
         ids = [BOS]
         total = 0.0
         own = source.select(torch.tensor([row]))
+
         while ids[-1] != EOS:
             features, _ = model.step(torch.tensor([ids]), model.begin(own), own)
             choice = log_probs = model.project(features)[0, -1].log_softmax(-1)
@@ -79,7 +89,9 @@ def plain_greedy(
                 choice = steer(choice, ids)
             ids.append(int(choice.argmax()) if len(ids) < limit else EOS)
             total += float(log_probs[ids[-1]])
+
         hypotheses.append(Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1)))
+
     return hypotheses
 
 

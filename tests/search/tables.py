@@ -19,7 +19,7 @@ class Table:
     token.
     """
 
-    logits: Tensor  # (T, V, V), or (B, T, V, V)
+    logits: Tensor  # (B, T, V, V)
     max_target: int | None = None
 
     @property
@@ -37,12 +37,13 @@ class Table:
     def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
         B = source.summary.shape[0]
         N = tokens.shape[0]
+
         assert N % B == 0, "every sentence has the same number of rows"
-        logits = self.logits if self.logits.dim() == 4 else self.logits[None].expand(B, -1, -1, -1)
+
         sentences = source.summary[:, 0, 0].long().repeat_interleave(N // B)[:, None]
-        sentences = sentences if self.logits.dim() == 4 else torch.zeros_like(sentences)
         positions = state.position[:, None] + torch.arange(tokens.shape[1])
-        features = logits[sentences, positions.clamp_max(logits.shape[1] - 1), tokens]
+        positions = positions.clamp_max(self.logits.shape[1] - 1)
+        features = self.logits[sentences, positions, tokens]
         return features, State(state.position + tokens.shape[1], {}, {})
 
     def project(self, features: Tensor) -> Tensor:
@@ -59,11 +60,14 @@ def source(sentences: int) -> Source:
 
 
 def random_table(
-    sentences: int, tokens: int, max_length: int = 8, end: float = 0.0, seed: int = 0
+    sentences: int,
+    tokens: int,
+    max_length: int = 8,
+    end: float = 0.0,
+    seed: int = 0,
 ) -> Table:
     """Draw random logits for each sentence; `end` is added to those of end of sentence."""
-    logits = 2 * torch.randn(
-        sentences, max_length, tokens, tokens, generator=torch.Generator().manual_seed(seed)
-    )
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(sentences, max_length, tokens, tokens, generator=generator)
     logits[..., 3] += end
     return Table(logits)

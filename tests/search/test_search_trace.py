@@ -29,14 +29,18 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
     recorder = SearchRecorder(model)
     (hypotheses,) = decode(model, source, [task], search, on_step=recorder)
     steps = recorder.steps
+
     assert hypotheses == expected
+
     for before, after in pairwise(steps):
         kept = {(*before.prefixes[c.beam], c.token) for c in before.candidates if c.fate == "kept"}
         assert kept == set(after.prefixes), "the candidates kept are the prefixes of the next step"
         assert len(after.prefixes) <= width
+
     for hypothesis in hypotheses:
         path = (*hypothesis.ids, EOS)
         total = 0.0
+
         for t, token in enumerate(path):
             step = steps[t]
             candidate = next(
@@ -45,7 +49,9 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
             total += candidate.log_prob
             assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
             assert candidate.fate == ("ended" if token == EOS else "kept")
+
         assert total == pytest.approx(hypothesis.log_prob, abs=1e-4)
+
     assert all(
         list(step.candidates) == sorted(step.candidates, key=lambda c: -c.total_log_prob)
         for step in steps

@@ -23,7 +23,13 @@ from cached import FolderCache
 from laws import interface_model
 from laws import interfaces as by
 from laws.interface_lines import MAKERS, interface_lines
-from laws.interface_reasons import REASONS, SECTIONS, Case, documented, reasons_of
+from laws.interface_reasons import (
+    REASONS,
+    SECTIONS,
+    Case,
+    documented,
+    reasons_of,
+)
 from regard.runtime import native
 
 if (problem := native.why_unavailable()) is not None:
@@ -96,7 +102,9 @@ def file(files: Path, precision: str) -> Path:
 def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the page of the model, whose weights are int8."""
     path = tmp_path_factory.mktemp("page") / "page.html"
+
     assert wasm.is_file()
+
     by.run_command("export", run_folder, "--to=page", path)
     return path
 
@@ -105,7 +113,8 @@ def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFac
 def file_of_page(page_file: Path) -> Path:
     """Return the runtime file that the page holds: its embeddings are int8, too."""
     _, model = re.findall(
-        r'<script type="text/plain" class="file">([^<]*)</script>', page_file.read_text("utf-8")
+        r'<script type="text/plain" class="file">([^<]*)</script>',
+        page_file.read_text("utf-8"),
     )
     path = page_file.with_name("page.regard")
     path.write_bytes(gzip.decompress(base64.b64decode(model)))
@@ -135,7 +144,6 @@ INTERFACES: dict[str, Interface] = {
     "pytorch": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), engine="pytorch"),
     "without kernels": lambda lines, r: by.without_kernels(lines, *_of(r, "run_folder")),
     "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
-    "file": lambda lines, r: by.by_file(lines, *_of(r, "file", "tmp_path")),
     "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
     "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
     "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(lines),
@@ -153,7 +161,10 @@ def _each(*precisions: str) -> Any:
     """Return the parameters of a test of each interface in some precisions."""
     pairs = [(name, one) for one in precisions for name in INTERFACES if ONLY.get(name, one) == one]
     return pytest.mark.parametrize(
-        ("interface", "precision"), pairs, indirect=["precision"], scope="module"
+        ("interface", "precision"),
+        pairs,
+        indirect=["precision"],
+        scope="module",
     )
 
 
@@ -174,6 +185,7 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
     reasons = reasons_of(interface, precision)
     lines_of = Counter[str]()
     unexplained = list[str]()
+
     for case in cases:
         names = {
             field: next((r.name for r in reasons if r.explains(case, field)), None)
@@ -181,9 +193,11 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
         }
         lines_of.update(set(filter(None, names.values())))
         unexplained += [case.describe(field) for field, name in names.items() if name is None]
+
     assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(
         unexplained[:SHOWN]
     )
+
     for reason in reasons:
         assert lines_of[reason.name] <= max(1, reason.most * len(cases)), (
             f"too many lines: {reason.name}"
@@ -207,5 +221,6 @@ def test_all_lines(interface: str, precision: str, request: Request) -> None:
 @pytest.mark.parametrize("page", SECTIONS)
 def test_the_reasons_are_those_of_the_documentation(page: str) -> None:
     names = documented(page)
+
     assert len(names) == len(REASONS)
     assert page.startswith("ko/") or names == [reason.name for reason in REASONS]

@@ -1,4 +1,4 @@
-"""Law 11: every tensor of a model is made on its device, as a run on PyTorch's device `meta` shows
+"""Every tensor of a model is made on its device, as a run on PyTorch's device `meta` shows
 without a GPU.
 
 There tensors have shapes and no values, and whatever is made without a device is made on the
@@ -15,15 +15,20 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, beam_rows, kinds, sources, targets
+from laws.models import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    beam_rows,
+    kinds,
+    sources,
+    targets,
+)
 from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model, ModelSettings, build
-from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.training.loss import Objective
 
 LENGTHS = (6, 2, 4)
 T = 5
-SIZES: dict[str, Any] = {"size": 8, "layers": 1, "heads": 2, "feedforward": 8}
 WANTS_VALUES = {"recurrent": "packs a padded batch by the lengths of its rows"}
 """Encoders whose padding is left out, because something needs the values of the mask."""
 
@@ -39,12 +44,11 @@ class OneDevice(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        wrong = [
-            leaf.device
-            for leaf in tree_leaves(result)
-            if isinstance(leaf, torch.Tensor) and not leaf.is_meta
-        ]
-        assert not wrong, f"{func} made a tensor on {wrong[0]}"
+
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                assert leaf.is_meta, f"{func} made a tensor on {leaf.device}"
+
         return result
 
 
@@ -69,9 +73,12 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings) -> None:
+def test_every_tensor_is_made_on_the_device_of_the_model(
+    settings: ModelSettings,
+) -> None:
     model, batch = on_meta(settings)
     rows = beam_rows(len(LENGTHS), 2).to("meta")
+
     with OneDevice():
         Objective(model, 0.1)(batch).smoothed.backward()
         with torch.no_grad():
@@ -84,23 +91,11 @@ def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings
             rows = torch.cat([rows, rows])
             features, _ = model.step(batch.target_in[rows, 3:], state, source)
             model.project(features)
+
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in model.parameters())
 
 
 def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
-    settings = ModelSettings(
-        encoder=TransformerEncoderSettings(**SIZES),
-        decoder=TransformerDecoderSettings(**SIZES),
-        share="none",
-    )
-    model, batch = on_meta(settings)
+    model, batch = on_meta(kinds(reads=["text"])[0].values[0])
     with OneDevice():
         Objective(model, 0.1, rdrop=1.0, doubly_stochastic=1.0)(batch).smoothed.backward()
-
-
-def test_a_tensor_without_a_device_is_found() -> None:
-    with (
-        OneDevice(),
-        pytest.raises(AssertionError, match=r"aten\.arange\.default made a tensor on cpu"),
-    ):
-        torch.zeros(3, device="meta").add(torch.arange(3))

@@ -1,0 +1,97 @@
+"""Copying and reversing are learnt, and the best head attends along the (anti-)diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laws.covering import ENCODERS_BY_INPUT
+from laws.learning import TASKS, Task, accuracy, best_head, trained
+from regard.attention import SCORES
+from regard.common.settings import Settings
+from regard.models import DECODERS, ModelSettings
+from regard.models.recurrent import (
+    NoAttentionDecoderSettings,
+    RecurrentDecoderSettings,
+    RecurrentEncoderSettings,
+)
+from regard.models.transformer import (
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
+
+pytestmark = pytest.mark.system
+
+SIZES: dict[str, Any] = {
+    "size": 32,
+    "layers": 2,
+    "heads": 2,
+    "feedforward": 64,
+    "attention_size": 32,
+    "embedding": 32,
+    "dropout": 0.0,
+}
+TEXT_ENCODER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
+DECODER = RecurrentDecoderSettings(size=48, embedding=32, attention_size=32, dropout=0.0)
+
+
+def sized(kind: type[Settings]) -> Settings:
+    values = {name: value for name, value in SIZES.items() if name in kind.model_fields}
+    if kind is NoAttentionDecoderSettings:
+        values |= {"size": 128, "layers": 1}  # one vector holds the source
+    return kind.parse(values, "a law")
+
+
+def check(
+    encoder: Settings,
+    decoder: Settings,
+    task: Task,
+    updates: int = 600,
+    learning_rate: float = 5e-3,
+) -> None:
+    has_attention = not isinstance(decoder, NoAttentionDecoderSettings)
+    settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
+    model = trained(settings, task, updates if has_attention else 1800, learning_rate)
+
+    assert accuracy(model, task) >= 0.95
+    assert not has_attention or best_head(model, task) >= 0.9
+
+
+def kind_of(value: Any) -> str:
+    return str(value.model_fields["kind"].default if isinstance(value, type) else value)
+
+
+def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
+    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=200, learning_rate=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("kind", ENCODERS_BY_INPUT["text"], ids=kind_of)
+def test_every_encoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: str) -> None:
+    check(sized(kind), DECODER, Task(task))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("kind", DECODERS, ids=kind_of)
+def test_every_decoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: str) -> None:
+    check(TEXT_ENCODER, sized(kind), Task(task))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", sorted({*SCORES} - {"cosine_plain"}))
+def test_every_score_learns_to_copy_and_to_reverse(name: str, task: str) -> None:
+    check(TEXT_ENCODER, DECODER.with_values(score=name), Task(task))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_a_transformer_learns_to_copy_and_to_reverse(task: str) -> None:
+    check(
+        sized(TransformerEncoderSettings),
+        sized(TransformerDecoderSettings),
+        Task(task),
+    )

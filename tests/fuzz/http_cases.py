@@ -52,7 +52,7 @@ class Exchange:
     `is_right` judges answers with status 200. `most`: answers that may come, as of pipelined
     requests. `is_broken`: the framing is damaged, so that the connection may be closed. `leaves`:
     the client goes after so many seconds, unread. `is_large`: it may take longer than its deadline.
-    `double`: the same with twice the input. `is_known`: a refusal would be wrong.
+    `double`: the same with twice the input.
     """
 
     data: bytes
@@ -63,7 +63,6 @@ class Exchange:
     leaves: float | None = None
     is_large: bool = False
     double: Exchange | None = None
-    is_known: bool = False
 
     def __call__(self, server: Served) -> Report:
         """Send the bytes and judge what comes; then the same with twice the input."""
@@ -134,7 +133,7 @@ class Exchange:
         seen = f"{answers[-1].status} {answers[-1].body[:200]!r}"
         if answers[-1].status < 400:
             return Report("done", (seen,))
-        return Report("wrong" if self.is_known else "refused", (seen,))
+        return Report("refused", (seen,))
 
     def _problem(self, answer: Answer, server: Served) -> tuple[str, str] | None:
         if SECRET.encode() in answer.body:

@@ -49,7 +49,8 @@ class Case:
     def name(self) -> str:
         if self.form is None:
             return f"train {self.family}"
-        return f"translate {' '.join(FORMATS[self.form])}{' .gz' * self.packed}"
+        kind = ".gz" if self.packed else ""
+        return " ".join(["translate", *FORMATS[self.form], kind])
 
     def chance(self) -> random.Random:
         """The random numbers that its moments are drawn from."""

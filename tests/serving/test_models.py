@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import gc
 import io
 import json
 import os
 import shutil
 import threading
 import warnings
-import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -477,22 +475,6 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     _, messages = served([path], use)
     assert "loaded again" in messages[0]
     assert "cannot be opened, so the model stays as it was" in messages[1]
-
-
-def test_a_file_is_closed_with_its_last_call(file: Path) -> None:
-    """Whoever replaces it need not wait for garbage to be collected, of which a server has
-    little.
-    """
-    gc.disable()
-    try:
-        translator = RuntimeTranslator(file)
-        opened = weakref.ref(translator.model)
-        model = ServedFile(translator, 10**8)
-        assert model.translate(["I GO HOME"], TextRequest(SearchRequest(nbest=2)), DEADLINE)
-        del translator, model
-        assert opened() is None
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,10 @@ def test_an_answer_that_nobody_reads_ends(
     address = serve(write_timeout=0.3)
     values = {"text": "word " * 5000, "source": "en", "target": "ko", "nbest": 100}
     asked = json.dumps(values).encode()
-    with connect(address) as connection:
+    with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(60)
+        connection.connect((urlsplit(address).hostname, urlsplit(address).port))
         connection.sendall(head("/v1/translate", f"Content-Length: {len(asked)}") + asked)
         wait_until(lambda: lost, "the server ends the connection")
         answer = received(connection)

@@ -64,6 +64,7 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
     server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
     running = asyncio.create_task(server.serve([listener]))
     add_key(folder / "keys.json", "a")
+    plain = create_app(FakeService(), ServerSettings())
     found = list[httpx.Response]()
     for case in cases():
         if "raw" in case:
@@ -72,7 +73,8 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
         own = case.get("settings", {})
         if "require_key" in own:
             own["key_file"] = str(folder / "keys.json")
-        found.append(await send(create_app(FakeService(), ServerSettings(**own)), case))
+        app = create_app(FakeService(), ServerSettings(**own)) if own else plain
+        found.append(await send(app, case))
     server.should_exit = True
     await running
     return [seen(answer) for answer in found]

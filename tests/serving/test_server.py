@@ -6,20 +6,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from limits import wait_until
+from running_server import RunningServer
 from small import SENTENCES
 from systems import linux
 
@@ -30,30 +28,11 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytestmark = pytest.mark.system
 
 
-class Running:
-    """A server that was started as a command, and what it has said."""
+class Running(RunningServer):
+    """A server that was started by the command line."""
 
     def __init__(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "regard", "serve", *arguments, "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.said: list[str] = []
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line)
-            if match := re.search(r"listening at http://127\.0\.0\.1:(\d+)", line):
-                self.port = int(match[1])
-                break
-        else:
-            raise AssertionError("".join(self.said))
-        self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr or ()))
-        self.reader.start()
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.wait(60)
-        self.reader.join(60)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
+        super().__init__([sys.executable, "-m", "regard", "serve", *arguments, "--port", "0"])
 
 
 @contextlib.contextmanager
@@ -62,7 +41,8 @@ def running(*arguments: str) -> Iterator[Running]:
     try:
         yield server
     finally:
-        server.end()
+        server.process.terminate()
+        server.ended()
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +51,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def translated(server: Running) -> Any:
-    asked = {"q": SENTENCES, "source": "ko", "target": "en"}
-    answer = httpx.post(f"http://127.0.0.1:{server.port}/translate", json=asked, timeout=60)
-    return answer.json()["translatedText"]
+    return server.post(SENTENCES, "ko", "en").json()["translatedText"]
 
 
 @linux

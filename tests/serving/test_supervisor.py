@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import queue
-import re
 import signal
 import socket
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any
 import httpx
 import pytest
 from limits import wait_until
+from running_server import RunningServer
 from systems import linux, posix
 
 from regard.common.atomic import lock_folder
@@ -38,8 +38,8 @@ pytestmark = [pytest.mark.system, posix]
 PLANTED = [sys.executable, str(Path(__file__).with_name("planted.py"))]
 
 
-class Running:
-    """A planted server in a process of its own."""
+class Running(RunningServer):
+    """A planted server."""
 
     def __init__(self, folder: Path, *models: str, max_memory: int = 0) -> None:
         self.folder = folder
@@ -60,41 +60,20 @@ class Running:
         with tempfile.TemporaryFile("w+") as file:
             json.dump(arguments, file)
             file.seek(0)
-            self.process = subprocess.Popen(
+            super().__init__(
                 module_command("regard.supervise", str(file.fileno()), "regard"),
                 pass_fds=[file.fileno()],
-                text=True,
                 env={**os.environ, "TMPDIR": str(folder)},
                 cwd=folder,
-                stderr=subprocess.PIPE,
             )
-        self.lines = list[str]()
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
-        wait_until(
-            lambda: "listening at" in self.text or self.process.poll() is not None,
-            "the server starts",
-        )
-        self.port = int(re.findall(r"listening at http://127.0.0.1:(\d+)", self.text)[0])
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as lines:
-            self.lines.extend(lines)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.lines)
-
-    def post(self, *texts: str) -> httpx.Response:
-        """Ask in any way that tells a serving process that died from one that refuses."""
-        asked = {"q": list(texts), "source": "en", "target": "ko"}
-        return httpx.post(f"http://127.0.0.1:{self.port}/translate", json=asked, timeout=60)
+    def ask(self, *texts: str) -> httpx.Response:
+        return self.post(texts, "en", "ko")
 
     def is_refused(self) -> httpx.Response | None:
         """Return the answer to a request if it is 503."""
         with contextlib.suppress(httpx.TransportError):  # it came at the moment of the change
-            answer = self.post("hello")
+            answer = self.ask("hello")
             return answer if answer.status_code == 503 else None
         return None
 
@@ -102,7 +81,7 @@ class Running:
         """Ask until there is an answer, as clients do whose connection was lost."""
         while True:
             with contextlib.suppress(httpx.TransportError):
-                answer = self.post(*texts)
+                answer = self.ask(*texts)
                 assert answer.status_code == 200, answer.text
                 translated: list[str] = answer.json()["translatedText"]
                 return translated
@@ -130,15 +109,6 @@ class Running:
         except ConnectionError:
             return True
         return False
-
-    def ended(self) -> int:
-        """Wait for the end, also of the serving process, which writes to the same file; return the
-        exit status.
-        """
-        status = self.process.wait(60)
-        self.reader.join(60)
-        assert not self.reader.is_alive()
-        return status
 
 
 @contextlib.contextmanager
@@ -169,7 +139,7 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
         for number in itertools.count():  # never the same again: it would be taken for what kills
             texts = [f"text {client} of {number}", f"more of {client}"]
             with contextlib.suppress(httpx.TransportError):
-                translated = server.post(*texts).json()["translatedText"]
+                translated = server.ask(*texts).json()["translatedText"]
                 assert translated == [text.upper() for text in texts]
                 answered += 1
             if is_over.is_set() and answered >= 3:
@@ -192,17 +162,17 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
     before = server.text.count("has ended")
     for _ in range(3):
         with ThreadPoolExecutor(1) as client:
-            beside = client.submit(server.post, "wait go")
+            beside = client.submit(server.ask, "wait go")
             server.wait_for("go")
             with pytest.raises(httpx.TransportError):
-                server.post("poison")
+                server.ask("poison")
             with pytest.raises(httpx.TransportError):
                 beside.result()
         (server.folder / "go").touch()
         assert server.answer("wait go") == ["WAIT GO"], "asked again, the neighbour is answered"
         (server.folder / "go").unlink()
         server.wait_for("go")
-    refused = server.post("poison")
+    refused = server.ask("poison")
     assert refused.status_code == 503
     assert "ended 3 times while it answered this" in refused.json()["error"]
     assert server.answer("hello") == ["HELLO"]
@@ -213,7 +183,7 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
 def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
     with running(tmp_path, max_memory=300 << 20) as server, ThreadPoolExecutor(1) as client:
         before = server.serving
-        open_call = client.submit(server.post, "wait go")
+        open_call = client.submit(server.ask, "wait go")
         server.wait_for("go")
         assert server.answer("grow") == ["GROW"]
         refused = wait_until(server.is_refused, "it is full")
@@ -233,7 +203,7 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
-        answer = client.submit(server.post, "wait go")
+        answer = client.submit(server.ask, "wait go")
         server.wait_for("go")
         server.process.send_signal(number)
         wait_until(server.is_closed, "no connection is accepted any more")
@@ -285,7 +255,7 @@ def test_after_a_death_the_others_are_served_without_a_model_that_is_away(server
     path = server.folder / "model"
     path.unlink(missing_ok=True)
     with contextlib.suppress(httpx.TransportError):
-        server.post("poison once")
+        server.ask("poison once")
     assert server.answer("hello") == ["HELLO"]
     wait_until(lambda: f"{path} is away" in server.text, "it is said")
 

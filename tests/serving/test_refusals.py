@@ -9,7 +9,6 @@ the answers again: what git then shows has changed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 import httpx
 import uvicorn
 from fake import FakeService
+from fuzz.exchanges import ask as exchange
 from systems import posix
 
 from regard.serving.application import create_app
@@ -68,7 +68,11 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
     found = list[httpx.Response]()
     for case in cases():
         if "raw" in case:
-            found.append(await send_raw(listener.getsockname(), written(case["raw"])))
+            address = listener.getsockname()
+            sent = written(case["raw"])
+            answer = await asyncio.to_thread(exchange, address, sent, "127.0.0.1", 60.0)
+            assert answer is not None
+            found.append(httpx.Response(answer.status, headers=answer.headers, content=answer.body))
             continue
         own = case.get("settings", {})
         if "require_key" in own:
@@ -92,21 +96,6 @@ async def send(app: Any, case: dict[str, Any]) -> httpx.Response:
                 case.get("method", "POST"), path, headers=headers, content=content
             )
     return answer
-
-
-async def send_raw(address: tuple[str, int], content: bytes) -> httpx.Response:
-    """Send bytes by a connection, and read the answer up to its end."""
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(content)
-    with contextlib.suppress(ConnectionError):
-        await writer.drain()
-    head = await reader.readuntil(b"\r\n\r\n")
-    status, *lines = head.decode().strip().split("\r\n")
-    headers = httpx.Headers([tuple(line.split(": ", 1)) for line in lines])
-    size = headers.get("content-length")
-    body = await (reader.readexactly(int(size)) if size else reader.read())
-    writer.close()
-    return httpx.Response(int(status.split()[1]), headers=headers, content=body)
 
 
 @posix

@@ -100,7 +100,8 @@ def main() -> None:
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(any(counts[verdict] for verdict in {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}))
+    bad = {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}
+    sys.exit(any(counts[verdict] for verdict in bad))
 
 
 class Progress:

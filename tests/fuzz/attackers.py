@@ -320,8 +320,8 @@ def attack(
 
     `without`: names of attackers that stay away, to see what is due to them.
     """
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], min(most[1], 8_192)), most[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8_192)), hard))
     folder.mkdir(parents=True, exist_ok=True)
     (keys := folder / "keys.json").unlink(missing_ok=True)
     key = add_key(keys, "client")

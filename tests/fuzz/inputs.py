@@ -9,7 +9,7 @@ import json
 import random
 import shutil
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,10 +23,45 @@ from regard.cli import app
 from regard.training.recipe import Recipe
 
 ALPHABETS = [
-    "a", "ab ", "가나다라", "나는 ", "\u0301", "a\u0301", "a\u0301\u0316", "\u1112\u1161\u11ab", "👩\u200d👩\u200d👧", "\u202e", "\u200b", " ", "\t ", "漢字",
-    "0123456789", ".", ". ", "! A", "<>&\"'", "\x00", "\x1b[31m", "\ufeff", "\u2028", "\r", "\x0b\x0c\x1c\x85", "\ud83d", "ﷺ", "İı", "ß", "\U0001f1f0",
-    "(((", "\\", "%s", "{}", "▁", "@@ ", "<unk>", "</s>",
-]  # fmt: skip
+    "a",
+    "ab ",
+    "가나다라",
+    "나는 ",
+    "\u0301",
+    "a\u0301",
+    "a\u0301\u0316",
+    "\u1112\u1161\u11ab",
+    "👩\u200d👩\u200d👧",
+    "\u202e",
+    "\u200b",
+    " ",
+    "\t ",
+    "漢字",
+    "0123456789",
+    ".",
+    ". ",
+    "! A",
+    "<>&\"'",
+    "\x00",
+    "\x1b[31m",
+    "\ufeff",
+    "\u2028",
+    "\r",
+    "\x0b\x0c\x1c\x85",
+    "\ud83d",
+    "ﷺ",
+    "İı",
+    "ß",
+    "\U0001f1f0",
+    "(((",
+    "\\",
+    "%s",
+    "{}",
+    "▁",
+    "@@ ",
+    "<unk>",
+    "</s>",
+]
 NUMBERS = [
     "0",
     "-1",
@@ -369,18 +404,15 @@ def odd_settings(chance: random.Random, material: Material) -> Case:
 
 
 def any_value(chance: random.Random, depth: int = 0) -> Any:
-    leaves: list[Callable[[], Any]] = [
-        lambda: chance.choice((None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400)),
-        lambda: any_text(chance, chance.choice((0, 1, 10, 1000))),
-        lambda: "나는 집에 간다",
-    ]
+    numbers = [None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400]
     if depth > 2 or chance.random() < 0.6:
-        return chance.choice(leaves)()
+        text = any_text(chance, chance.choice((0, 1, 10, 1000)))
+        return chance.choice((chance.choice(numbers), text, "나는 집에 간다"))
     if chance.random() < 0.5:
-        return [any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
-    return {
-        any_text(chance, 3): any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))
-    }
+        count = chance.choice((0, 1, 3, 300))
+        return [any_value(chance, depth + 1) for _ in range(count)]
+    count = chance.choice((0, 1, 3))
+    return {any_text(chance, 3): any_value(chance, depth + 1) for _ in range(count)}
 
 
 @kind(share=8)

@@ -155,7 +155,21 @@ def odd_names(chance: random.Random, material: Material) -> Case:
     """Give files and folders names that are not UTF-8, or hold control characters, options or
     formats.
     """
-    names = [b"\xff", b"a\xfe\x80b", b"\xed\xa0\x80", "가".encode("euc-kr"), b"a\nb", b"\x1b[31m", b"%s", b"{}", b" ", b"-x", b"a:b", "\u202e".encode(), b"x" * 250]  # fmt: skip
+    names = [
+        b"\xff",
+        b"a\xfe\x80b",
+        b"\xed\xa0\x80",
+        "가".encode("euc-kr"),
+        b"a\nb",
+        b"\x1b[31m",
+        b"%s",
+        b"{}",
+        b" ",
+        b"-x",
+        b"a:b",
+        "\u202e".encode(),
+        b"x" * 250,
+    ]
     odd = os.fsdecode(chance.choice(names))
     line, renamed = chance.choice(NAMED)
     arguments = [part.replace("ODD", f"./{odd}") for part in line.split()]
@@ -250,7 +264,22 @@ def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return header + payload
 
 
-CARD_KEYS = ["precision", "search", "parameters", "readme", "languages", "source", "target", "regard", "fingerprint", "doubt", "split", "codes", "pairs", "name"]  # fmt: skip
+CARD_KEYS = [
+    "precision",
+    "search",
+    "parameters",
+    "readme",
+    "languages",
+    "source",
+    "target",
+    "regard",
+    "fingerprint",
+    "doubt",
+    "split",
+    "codes",
+    "pairs",
+    "name",
+]
 
 
 @kind(share=5)

@@ -51,7 +51,25 @@ without a space, too.
 SPACED = ("ar", "el", "ko")
 UNMARKED = {"th": ("ฉันกลับบ้าน", "เขากำลังนอนหลับ"), "lo": ("ຂ້ອຍກັບບ້ານ", "ລາວກຳລັງນອນ")}
 """Two sentences of scripts without stops, which a space parts."""
-KNOWN = ["kor", "ko-KR", "KO", "ko_KR", "eng", "en-US", "en_GB", "EN", "zh-CN", "zh-Hant", "iw", "fil", "nb", "sr-Latn", "pt-BR", "english", "한국어"]  # fmt: skip
+KNOWN = [
+    "kor",
+    "ko-KR",
+    "KO",
+    "ko_KR",
+    "eng",
+    "en-US",
+    "en_GB",
+    "EN",
+    "zh-CN",
+    "zh-Hant",
+    "iw",
+    "fil",
+    "nb",
+    "sr-Latn",
+    "pt-BR",
+    "english",
+    "한국어",
+]
 UNKNOWN = ["jp", "cn", "gr", "zz", "xx-YY", "e", "ko-", "--", "12"]
 BREAKS = ["<br>", "<br/>", "<br />", "<BR>", "<br clear='all'>"]
 ESCAPED = ["&lt;b&gt;", "&amp;nbsp;", "&amp;amp;", "&lt;script&gt;", "&lt;br/&gt;", "&amp;lt;"]
@@ -106,7 +124,8 @@ def lines_in_capitals(chance: random.Random, material: Material) -> Case:
     """Translate labels in capitals by a model of their language, with text that it knows."""
     language = chance.choice(list(CAPITALS))
     labels = CAPITALS[language]
-    lines = [PROSE[0], *chance.sample(labels, chance.randrange(1, len(labels) + 1))]
+    count = chance.randrange(1, len(labels) + 1)
+    lines = [PROSE[0], *chance.sample(labels, count)]
     languages = chance.choice(
         ((language, "en"), ("ko", language), (language, "el"), (language, "tr"))
     )
@@ -121,7 +140,10 @@ def _are_parts(out: bytes, between: str, known: int) -> bool:
     them.
     """
     lines = _lines(out)[known:]
-    return len(lines) == 3 and _unspaced(lines[2]) == _unspaced(lines[0] + between + lines[1])
+    if len(lines) != 3:
+        return False
+    first, second, both = lines
+    return _unspaced(both) == _unspaced(first + between + second)
 
 
 @kind(share=4)
@@ -144,7 +166,8 @@ def breaks_in_lines(chance: random.Random, material: Material) -> Case:
     """Translate a line with a break of HTML: each side as it is in a line of its own, or it is
     said.
     """
-    tag, (first, second) = chance.choice(BREAKS), chance.sample(PROSE[:3], 2)
+    tag = chance.choice(BREAKS)
+    first, second = chance.sample(PROSE[:3], 2)
     space = chance.choice(("", " "))
     is_kept = functools.partial(_are_parts, between=tag, known=0)
     return _translation(
@@ -205,9 +228,11 @@ def links_of_odd_spaces(chance: random.Random, material: Material) -> Case:
     """
     source = ["나는 빵을 먹고 있었다"]
     target = ["I was eating bread"]
+    words = ["나는", "사과를", "3", "개를", "샀다"]
     for _ in range(3):
         space = chance.choice(ODD_SPACES)
-        source.append(space.join(chance.sample(("나는", "사과를", "3", "개를", "샀다"), 5)))
+        chance.shuffle(words)
+        source.append(space.join(words))
         target.append(f"I bought 3{space}apples")
 
     def prepare(folder: Path) -> None:

@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 
 from regard.attention.alignment import Readings
-from regard.common.errors import LineError, RegardError, UsageError
+from regard.common.errors import DataError, LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_hypotheses, served_text
@@ -146,7 +146,7 @@ class FakeService:
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
         if not image.startswith(b"\x89PNG"):
-            raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(
@@ -192,7 +192,7 @@ class FakeService:
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
         if not image.startswith(b"\x89PNG"):
-            raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:

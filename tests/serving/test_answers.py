@@ -43,7 +43,8 @@ def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
 
     asyncio.run(run())
     pieces = [message["body"] for message in sent["b"][1:]]
-    assert (len(b"".join(pieces)), max(map(len, pieces))) == (3 * PIECE + 5, PIECE)
+    assert len(b"".join(pieces)) == 3 * PIECE + 5
+    assert max(map(len, pieces)) == PIECE
     has_more = [message.get("more_body", False) for message in sent["b"][1:]]
     assert has_more == [True, True, True, False]
     assert len(sent["a"]) == 2

@@ -12,8 +12,9 @@ HELLO = {"text": ["hello"], "target_lang": "KO"}
 
 def test_texts_come_as_list_or_repeated(ask: Ask) -> None:
     texts = ["hello", "", "안녕"]
-    for request in ({"json": {**HELLO, "text": texts}}, {"data": {**HELLO, "text": texts}}):
-        answers = ask("/v2/translate", **request).json()["translations"]
+    for kind in ("json", "data"):
+        answer = ask("/v2/translate", **{kind: {**HELLO, "text": texts}}).json()
+        answers = answer["translations"]
         assert [answer["text"] for answer in answers] == ["HELLO", "", "안녕"]
         assert answers[0] == {"text": "HELLO", "detected_source_language": "EN"}
     one = ask("/v2/translate", json={**HELLO, "text": "one"}).json()["translations"]

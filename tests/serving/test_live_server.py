@@ -5,6 +5,7 @@ once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
@@ -136,6 +137,16 @@ def test_of_too_many_connections_that_wait_the_oldest_end(
         idle[-1].recv(1)
     for connection in idle:
         connection.close()
+
+
+def test_errors_of_the_system_are_logged_rarely(log: list[str]) -> None:
+    problem = {"message": "no descriptors", "exception": OSError(24, "Too many open files")}
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        loop.set_exception_handler(server._RareErrors())
+        for _ in range(1000):
+            loop.call_exception_handler(problem)
+    assert 1 <= len(log) < 100
+    assert "no descriptors" in log[0]
 
 
 def test_slow_answers_are_not_cut_off(

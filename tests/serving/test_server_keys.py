@@ -35,7 +35,8 @@ def test_a_key_fits_and_no_other(file: Path) -> None:
     assert (keys.check(one), keys.check(two)) == (first, second)
     for key in (one, two):
         assert key.removeprefix("regard_") not in file.read_text()
-    for wrong in ("", one[:-1], one.upper(), one[:20] + two[20:], "키", one + "\n", first.hash):
+    mixed = one[:20] + two[20:]
+    for wrong in ("", one[:-1], one.upper(), mixed, "키", f"{one}\n", first.hash):
         assert keys.check(wrong) is None
     revoke_key(file, "one")
     assert (keys.check(one), keys.check(two)) == (None, second)

@@ -365,21 +365,26 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
     assert "the PyTorch process has ended with status 1; another is started" in lines
 
 
+Life = tuple[bool, float, bool]
+"""Whether the process was ready, for how many seconds, and whether it was to end, as for its
+memory.
+"""
+LIVED: Life = (True, 1.0, False)
+NEVER_READY: Life = (False, 0.0, False)
+
+
 @pytest.mark.parametrize(
     ("lives", "pauses"),
     [
-        ([(True, 1.0, False), *[(False, 0.0, False)] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
-        ([(False, 0.0, False), (True, 1.0, False), (False, 0.0, False)], [1, 0, 1]),
+        ([LIVED, *[NEVER_READY] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
+        ([NEVER_READY, LIVED, NEVER_READY], [1, 0, 1]),
         ([(True, 1.0, True)] * 3, [1, 2, 4]),
         ([(True, 100.0, True)] * 3, [0, 0, 0]),
     ],
 )
 def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
-    lives: list[tuple[bool, float, bool]], pauses: list[float]
+    lives: list[Life], pauses: list[float]
 ) -> None:
-    """A life: whether the process was ready, for how many seconds, and whether it was to end, as
-    for its memory.
-    """
     child = ChildProcess("it", [], queue.SimpleQueue())
     for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
         if was_ready:

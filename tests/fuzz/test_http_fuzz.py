@@ -50,7 +50,11 @@ class Deliberate(Served):
 
     def run(self) -> None:
         for answer in [*self.answers, b"", b""]:
-            with self.listener.accept()[0] as connection:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:  # the listener is closed
+                return
+            with connection:
                 data = connection.recv(1 << 16)
                 connection.sendall(answer or (HEALTH if b"/health" in data else _texts("right")))
 

@@ -60,7 +60,6 @@ SYSTEM = {
         "test_deepl.py",
         "test_libretranslate.py",
         "test_own_endpoints.py",
-        "test_server_bad_input.py",
         "test_server_docs.py",
         "test_server_keys.py",
         "test_server_limits.py",

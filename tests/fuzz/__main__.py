@@ -31,8 +31,7 @@ What should not be is printed last. `--without killed_processes` leaves one of t
 is due to it.
 
 `--restarts` kills the process that serves again and again, under the load of several clients, and
-prints how soon the next answer came; then it makes a call that kills the process, which it may do
-three times.
+prints how soon the next answer came.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -100,58 +100,61 @@ def main() -> None:
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(any(counts[verdict] for verdict in {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}))
+    bad = {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}
+    sys.exit(any(counts[verdict] for verdict in bad))
+
+
+class Progress:
+    """What became of the cases so far, printed as they are done."""
+
+    def __init__(self, options: argparse.Namespace, bad: Collection[str]) -> None:
+        self.options = options
+        self.bad = bad
+        self.counts = Counter[str]()
+        self.start = time.monotonic()
+
+    def note(self, number: int, verdict: str, name: str, messages: Iterable[str]) -> None:
+        """Count a case, and print it if it went badly or was asked for."""
+        self.counts[verdict] += 1
+        if verdict in self.bad or self.options.only:
+            lines = [f"{number:6} {verdict:9} {name}", *messages]
+            print("\n       ".join(lines), flush=True)
+        done = self.counts.total()
+        if done % 500 == 0:
+            print(f"… {done} cases, {self.minutes:.0f} minutes", flush=True)
+
+    @property
+    def minutes(self) -> float:
+        return (time.monotonic() - self.start) / 60
+
+    def print_total(self, title: str, verdicts: Iterable[str]) -> Counter[str]:
+        """Print the last line; return the counts."""
+        counts = ", ".join(f"{verdict} {self.counts[verdict]}" for verdict in verdicts)
+        cases = f"{self.counts.total()} cases (seed {self.options.seed})"
+        print(f"{title}: {cases} in {self.minutes:.1f} minutes: {counts}")
+        return self.counts
 
 
 def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
-    numbers = options.only or range(options.cases)
+    """Run commands and print the counts."""
     fuzzer.material(folder)
-    start = time.monotonic()
-    counts = Counter[str]()
+    progress = Progress(options, BAD)
+    work = [(number, options.seed, folder) for number in options.only or range(options.cases)]
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
-        work = [(number, options.seed, folder) for number in numbers]
-        for done, (number, name, verdict, messages, seconds) in enumerate(
-            pool.map(fuzzer.attempt, work), 1
-        ):
-            counts[verdict] += 1
-            if verdict in BAD or options.only:
-                print(
-                    f"{number:6} {verdict:9} {seconds:5.1f} s  {name}",
-                    *messages,
-                    sep="\n       ",
-                    flush=True,
-                )
-            if done % 500 == 0:
-                print(f"… {done} cases, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
-    total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)
-    minutes = (time.monotonic() - start) / 60
-    print(f"fuzz: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
-    return counts
+        for number, name, verdict, messages, seconds in pool.map(fuzzer.attempt, work):
+            progress.note(number, verdict, f"{seconds:5.1f} s  {name}", messages)
+    return progress.print_total("fuzz", VERDICTS)
 
 
 def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Send requests to servers, one for each of the jobs, and print the counts."""
-    start = time.monotonic()
-    counts = Counter[str]()
     material = fuzzer.material(folder)
+    progress = Progress(options, http_cases.BAD)
     work = [(number, options.seed) for number in options.only or range(options.http)]
-    for done, (number, name, report) in enumerate(
-        http_fuzzer.attempts(work, material, folder, options.jobs), 1
-    ):
-        counts[report.verdict] += 1
-        if report.verdict in http_cases.BAD or options.only:
-            print(
-                f"{number:6} {report.verdict:9} {report.seconds:5.1f} s  {name}",
-                *report.messages,
-                sep="\n       ",
-                flush=True,
-            )
-        if done % 500 == 0:
-            print(f"… {done} requests, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
-    total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in http_cases.VERDICTS)
-    minutes = (time.monotonic() - start) / 60
-    print(f"http: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
-    return counts
+    for number, name, report in http_fuzzer.attempts(work, material, folder, options.jobs):
+        name = f"{report.seconds:5.1f} s  {name}"
+        progress.note(number, report.verdict, name, report.messages)
+    return progress.print_total("http", http_cases.VERDICTS)
 
 
 def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
@@ -165,13 +168,9 @@ def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 
 def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
-    """Kill the process that serves under load, then by a call, and print what should not have
-    been.
-    """
+    """Kill the process that serves under load, and print what should not have been."""
     material = fuzzer.material(folder)
-    problems = restarts.restart(material, folder, options.restarts, options.seed) + restarts.poison(
-        material, folder
-    )
+    problems = restarts.restart(material, folder, options.restarts, options.seed)
     print(*problems[:20], sep="\n")
     print(f"restarts: {options.restarts} (seed {options.seed}): {len(problems)} faults")
     return Counter({http_cases.BAD[0]: len(problems)})
@@ -179,35 +178,22 @@ def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Kill commands and print the counts."""
-    start = time.monotonic()
     names = kills.families(folder).names
-    work = [
-        (kills.draw(number, options.seed, names), folder)
-        for number in options.only or range(options.kills)
-    ]
+    progress = Progress(options, kills.VERDICTS[1:])
+    numbers = options.only or range(options.kills)
+    work = [(kills.draw(number, options.seed, names), folder) for number in numbers]
     results = list[kills.Result]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         undisturbed = {(case.family, case.form, case.packed): (case, root) for case, root in work}
         list(pool.map(kills.make, undisturbed.values()))
         for result in pool.map(kills.attempt, work):
             results.append(result)
-            if result.verdict != "equal" or options.only:
-                when = "; ".join(map(str, result.moments))
-                print(
-                    f"{result.case.number:6} {result.verdict:9} {result.case.name}, killed at {when}",
-                    *result.problems,
-                    sep="\n       ",
-                )
-            if len(results) % 50 == 0:
-                print(
-                    f"… {len(results)} killed, {(time.monotonic() - start) / 60:.0f} minutes",
-                    flush=True,
-                )
-    minutes = (time.monotonic() - start) / 60
-    print(
-        f"kills: {kills.summary(results, options.seed)} in {minutes:.1f} minutes: {kills.verdicts(results)}"
-    )
-    return Counter(result.verdict for result in results)
+            when = "; ".join(map(str, result.moments))
+            name = f"{result.case.name}, killed at {when}"
+            progress.note(result.case.number, result.verdict, name, result.problems)
+    summary = kills.summary(results, options.seed)
+    print(f"kills: {summary} in {progress.minutes:.1f} minutes: {kills.verdicts(results)}")
+    return progress.counts
 
 
 if __name__ == "__main__":

@@ -121,10 +121,14 @@ class Client:
             self.lost += 1
             time.sleep(PAUSE)
 
-    def percentile(self, share: float) -> float:
-        """The time that this share of the requests did not exceed."""
-        ordered = sorted(self.seconds)
-        return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
+    @property
+    def p99(self) -> float:
+        """The time that 99 % of the requests did not exceed."""
+        return sorted(self.seconds)[math.ceil(0.99 * len(self.seconds)) - 1]
+
+    def __str__(self) -> str:
+        milliseconds = f"p50 {1000 * median(self.seconds):.0f} ms, p99 {1000 * self.p99:.0f} ms"
+        return f"{len(self.seconds)} requests, {milliseconds}"
 
 
 Attacker = Callable[[Siege, random.Random, str], Iterator[None]]
@@ -156,17 +160,12 @@ def huge_explanations(siege: Siege, chance: random.Random, source: str) -> Itera
     """Ask for a hundred hypotheses of long lines, with attention of all layers."""
     while True:
         text = _line(chance, chance.choice((6, 30, 100)))
-        explain = {"text": text, "target": "en", "model": STEADY, "nbest": 100, "trace": True}
-        translate = {
-            "text": [text] * 8,
-            "target": "en",
-            "model": STEADY,
-            "nbest": 100,
-            "beam": 100,
-            "attention": "all",
-        }
-        path, values = chance.choice((("/v1/explain", explain), ("/v1/translate", translate)))
-        _exchange(siege, "explanations", source, request(path, values), chance.choice((None, 0.5)))
+        values = {"text": text, "target": "en", "model": STEADY, "nbest": 100}
+        explain = request("/v1/explain", {**values, "trace": True})
+        more = {"text": [text] * 8, "beam": 100, "attention": "all"}
+        translate = request("/v1/translate", {**values, **more})
+        data = chance.choice((explain, translate))
+        _exchange(siege, "explanations", source, data, chance.choice((None, 0.5)))
         yield
 
 
@@ -218,17 +217,19 @@ def hostile_requests(siege: Siege, chance: random.Random, source: str) -> Iterat
     """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup,
     framing, images.
     """
-    kinds = [KINDS[name] for name in ("damaged_json", "many_names", "odd_markup", "broken_framing", "odd_images", "odd_values")]  # fmt: skip
+    names = [
+        "damaged_json",
+        "many_names",
+        "odd_markup",
+        "broken_framing",
+        "odd_images",
+        "odd_values",
+    ]
     while True:
-        case = chance.choice(kinds)(chance)
+        case = KINDS[chance.choice(names)](chance)
         if isinstance(case.attack, Exchange):
-            _exchange(
-                siege,
-                "hostile",
-                source,
-                case.attack.data,
-                None if not case.attack.is_broken else 0.2,
-            )
+            leaves = 0.2 if case.attack.is_broken else None
+            _exchange(siege, "hostile", source, case.attack.data, leaves)
         yield
 
 
@@ -244,12 +245,9 @@ def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator
     """Claim to be another client in each request, to get round the limit of requests."""
     while True:
         address = ".".join(str(chance.randrange(1, 255)) for _ in range(4))
-        header = chance.choice(
-            (f"X-Forwarded-For: {address}", f"X-Real-IP: {address}", f"Forwarded: for={address}")
-        )
-        data = translation(chance.choice(SENTENCES)).replace(
-            b"Host:", header.encode() + b"\r\nHost:", 1
-        )
+        name = chance.choice(("X-Forwarded-For: ", "X-Real-IP: ", "Forwarded: for="))
+        header = f"{name}{address}\r\nHost:".encode()
+        data = translation(chance.choice(SENTENCES)).replace(b"Host:", header, 1)
         _exchange(siege, "forged", source, data)
         yield
 
@@ -269,9 +267,8 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
     answer may come.
     """
     while True:
-        siege.server.put(
-            SWAPPED, chance.choice(("translator", "recurrent")), in_place=chance.random() < 0.5
-        )
+        origin = chance.choice(("translator", "recurrent"))
+        siege.server.put(SWAPPED, origin, in_place=chance.random() < 0.5)
         end = time.monotonic() + 5
         text = chance.choice(SENTENCES)
         known = {siege.server.expected[model][text] for model in (STEADY, SWAPPED)}
@@ -279,9 +276,7 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
             with contextlib.suppress(OSError, BrokenAnswer):
                 got = siege.server.translate(text, SWAPPED, source)
                 if got not in known and not got[:3].isdigit() and not got.startswith(NO_ANSWER):
-                    siege.problems.append(
-                        f"swapped files: {text!r} became {got!r}, which neither file says"
-                    )
+                    siege.problems.append(f"swapped files: {text!r} became {got!r}")
                 siege.count("swapped", got[:3] if got not in known else "right")
             time.sleep(0.2)
         yield
@@ -325,8 +320,8 @@ def attack(
 
     `without`: names of attackers that stay away, to see what is due to them.
     """
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], min(most[1], 8_192)), most[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8_192)), hard))
     folder.mkdir(parents=True, exist_ok=True)
     (keys := folder / "keys.json").unlink(missing_ok=True)
     key = add_key(keys, "client")
@@ -369,62 +364,39 @@ def attack(
                 siege.answers.update(answers)
                 siege.problems += problems
         siege.leave.set()
-    problems = [*siege.problems, *_problems(quiet, client, memory, seconds, siege, minutes)]
-    problems += ["the server had ended"] * (not is_alive) + [
-        f"processes outlive the server: {left}"
-    ] * bool(left)
-    _print(quiet, client, memory, health, seconds, siege)
+    problems = [*siege.problems, *_problems(quiet, client, siege, minutes)]
+    if not is_alive:
+        problems.append("the server had ended")
+    if left:
+        problems.append(f"processes outlive the server: {left}")
+    if seconds > END:
+        problems.append(f"it took {seconds:.0f} s to end after SIGTERM")
+    # Half minutes, whatever was just killed: after the first minute, and the last one.
+    first = median(memory[60:90] or memory)
+    last = median(memory[-30:])
+    if minutes >= 2 and last > GROWTH * first:
+        problems.append(f"memory grew {last / first:.2f} times after the first minute")
+    print(f"client, quiet: {quiet}")
+    print(f"client, attacked: {client}: {client.p99 / quiet.p99:.1f} times")
+    counts = f"wrong {len(client.wrong)}, lost {client.lost}, refused {dict(client.refused)}"
+    print(f"  {counts}; /health at most {max(health):.2f} s")
+    print("attackers:", *(f"{name} {count}," for name, count in sorted(siege.answers.items())))
+    first, last, most = (size / 1e6 for size in (first, last, max(memory)))
+    print(f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB")
+    print(f"SIGTERM took {seconds:.1f} s")
     return problems
 
 
-def _milliseconds(client: Client) -> str:
-    return (
-        f"p50 {1000 * client.percentile(0.5):.0f} ms, p99 {1000 * client.percentile(0.99):.0f} ms"
-    )
-
-
-def _levels(memory: list[int]) -> tuple[float, float]:
-    """The memory in the half minute after the first minute, and in the last one, whatever was just
-    killed.
-    """
-    return median(memory[60:90] or memory), median(memory[-30:])
-
-
-def _problems(
-    quiet: Client, client: Client, memory: list[int], seconds: float, siege: Siege, minutes: float
-) -> list[str]:
-    ratio = client.percentile(0.99) / quiet.percentile(0.99)
+def _problems(quiet: Client, client: Client, siege: Siege, minutes: float) -> list[str]:
+    """Say what should not have been of the answers, and in the log."""
     problems = [f"wrong: {wrong}" for wrong in client.wrong[:5]]
-    problems += [f"the client's p99 grew {ratio:.1f} times (its refused requests: {dict(client.refused)})"] * (ratio > RATIO)  # fmt: skip
-    first, last = _levels(memory)
-    grown = last / first
-    problems += [f"memory grew {grown:.2f} times after the first minute"] * (
-        minutes >= 2 and grown > GROWTH
-    )
-    problems += [f"it took {seconds:.0f} s to end after SIGTERM"] * (seconds > END)
+    ratio = client.p99 / quiet.p99
+    if ratio > RATIO:
+        problems.append(f"the client's p99 grew {ratio:.1f} times ({dict(client.refused)})")
     # A process does not know what was asked before it.
     starts = 1 + siege.answers[f"{SERVING} killed"]
     answered = siege.answers["forged 200"]
     allowed = REQUESTS * (minutes + starts)
-    problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
+    if answered > allowed:
+        problems.append(f"forged addresses: {answered} answers where {allowed:.0f} are allowed")
     return problems + siege.server.tracebacks()
-
-
-def _print(
-    quiet: Client, client: Client, memory: list[int], health: list[float], seconds: float, siege: Siege
-) -> None:  # fmt: skip
-    ratio = client.percentile(0.99) / quiet.percentile(0.99)
-    print(f"client, quiet: {len(quiet.seconds)} requests, {_milliseconds(quiet)}")
-    print(
-        f"client, attacked: {len(client.seconds)} requests, {_milliseconds(client)}: {ratio:.1f} times"
-    )
-    counts = f"wrong {len(client.wrong)}, lost {client.lost}, refused {client.refused.total()} {dict(client.refused)}"
-    print(f"  {counts}; /health at most {max(health):.2f} s")
-    print(
-        "attackers: "
-        + ", ".join(f"{name} {count}" for name, count in sorted(siege.answers.items()))
-    )
-    first, last, most = (size / 1e6 for size in (*_levels(memory), max(memory)))
-    print(
-        f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB; SIGTERM took {seconds:.1f} s"
-    )

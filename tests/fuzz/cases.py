@@ -50,16 +50,17 @@ class Result:
     outcome: Outcome
 
 
-KINDS: dict[str, Callable[[random.Random, Material], Case]] = {}
+Generator = Callable[[random.Random, Material], Case]
+KINDS: dict[str, Generator] = {}
 SHARES: dict[str, int] = {}
 
 
-def kind(share: int) -> Callable[[Callable[[random.Random, Material], Case]], Callable[..., Case]]:
+def kind(share: int) -> Callable[[Generator], Generator]:
     """Register a generator of cases; `share` says how many of its cases are drawn for each one of
     the others.
     """
 
-    def register(generator: Callable[[random.Random, Material], Case]) -> Callable[..., Case]:
+    def register(generator: Generator) -> Generator:
         KINDS[generator.__name__] = generator
         SHARES[generator.__name__] = share
         return generator
@@ -70,7 +71,7 @@ def kind(share: int) -> Callable[[Callable[[random.Random, Material], Case]], Ca
 def draw(number: int, seed: int, material: Material) -> Case:
     """Return case `number`; it depends on the seed and the number alone."""
     chance = random.Random(f"{seed} {number}")
-    name = chance.choices(list(KINDS), list(SHARES.values()))[0]
+    (name,) = chance.choices(list(KINDS), list(SHARES.values()))
     return KINDS[name](chance, material)
 
 
@@ -118,9 +119,13 @@ class Judge:
         assert case.reference is not None
         if case.reference not in self.references:
             undamaged = Case(
-                case.reference, case.arguments, self.material.fresh(case.reference), case.stdin
+                case.reference,
+                case.arguments,
+                self.material.fresh(case.reference),
+                case.stdin,
+                outputs=case.outputs,
             )
-            outcome, outputs = self._run(Case(**{**vars(undamaged), "outputs": case.outputs}))
+            outcome, outputs = self._run(undamaged)
             assert outcome.status == 0, f"{case.reference}: {outcome.err}"
             self.references[case.reference] = outputs
         return self.references[case.reference]
@@ -132,8 +137,8 @@ class Judge:
         case.prepare(folder)
         self.outside = make_outside(self.folder / OUTSIDE)
         outcome = run(case.arguments, folder, case.stdin, case.before, case.patience)
-        paths = [folder / name for name in case.outputs]
-        return outcome, (
-            outcome.out,
-            *(path.read_bytes() if path.is_file() else b"" for path in paths),
-        )
+        outputs = [outcome.out]
+        for name in case.outputs:
+            path = folder / name
+            outputs.append(path.read_bytes() if path.is_file() else b"")
+        return outcome, tuple(outputs)

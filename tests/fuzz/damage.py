@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.cases import Case, kind
-from fuzz.material import Material, sets
+from fuzz.material import Material
 
 Damage = Callable[[Path, random.Random], None]
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n\nnever seen: ßøж\n".encode()
@@ -35,23 +35,21 @@ def _block(data: bytearray, chance: random.Random) -> bytearray:
 
 
 def _digit(data: bytearray, chance: random.Random) -> bytearray:
-    places = [i for i, byte in enumerate(data[:100_000]) if 48 <= byte <= 57]
-    if places:
-        place = chance.choice(places)
-        data[place] = 48 + (data[place] - 48 + chance.randrange(1, 10)) % 10
-    return data
+    return _replace_digit(data, chance, b"%d" % chance.randrange(10))
 
 
-def _number(data: bytearray, chance: random.Random) -> bytes:
+def _number(data: bytearray, chance: random.Random) -> bytearray:
     """Replace a number by one that no setting means."""
-    places = [i for i, byte in enumerate(data[:100_000]) if 48 <= byte <= 57]
-    if not places:
-        return bytes(data)
-    place = chance.choice(places)
-    number = chance.choice(
-        (b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000)
-    )
-    return bytes(data[:place]) + number + bytes(data[place + 1 :])
+    numbers = [b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000]
+    return _replace_digit(data, chance, chance.choice(numbers))
+
+
+def _replace_digit(data: bytearray, chance: random.Random, number: bytes) -> bytearray:
+    digits = [match.start() for match in re.finditer(rb"\d", data[:100_000])]
+    if digits:
+        start = chance.choice(digits)
+        data[start : start + 1] = number
+    return data
 
 
 def _link(path: Path, chance: random.Random) -> None:
@@ -66,9 +64,9 @@ def _folder(path: Path, chance: random.Random) -> None:
 
 
 DAMAGES: list[Damage] = [
-    *4 * [_edit(_flip)],
-    *2 * [_edit(_block)],
-    *2 * [_edit(_digit)],
+    *[_edit(_flip)] * 4,
+    *[_edit(_block)] * 2,
+    *[_edit(_digit)] * 2,
     _edit(_number),
     _edit(lambda data, chance: data[: chance.randrange(len(data))]),
     _edit(lambda *_: b""),
@@ -82,43 +80,25 @@ DAMAGES: list[Damage] = [
     _link,
     _folder,
 ]
-TRANSLATE = ["translate", "RUN", "--format=jsonl", "--nbest=2", "--threads=1"]
-COMMANDS: dict[str, tuple[list[str], list[str]]] = {
-    "translate": (TRANSLATE, []),
-    "align": (
-        ["align", "RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--threads=1"],
-        [],
-    ),
-    "evaluate": (
-        ["evaluate", "RUN", "--source=pairs/test.ko", "--reference=pairs/test.en", "--threads=1"],
-        [],
-    ),
-    "show": (["show", "RUN", "나는 집에 간다", "--out=out.svg", "--threads=1"], ["out.svg"]),
+COMMANDS: dict[str, tuple[str, list[str]]] = {
+    "translate": ("translate RUN --format=jsonl --nbest=2 --threads=1", []),
+    "align": ("align RUN --source=pairs/test.ko --target=pairs/test.en --threads=1", []),
+    "evaluate": ("evaluate RUN --source=pairs/test.ko --reference=pairs/test.en --threads=1", []),
+    "show": ("show RUN 빵을 --out=out.svg --threads=1", ["out.svg"]),
     "resume": (
-        ["train", "--out=RUN", "--resume", *sets("training.updates=180"), "--threads=1", "--quiet"],
+        "train --out=RUN --resume --set training.updates=180 --threads=1 --quiet",
         ["RUN/model.safetensors"],
     ),
-    "caption": (["caption", "RUN", "pairs/images", "--format=jsonl", "--threads=1"], []),
-    "export": (
-        ["export", "RUN", "out", "--to=huggingface", "--threads=1"],
-        ["out/model.safetensors"],
-    ),
-    "import": (["import", "huggingface", "RUN", "out", "--threads=1"], ["out/model.safetensors"]),
+    "caption": ("caption RUN pairs/images --format=jsonl --threads=1", []),
+    "export": ("export RUN out --to=huggingface --threads=1", ["out/model.safetensors"]),
+    "import": ("import huggingface RUN out --threads=1", ["out/model.safetensors"]),
     "from": (
-        [
-            *(
-                "train",
-                "--from=RUN",
-                "--source=pairs/test.ko",
-                "--target=pairs/test.en",
-                "--out=out",
-                "--threads=1",
-            ),
-            *sets("training.updates=20"),
-        ],
+        "train --from=RUN --source=pairs/test.ko --target=pairs/test.en --out=out"
+        " --set training.updates=20 --threads=1",
         ["out/model.safetensors"],
     ),
 }
+"""Command lines with the name of a folder to put in, and the files that are their output."""
 READ_BY = {
     "translator": ("translate", "align", "evaluate", "show", "resume", "resume", "translate"),
     "recurrent": ("translate", "resume"),
@@ -128,11 +108,24 @@ READ_BY = {
 }
 
 
-def _prepare(
-    folder: Path, material: Material, name: str, file: str, damage: Damage, seed: int
-) -> None:
-    material.copy(folder, name)
-    damage(folder / file, random.Random(seed))
+def _case(
+    label: str, command: str, name: str, material: Material, damage: Callable[[Path], object]
+) -> Case:
+    """Return the case of a command that reads a folder, of which `damage` changes something."""
+    arguments, outputs = COMMANDS[command]
+
+    def prepare(folder: Path) -> None:
+        material.copy(folder, name)
+        damage(folder)
+
+    return Case(
+        f"{command} {label}",
+        arguments.replace("RUN", name).split(),
+        prepare,
+        LINES,
+        f"{name}:{command}",
+        [output.replace("RUN", name) for output in outputs],
+    )
 
 
 @kind(share=40)
@@ -146,39 +139,24 @@ def damaged_file(chance: random.Random, material: Material) -> Case:
     file = chance.choice(files)
     damage = chance.choice(DAMAGES)
     seed = chance.randrange(1 << 30)
-    arguments, outputs = COMMANDS[command]
-    return Case(
-        f"{command} {file} damaged by {DAMAGES.index(damage)}",
-        [argument.replace("RUN", name) for argument in arguments],
-        functools.partial(
-            _prepare, material=material, name=name, file=file, damage=damage, seed=seed
-        ),
-        LINES,
-        f"{name}:{command}",
-        [output.replace("RUN", name) for output in outputs],
-    )
+    label = f"{file} damaged by {DAMAGES.index(damage)}"
+
+    def change(folder: Path) -> None:
+        damage(folder / file, random.Random(seed))
+
+    return _case(label, command, name, material, change)
 
 
 @kind(share=4)
 def swapped_files(chance: random.Random, material: Material) -> Case:
     """Put a file of one run in the place of the same file of another run."""
     name, other = chance.choice((("translator", "recurrent"), ("recurrent", "translator")))
-    own = {file.split("/", 1)[1] for file in material.files(name)}
-    file = chance.choice(sorted(own & {file.split("/", 1)[1] for file in material.files(other)}))
-
-    def damage(path: Path, chance: random.Random) -> None:
-        del chance
-        shutil.copyfile(material.root / other / file, path)
-
+    own = {file.partition("/")[2] for file in material.files(name)}
+    others = {file.partition("/")[2] for file in material.files(other)}
+    file = chance.choice(sorted(own & others))
     command = chance.choice(("translate", "resume"))
-    arguments, outputs = COMMANDS[command]
-    return Case(
-        f"{command} {name}/{file} of {other}",
-        [argument.replace("RUN", name) for argument in arguments],
-        functools.partial(
-            _prepare, material=material, name=name, file=f"{name}/{file}", damage=damage, seed=0
-        ),
-        LINES,
-        f"{name}:{command}",
-        [output.replace("RUN", name) for output in outputs],
-    )
+
+    def swap(folder: Path) -> None:
+        shutil.copyfile(material.root / other / file, folder / name / file)
+
+    return _case(f"{name}/{file} of {other}", command, name, material, swap)

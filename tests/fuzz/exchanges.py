@@ -46,21 +46,20 @@ def request(
     kind: str = "application/json",
 ) -> bytes:
     """A request. `content`: bytes as they are, None for none, anything else as JSON."""
-    body = (
-        content
-        if isinstance(content, bytes)
-        else b""
-        if content is None
-        else json.dumps(content).encode()
-    )
     own = {line.partition(":")[0].lower() for line in headers}
-    lines = [f"{method or ('GET' if content is None else 'POST')} {path} HTTP/1.1"]
-    lines += ["Host: localhost"] * ("host" not in own)
-    lines += [f"Content-Type: {kind}"] * (content is not None and "content-type" not in own)
-    lines += [f"Content-Length: {len(body)}"] * (
-        content is not None and not own & {"content-length", "transfer-encoding"}
-    )
-    return "\r\n".join([*lines, *headers, "", ""]).encode("utf-8", "surrogatepass") + body
+    lines = list(headers)
+    body = b""
+    if content is not None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        if "content-type" not in own:
+            lines.append(f"Content-Type: {kind}")
+        if not own & {"content-length", "transfer-encoding"}:
+            lines.append(f"Content-Length: {len(body)}")
+    if "host" not in own:
+        lines.insert(0, "Host: localhost")
+    verb = method or ("GET" if content is None else "POST")
+    head = "\r\n".join([f"{verb} {path} HTTP/1.1", *lines, "", ""])
+    return head.encode("utf-8", "surrogatepass") + body
 
 
 def connect(address: Address, source: str, patience: float) -> socket.socket:

@@ -17,7 +17,7 @@ from typing import Any
 
 import albums
 from fuzz import moments
-from fuzz.material import SIZES, sets
+from fuzz.material import SIZES, image_options, pair_options, sets
 from fuzz.process import run
 
 from regard.learn.samples import korean_english
@@ -32,28 +32,25 @@ TINY: dict[str, Any] = {
     "embedding": 16,
     "attention_size": 16,
     "dropout": 0.1,
+    "depths": [1],
+    "width": 8,
+    "patch_size": 4,
+    "stride": 4,
 }
-TINY |= {"depths": [1], "width": 8, "patch_size": 4, "stride": 4}
 SETTINGS = [
-    *(
-        "tokenizer.size=600",
-        "batching.tokens=256",
-        "schedule.warmup=10",
-        "schedule.peak=0.015",
-        "search.beam=2",
-    ),
-    *(
-        "search.max_ratio=1.0",
-        "search.max_extra=5",
-        "training.precision=float32",
-        "training.ema_decay=0.9",
-    ),
-    *(
-        "training.best_by=loss",
-        "training.validate_with=3",
-        "training.updates=40",
-        "training.validate_every=8",
-    ),
+    "tokenizer.size=600",
+    "batching.tokens=256",
+    "schedule.warmup=10",
+    "schedule.peak=0.015",
+    "search.beam=2",
+    "search.max_ratio=1.0",
+    "search.max_extra=5",
+    "training.precision=float32",
+    "training.ema_decay=0.9",
+    "training.best_by=loss",
+    "training.validate_with=3",
+    "training.updates=40",
+    "training.validate_every=8",
     "training.log_every=1",
 ]
 IMAGES = ["data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"]
@@ -68,14 +65,12 @@ TRANSLATOR = "translator"
 """The family whose model translates files; it learns for longer, so that lines get different
 translations.
 """
-FORMATS = [
-    *(
-        [],
-        ["--format=jsonl"],
-        ["--alignments"],
-        ["--nbest=2"],
-        ["--format=jsonl", "--alignments", "--nbest=2"],
-    ),
+FORMATS: list[list[str]] = [
+    [],
+    ["--format=jsonl"],
+    ["--alignments"],
+    ["--nbest=2"],
+    ["--format=jsonl", "--alignments", "--nbest=2"],
     ["--sample", "--seed=3"],
 ]
 TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_left"}
@@ -106,10 +101,10 @@ class Families:
             root.mkdir(parents=True)
             korean_english(sizes=SIZES, short=1.0).write(root, "ko", "en")
             lines = (root / "train.ko").read_text().splitlines()
-            numbered = (
-                lines[number * 7 % len(lines)] if number % 9 else "" for number in range(200)
-            )
-            (root / "lines.ko").write_text("".join(f"{line}\n" for line in numbered))
+            with (root / "lines.ko").open("w") as file:
+                for number in range(200):
+                    file.write(lines[number * 7 % len(lines)] if number % 9 else "")
+                    file.write("\n")
             (root / "one.ko").write_text(f"{SENTENCE}\n")
             albums.folder(root / "images", count=12)
             (root / "complete").touch()
@@ -121,37 +116,24 @@ class Families:
 
     def trained(self, family: str) -> Undisturbed:
         """Train a model of the family, unless that was done before."""
-        return self._make(
-            f"train {family}", ["train", *self.options[family], "--out=run", "--threads=1"]
-        )
+        arguments = ["train", *self.options[family], "--out=run", "--threads=1"]
+        return self._make(f"train {family}", arguments)
 
     def translated(self, form: int, packed: bool) -> Undisturbed:
         """Translate a file in a form, unless that was done before."""
         model = self.trained(TRANSLATOR).folder / "run"
         output = "out.gz" if packed else "out"
-        arguments = [
-            "translate",
-            str(model),
-            str(self.root / "lines.ko"),
-            "--output",
-            output,
-            "--chunk=10",
-        ]
-        return self._make(
-            f"translate {form} {output}", [*arguments, *FORMATS[form], "--threads=1", "--quiet"]
-        )
+        command = ["translate", str(model), str(self.root / "lines.ko"), f"--output={output}"]
+        options = ["--chunk=10", *FORMATS[form], "--threads=1", "--quiet"]
+        return self._make(f"translate {form} {output}", [*command, *options])
 
     def use(self, run_folder: Path) -> list[str]:
         """The arguments that translate a sentence, or caption an image, with a model."""
         reads = json.loads((run_folder / "config.json").read_text())["model"]["encoder"]["kind"]
+        command, file = "translate", "one.ko"
         if reads in _kinds(ENCODERS, "images"):
-            return [
-                "caption",
-                str(run_folder),
-                str(self.root / "images" / "images" / "00.png"),
-                "--no-repeat-ngram=4",
-            ]
-        return ["translate", str(run_folder), str(self.root / "one.ko"), "--no-repeat-ngram=4"]
+            command, file = "caption", "images/images/00.png"
+        return [command, str(run_folder), str(self.root / file), "--no-repeat-ngram=4"]
 
     def _make(self, name: str, arguments: list[str]) -> Undisturbed:
         folder = self.root / name
@@ -169,64 +151,52 @@ def _options(root: Path) -> dict[str, list[str]]:
     """The options of `regard train` by family: each preset, each kind that no preset has, and ways
     to train.
     """
-    sides = (("source", "ko"), ("target", "en"))
-    pairs = [
-        f"--{p}{side}={root}/{s}.{end}"
-        for p, s in (("", "train"), ("valid-", "valid"))
-        for side, end in sides
-    ]
-    images = [f"--images={root}/images/images", f"--captions={root}/images/captions.tsv"]
-    images += [f"--valid-captions={root}/images/valid.tsv"]
+    pairs = pair_options(root)
+    images = image_options(root / "images")
     image_kinds = _kinds(ENCODERS, "images")
     families = dict[str, list[str]]()
 
     def add(name: str, base: str, more: Iterable[str] = (), **kinds: str) -> None:
-        kinds = {
-            side: preset(base)["model"][side].get("kind", "transformer")
-            for side in ("encoder", "decoder")
-        } | kinds
-        own = [f"model.{side}.kind={kind}" for side, kind in kinds.items()] + _sizes(kinds)
-        own += [*SETTINGS, *(IMAGES if kinds["encoder"] in image_kinds else []), *more]
-        data = images if kinds["encoder"] in image_kinds else pairs
-        families[name] = [*data, f"--preset={base}", *sets(*own)]
+        for side, settings in preset(base)["model"].items():
+            kinds.setdefault(side, settings.get("kind", "transformer"))
+        own = [f"model.{side}.kind={kind}" for side, kind in kinds.items()]
+        own += [*_sizes(kinds), *SETTINGS]
+        data = pairs
+        if kinds["encoder"] in image_kinds:
+            own += IMAGES
+            data = images
+        families[name] = [*data, f"--preset={base}", *sets(*own, *more)]
 
     for name in presets():
         add(name, name)
     reached = " ".join(" ".join(options) for options in families.values())
     for side, kinds in (("encoder", ENCODERS), ("decoder", DECODERS)):
         for kind in _kinds(kinds):
-            if f"model.{side}.kind={kind}" not in reached and (
-                kind != "timm" or importlib.util.find_spec("timm")
-            ):
+            is_installed = kind != "timm" or importlib.util.find_spec("timm")
+            if f"model.{side}.kind={kind}" not in reached and is_installed:
                 is_image = side == "encoder" and kind in image_kinds
                 add(kind, "caption-transformer" if is_image else "transformer-tiny", **{side: kind})
     for number, (way, settings) in enumerate(WAYS.items()):
         add(way, presets()[number % 5], settings)
     add("guided", "transformer-tiny", ["training.guided=0.1"])
     families["guided"].append(f"--alignments={root}/train.align")
-    add(
-        TRANSLATOR,
-        "transformer-tiny",
-        ["training.updates=100", "training.validate_every=50", "model.encoder.dropout=0"],
-    )
+    longer = ["training.updates=100", "training.validate_every=50", "model.encoder.dropout=0"]
+    add(TRANSLATOR, "transformer-tiny", longer)
     return families
 
 
 def _sizes(kinds: dict[str, str]) -> list[str]:
     """Small sizes, as far as these kinds of encoder and decoder have them."""
     registered = {"encoder": ENCODERS, "decoder": DECODERS}
-    fields = {
-        side: next(
-            one for one in registered[side] if one.model_fields["kind"].default == kind
-        ).model_fields
-        for side, kind in kinds.items()
-    }
-    return [
-        f"model.{side}.{key}={value}"
-        for side in kinds
-        for key, value in TINY.items()
-        if key in fields[side]
-    ]
+    sizes = list[str]()
+    for side, kind in kinds.items():
+        fields = next(
+            settings.model_fields
+            for settings in registered[side]
+            if settings.model_fields["kind"].default == kind
+        )
+        sizes += [f"model.{side}.{name}={TINY[name]}" for name in TINY if name in fields]
+    return sizes
 
 
 def _kinds(registered: Iterable[Any], reads: str = "") -> list[str]:
@@ -242,18 +212,16 @@ def differences(wanted: Path, got: Path) -> list[str]:
     """Compare two folders: the same files, and in each the same bytes, but for times of day and
     durations.
     """
-    names = [
+    expected, found = (
         {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
         for root in (wanted, got)
-    ]
-    missing = [f"{name}: missing" for name in sorted(names[0] - names[1])]
-    unexpected = [f"{name}: left behind" for name in sorted(names[1] - names[0])]
-    others = [
-        name
-        for name in sorted(names[0] & names[1])
-        if _comparable(wanted / name) != _comparable(got / name)
-    ]
-    return [*missing, *unexpected, *(f"{name}: other bytes" for name in others)]
+    )
+    problems = [f"{name}: missing" for name in sorted(expected - found)]
+    problems += [f"{name}: left behind" for name in sorted(found - expected)]
+    for name in sorted(expected & found):
+        if _comparable(wanted / name) != _comparable(got / name):
+            problems.append(f"{name}: other bytes")
+    return problems
 
 
 def _comparable(path: Path) -> object:
@@ -270,17 +238,14 @@ def _without_times(path: Path, content: bytes) -> object:
     if path.name == "journal.jsonl":
         events = [json.loads(line) for line in content.splitlines()]
         starts_and_stops = ("machine", "resume", "restored", "end")
-        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops] + events[
-            -1:
-        ]
-        return [{key: value for key, value in event.items() if key not in TIMES} for event in kept]
+        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops]
+        kept += events[-1:]
+        return [{key: event[key] for key in event.keys() - TIMES} for event in kept]
     if path.name == "state.json":
         values = json.loads(content)
-        return {
-            **values,
-            "checksum": "",
-            "state": {**values["state"], "seconds": 0, "elapsed": 0, "closing": 0},
-        }
+        values["checksum"] = ""
+        values["state"] |= {"seconds": 0, "elapsed": 0, "closing": 0}
+        return values
     if path.name == "README.md":
         return re.sub(rb"target tokens, \d+ s,", b"", content)
     return content
@@ -294,10 +259,10 @@ def why_unusable(families: Families, run_folder: Path, case: Path) -> str:
     if not (run_folder / "config.json").exists():
         return ""
     has_weights = (run_folder / "model.safetensors").exists()
-    for arguments in (
-        *([["doctor", str(run_folder)]] if has_weights else []),
-        families.use(run_folder),
-    ):
+    commands = [families.use(run_folder)]
+    if has_weights:
+        commands.append(["doctor", str(run_folder)])
+    for arguments in commands:
         outcome = run(arguments, case)
         if outcome.is_internal or outcome.is_aloud == has_weights:
             return f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}{outcome.out.decode()}"

@@ -52,7 +52,7 @@ class Exchange:
     `is_right` judges answers with status 200. `most`: answers that may come, as of pipelined
     requests. `is_broken`: the framing is damaged, so that the connection may be closed. `leaves`:
     the client goes after so many seconds, unread. `is_large`: it may take longer than its deadline.
-    `double`: the same with twice the input. `is_known`: a refusal would be wrong.
+    `double`: the same with twice the input.
     """
 
     data: bytes
@@ -63,7 +63,6 @@ class Exchange:
     leaves: float | None = None
     is_large: bool = False
     double: Exchange | None = None
-    is_known: bool = False
 
     def __call__(self, server: Served) -> Report:
         """Send the bytes and judge what comes; then the same with twice the input."""
@@ -120,13 +119,12 @@ class Exchange:
         return answers
 
     def _judged(self, answers: list[Answer], server: Served) -> Report:
+        if not answers and self.is_broken:
+            return Report("closed")
         if not answers:
-            return (
-                Report("closed")
-                if self.is_broken
-                else Report("wrong", ("closed without an answer",))
-            )
-        if sum(answer.status < 400 for answer in answers) > self.most:
+            return Report("wrong", ("closed without an answer",))
+        taken = [answer for answer in answers if answer.status < 400]
+        if len(taken) > self.most:
             return Report("wrong", (f"{len(answers)} answers where {self.most} may come",))
         for answer in answers:
             if problem := self._problem(answer, server):
@@ -134,18 +132,16 @@ class Exchange:
         seen = f"{answers[-1].status} {answers[-1].body[:200]!r}"
         if answers[-1].status < 400:
             return Report("done", (seen,))
-        return Report("wrong" if self.is_known else "refused", (seen,))
+        return Report("refused", (seen,))
 
     def _problem(self, answer: Answer, server: Served) -> tuple[str, str] | None:
         if SECRET.encode() in answer.body:
             return "leaked", "the content of a file that nobody named"
         if answer.status < 400:
             with suppress(ValueError, LookupError, TypeError):
-                return (
-                    None
-                    if self.is_right(answer, server)
-                    else ("wrong", "another answer than expected")
-                )
+                if self.is_right(answer, server):
+                    return None
+                return "wrong", "another answer than expected"
             return "wrong", "an answer that cannot be read"
         plain = self.is_broken and answer.headers.get("content-type", "").startswith("text/plain")
         sentence = "closed" if plain else self._sentence(answer)
@@ -177,20 +173,17 @@ class HttpCase:
     attack: Callable[[Served], Report]
 
 
-KINDS: dict[str, Callable[[random.Random], HttpCase]] = {}
+Generator = Callable[[random.Random], HttpCase]
+KINDS: dict[str, Generator] = {}
 SHARES: dict[str, float] = {}
 
 
-def kind(
-    share: float,
-) -> Callable[[Callable[[random.Random], HttpCase]], Callable[[random.Random], HttpCase]]:
+def kind(share: float) -> Callable[[Generator], Generator]:
     """Register a generator of cases; `share` says how many of its cases are drawn for each one of
     the others.
     """
 
-    def register(
-        generator: Callable[[random.Random], HttpCase],
-    ) -> Callable[[random.Random], HttpCase]:
+    def register(generator: Generator) -> Generator:
         KINDS[generator.__name__] = generator
         SHARES[generator.__name__] = share
         return generator
@@ -201,7 +194,8 @@ def kind(
 def draw(number: int, seed: int) -> HttpCase:
     """Return case `number`; it depends on the seed and the number alone."""
     chance = random.Random(f"{seed} http {number}")
-    return KINDS[chance.choices(list(KINDS), list(SHARES.values()))[0]](chance)
+    (name,) = chance.choices(list(KINDS), list(SHARES.values()))
+    return KINDS[name](chance)
 
 
 @dataclass
@@ -234,22 +228,16 @@ class HttpJudge:
         """What is wrong with the server itself: `number` chooses what it is asked to translate."""
         problems = list[Report]()
         if self.server.executed.exists():
-            problems.append(
-                Report(
-                    "executed", (f"planted modules were run: {self.server.executed.read_text()}",)
-                )
-            )
+            modules = self.server.executed.read_text()
+            problems.append(Report("executed", (f"planted modules were run: {modules}",)))
         log = self._new_log()
-        if match := re.search(
-            rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log
-        ):
+        failure = rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*"
+        if match := re.search(failure, log):
             lines = match[0].decode(errors="replace").splitlines()
-            problems.append(
-                Report(
-                    "internal", ("in the log:", *(line[:200] for line in (*lines[:1], *lines[-7:])))
-                )
-            )
-        if (longest := max(map(len, log.split(b"\n")))) > LONGEST_LINE:
+            shown = [line[:200] for line in lines[-8:]]
+            problems.append(Report("internal", ("in the log:", *shown)))
+        longest = max(len(line) for line in log.split(b"\n"))
+        if longest > LONGEST_LINE:
             problems.append(Report("internal", (f"a line of {longest:,} bytes in the log",)))
         return problems or self._probe(number)
 

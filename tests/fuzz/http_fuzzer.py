@@ -25,9 +25,11 @@ def attempts(
     done.
     """
     results = queue.Queue[tuple[int, str, Report] | BaseException]()
-    workers = [threading.Thread(target=_worker, args=(work[n::jobs], material, folder / f"server-{n}", results), daemon=True) for n in range(jobs)]  # fmt: skip
-    for worker in workers:
-        worker.start()
+    workers = list[threading.Thread]()
+    for number in range(jobs):
+        given = (work[number::jobs], material, folder / f"server-{number}", results)
+        workers.append(threading.Thread(target=_worker, args=given, daemon=True))
+        workers[-1].start()
     for _ in work:
         result = results.get()
         if isinstance(result, BaseException):

@@ -9,7 +9,7 @@ import json
 import random
 import shutil
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,10 +23,45 @@ from regard.cli import app
 from regard.training.recipe import Recipe
 
 ALPHABETS = [
-    "a", "ab ", "가나다라", "나는 ", "\u0301", "a\u0301", "a\u0301\u0316", "\u1112\u1161\u11ab", "👩\u200d👩\u200d👧", "\u202e", "\u200b", " ", "\t ", "漢字",
-    "0123456789", ".", ". ", "! A", "<>&\"'", "\x00", "\x1b[31m", "\ufeff", "\u2028", "\r", "\x0b\x0c\x1c\x85", "\ud83d", "ﷺ", "İı", "ß", "\U0001f1f0",
-    "(((", "\\", "%s", "{}", "▁", "@@ ", "<unk>", "</s>",
-]  # fmt: skip
+    "a",
+    "ab ",
+    "가나다라",
+    "나는 ",
+    "\u0301",
+    "a\u0301",
+    "a\u0301\u0316",
+    "\u1112\u1161\u11ab",
+    "👩\u200d👩\u200d👧",
+    "\u202e",
+    "\u200b",
+    " ",
+    "\t ",
+    "漢字",
+    "0123456789",
+    ".",
+    ". ",
+    "! A",
+    "<>&\"'",
+    "\x00",
+    "\x1b[31m",
+    "\ufeff",
+    "\u2028",
+    "\r",
+    "\x0b\x0c\x1c\x85",
+    "\ud83d",
+    "ﷺ",
+    "İı",
+    "ß",
+    "\U0001f1f0",
+    "(((",
+    "\\",
+    "%s",
+    "{}",
+    "▁",
+    "@@ ",
+    "<unk>",
+    "</s>",
+]
 NUMBERS = [
     "0",
     "-1",
@@ -43,8 +78,6 @@ NUMBERS = [
     "",
     " ",
     "x",
-]
-NUMBERS += [
     "true",
     "null",
     "[]",
@@ -60,6 +93,13 @@ NUMBERS += [
 ]
 LENGTHS = [1, 3, 30, 300, 3_000, 30_000, 300_000]
 FEW = ["--max-length=8", "--threads=1"]
+RUNS = ("translator", "recurrent", "captioner")
+SMALL = [
+    "model.encoder.size=8",
+    "model.encoder.layers=1",
+    "model.decoder.size=8",
+    "model.decoder.layers=1",
+]
 
 
 def any_text(chance: random.Random, length: int) -> str:
@@ -82,6 +122,21 @@ def _with_run(folder: Path, material: Material, name: str, files: dict[str, byte
         (folder / path).write_bytes(data)
 
 
+def _case(
+    name: str,
+    arguments: list[str],
+    material: Material,
+    files: dict[str, bytes] | None = None,
+    **rest: Any,
+) -> Case:
+    """Return the case of a command that reads a run, of which the second argument is the name, and
+    files beside it.
+    """
+    run = arguments[1] if arguments[1] in RUNS else RUNS[0]
+    prepare = functools.partial(_with_run, material=material, name=run, files=files or {})
+    return Case(name, arguments, prepare, **rest)
+
+
 @kind(share=16)
 def hostile_text(chance: random.Random, material: Material) -> Case:
     """Translate odd text; where it is long, twice as much of it too."""
@@ -95,17 +150,16 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
     # Text of no known script is refused at once.
     beginning = chance.choice(("", "나는 빵을 먹고 있었다\n")).encode()
 
-    def case(data: bytes, double: Case | None) -> Case:
-        data = beginning + data
-        files = {"in.gz": gzip.compress(data)} if packed else {}
-        arguments = ["translate", name, *(["in.gz"] if packed else []), *options, *FEW]
-        prepare = functools.partial(_with_run, material=material, name=name, files=files)
+    def case(text: str, double: Case | None = None) -> Case:
+        data = beginning + _bytes(text, chance)
+        arguments = ["translate", name, *options, *FEW]
         label = f"{' '.join(arguments)}: {length} of {text[:12]!r}"
-        return Case(label, arguments, prepare, b"" if packed else data, double=double)
+        if not packed:
+            return _case(label, arguments, material, stdin=data, double=double)
+        files = {"in.gz": gzip.compress(data)}
+        return _case(label, [*arguments, "in.gz"], material, files, double=double)
 
-    return case(
-        _bytes(text, chance), case(_bytes(text + text, chance), None) if length >= 3_000 else None
-    )
+    return case(text, case(text + text) if length >= 3_000 else None)
 
 
 INVISIBLE = [
@@ -194,17 +248,11 @@ def ordinary_lines(chance: random.Random, material: Material) -> Case:
     lines = [_line_of_prose(chance) for _ in range(chance.choice((1, 3, 10)))]
     options = chance.choice(([], ["--beam=1"], ["--stream"], ["--split=on"]))
     arguments = ["translate", name, *options, *FEW]
-    prepare = functools.partial(_with_run, material=material, name=name, files={})
-    is_right = functools.partial(
-        _is_translation, source=lines, is_greedy=options in (["--beam=1"], ["--stream"])
-    )
-    return Case(
-        f"{' '.join(arguments)}: {lines[0][:20]!r} …",
-        arguments,
-        prepare,
-        "\n".join(lines).encode(),
-        is_right=is_right,
-    )
+    is_greedy = options in (["--beam=1"], ["--stream"])
+    is_right = functools.partial(_is_translation, source=lines, is_greedy=is_greedy)
+    label = f"{' '.join(arguments)}: {lines[0][:20]!r} …"
+    stdin = "\n".join(lines).encode()
+    return _case(label, arguments, material, stdin=stdin, is_right=is_right)
 
 
 @kind(share=3)
@@ -215,17 +263,13 @@ def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
     name = chance.choice(list(FILES))
     data = FILES[name] * chance.choice((1, 1, 40))
     path = chance.choice((name, "text.txt", "-"))
-    arguments = ["translate", "translator", *([] if path == "-" else [path]), *FEW]
-    files, stdin = ({}, data) if path == "-" else ({path: data}, b"")
-    prepare = functools.partial(_with_run, material=material, name="translator", files=files)
-    lines = len(data.removesuffix(b"\n").split(b"\n"))
-    return Case(
-        f"{name} as {path}, {lines} lines",
-        arguments,
-        prepare,
-        stdin,
-        is_right=lambda out: out.removesuffix(b"\n").count(b"\n") == lines - 1,
-    )
+    breaks = data.removesuffix(b"\n").count(b"\n")
+    is_right = lambda out: out.removesuffix(b"\n").count(b"\n") == breaks  # noqa: E731
+    label = f"{name} as {path}, {breaks} line breaks"
+    arguments = ["translate", "translator", *FEW]
+    if path == "-":
+        return _case(label, arguments, material, stdin=data, is_right=is_right)
+    return _case(label, [*arguments, path], material, {path: data}, is_right=is_right)
 
 
 @kind(share=4)
@@ -236,21 +280,18 @@ def hostile_arguments(chance: random.Random, material: Material) -> Case:
     command, name = chance.choice(
         (("translate", "translator"), ("caption", "captioner"), ("show", "translator"))
     )
-    text = (
-        any_text(chance, chance.choice((0, 1, 5, 50, 6_000)))
-        .replace("\x00", "")
-        .encode("utf-8", "replace")
-        .decode()
-    )
+    text = any_text(chance, chance.choice((0, 1, 5, 50, 6_000))).replace("\x00", "")
+    text = text.encode("utf-8", "replace").decode()
     options = {
         "translate": ["--term", "--prefix", "--forbid", "--output"],
         "caption": ["--prefix", "--forbid"],
+        "show": ["--out"],
     }
-    option = chance.choice(options.get(command, ["--out"]))
-    inputs = {"caption": ["images/images"], "show": [text]}.get(command, [])
-    arguments = [command, name, *inputs, f"{option}={text}", "--threads=1"]
-    prepare = functools.partial(_with_run, material=material, name=name, files={})
-    return Case(f"{command} {option}={text[:20]!r} of {len(text)}", arguments, prepare, b"a b\n")
+    option = chance.choice(options[command])
+    inputs = {"translate": [], "caption": ["images/images"], "show": [text]}
+    arguments = [command, name, *inputs[command], f"{option}={text}", "--threads=1"]
+    label = f"{command} {option}={text[:20]!r} of {len(text)}"
+    return _case(label, arguments, material, stdin=b"a b\n")
 
 
 @functools.cache
@@ -260,15 +301,14 @@ def _options() -> list[tuple[str, str, bool]]:
     commands = {
         name: command for name, command in group.commands.items() if name not in ("demo", "doctor")
     }
-    params = [
-        (n, p) for n, c in commands.items() for p in (*c.params, *getattr(c, "search_params", ()))
-    ]
     unsafe = ("--help", "--debug", "--device", "--threads", "--budget")
-    return [
-        (name, param.opts[0], bool(getattr(param, "is_flag", False)))
-        for name, param in params
-        if param.opts[0].startswith("--") and param.opts[0] not in unsafe
-    ]
+    options = list[tuple[str, str, bool]]()
+    for name, command in commands.items():
+        for param in (*command.params, *getattr(command, "search_params", ())):
+            option = param.opts[0]
+            if option.startswith("--") and option not in unsafe:
+                options.append((name, option, bool(getattr(param, "is_flag", False))))
+    return options
 
 
 CALLS = {
@@ -355,10 +395,7 @@ def odd_settings(chance: random.Random, material: Material) -> Case:
     ]
     keys = chance.sample(_settings(), chance.randrange(1, 4))
     odd = [f"{key}={chance.choice(values)}".replace("\x00", "") for key in keys]
-    size = [
-        f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")
-    ]
-    small = ["tokenizer.size=300", "training.updates=1", "batching.tokens=64", *size]
+    small = ["tokenizer.size=300", "training.updates=1", "batching.tokens=64", *SMALL]
     arguments = ["train", *CALLS["train"][:3], *sets(*small, *odd), "--threads=1", "--quiet"]
     if chance.random() < 0.5:
         arguments.append("--dry-run")
@@ -367,18 +404,15 @@ def odd_settings(chance: random.Random, material: Material) -> Case:
 
 
 def any_value(chance: random.Random, depth: int = 0) -> Any:
-    leaves: list[Callable[[], Any]] = [
-        lambda: chance.choice((None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400)),
-        lambda: any_text(chance, chance.choice((0, 1, 10, 1000))),
-        lambda: "나는 집에 간다",
-    ]
+    numbers = [None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400]
     if depth > 2 or chance.random() < 0.6:
-        return chance.choice(leaves)()
+        text = any_text(chance, chance.choice((0, 1, 10, 1000)))
+        return chance.choice((chance.choice(numbers), text, "나는 집에 간다"))
     if chance.random() < 0.5:
-        return [any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
-    return {
-        any_text(chance, 3): any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))
-    }
+        count = chance.choice((0, 1, 3, 300))
+        return [any_value(chance, depth + 1) for _ in range(count)]
+    count = chance.choice((0, 1, 3))
+    return {any_text(chance, 3): any_value(chance, depth + 1) for _ in range(count)}
 
 
 @kind(share=8)
@@ -387,16 +421,13 @@ def json_lines(chance: random.Random, material: Material) -> Case:
     fields = ("text", "prefix", "terms", "forbid", *chance.choice(((), ("other",))))
     lines = []
     for _ in range(chance.choice((1, 2, 5))):
-        values: Any = {
-            field: any_value(chance) for field in chance.sample(fields, chance.randrange(4))
-        }
+        chosen = chance.sample(fields, chance.randrange(4))
+        values: Any = {field: any_value(chance) for field in chosen}
         if chance.random() < 0.8:
             values["text"] = "나는 빵을 먹고 있었다"
         if chance.random() < 0.3:
-            values["terms"] = [
-                any_text(chance, chance.choice((1, 5, 20_000)))
-                for _ in range(chance.choice((1, 300)))
-            ]
+            length = chance.choice((1, 5, 20_000))
+            values["terms"] = [any_text(chance, length) for _ in range(chance.choice((1, 300)))]
         line = json.dumps(values).encode()
         broken = (
             line[: len(line) // 2],
@@ -407,49 +438,34 @@ def json_lines(chance: random.Random, material: Material) -> Case:
             b"\xff",
         )
         lines.append(line if chance.random() < 0.8 else chance.choice(broken))
-    arguments = [
-        "translate",
-        "translator",
-        "--input=jsonl",
-        *chance.choice(([], ["--format=jsonl"])),
-        *FEW,
-    ]
-    prepare = functools.partial(_with_run, material=material, name="translator", files={})
-    return Case(f"JSON lines {lines[0][:60]!r}", arguments, prepare, b"\n".join(lines))
+    form = chance.choice(([], ["--format=jsonl"]))
+    arguments = ["translate", "translator", "--input=jsonl", *form, *FEW]
+    return _case(f"JSON lines {lines[0][:60]!r}", arguments, material, stdin=b"\n".join(lines))
 
 
 @kind(share=4)
 def odd_corpora(chance: random.Random, material: Material) -> Case:
     """Train for an update on files of odd pairs, alignments or recipes."""
     count = chance.choice((1, 3, 40))
-    source, target = (
-        _bytes(
-            "\n".join(any_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance
-        )
-        for _ in "ab"
-    )
+
+    def lines() -> bytes:
+        texts = [any_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)]
+        return _bytes("\n".join(texts), chance)
+
+    source = lines()
     files = {
         "a": source,
-        "b": target,
+        "b": lines(),
         "links": _bytes(any_text(chance, 50), chance),
         "pairs.tsv": source.replace(b" ", b"\t"),
+        "recipe.toml": chance.choice((_bytes(any_text(chance, 200), chance), b"[" * 5000)),
     }
-    files["recipe.toml"] = (
-        _bytes(any_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
-    )
     inputs = chance.choice((["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"]))
     if chance.random() < 0.2:
         inputs = [*inputs, "--alignments=links"]
-    small = [
-        "training.updates=1",
-        "batching.tokens=64",
-        "tokenizer.size=300",
-        "model.encoder.size=8",
-        "model.decoder.size=8",
-    ]
+    small = ["training.updates=1", "batching.tokens=64", "tokenizer.size=300", *SMALL]
     arguments = ["train", *inputs, "--out=out", *sets(*small), "--threads=1", "--quiet"]
-    prepare = functools.partial(_with_run, material=material, name="translator", files=files)
-    return Case(f"train on {inputs}: {source[:20]!r} {target[:20]!r}", arguments, prepare)
+    return _case(f"train on {inputs}: {source[:20]!r}", arguments, material, files)
 
 
 SIZES = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12))
@@ -459,7 +475,9 @@ LARGE_SIZES = ((4000, 4000), (1, 49_000_000))
 def any_image(
     chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES, *LARGE_SIZES)
 ) -> bytes:
-    """Draw an image, most of the time a damaged one."""
+    """Draw an image, most of the time a damaged one, or what is none."""
+    if chance.random() < 0.2:
+        return chance.choice(NO_IMAGES)
     mode = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA"))
     size = chance.choice(sizes)
     form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
@@ -471,19 +489,31 @@ def any_image(
     content = bytearray(data.getvalue())
     for _ in range(chance.choice((0, 0, 1, 1, 5))):
         content[chance.randrange(min(len(content), 200))] = chance.randrange(256)
-    return (
-        bytes(content[: chance.randrange(len(content))])
-        if chance.random() < 0.2
-        else bytes(content)
-    )
+    if chance.random() < 0.2:
+        content = content[: chance.randrange(len(content))]
+    return bytes(content)
 
 
-@kind(share=6)
+NO_IMAGES = [
+    *FILES.values(),
+    b"",
+    b"GIF89a",
+    b"BM" + bytes(60),
+    b"\x89PNG\r\n\x1a\n" + bytes(50),
+    b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3), }\n",
+    b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9' onload='x'/>",
+    b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic" + bytes(40),
+    b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom" + bytes(40),
+]
+"""Bytes that are no image: they are refused, or it is said."""
+
+
+@kind(share=8)
 def odd_images(chance: random.Random, material: Material) -> Case:
-    """Caption images of odd sizes, modes and formats, most of them damaged."""
-    suffix = chance.choice((".png", ".jpg", ".gif", ".webp"))
-    arguments = ["caption", "captioner", f"image{suffix}", "--format=jsonl", "--threads=1"]
-    prepare = functools.partial(
-        _with_run, material=material, name="captioner", files={f"image{suffix}": any_image(chance)}
-    )
-    return Case(f"caption image{suffix}", arguments, prepare)
+    """Caption images of odd sizes, modes and formats, most of them damaged, or what is none."""
+    image = any_image(chance)
+    name = f"image{chance.choice(('.png', '.jpg', '.gif', '.webp'))}"
+    arguments = ["caption", "captioner", name, "--format=jsonl", "--threads=1"]
+    is_image = image not in NO_IMAGES
+    label = f"caption {name}: {image[:12]!r}"
+    return _case(label, arguments, material, {name: image}, is_kept=lambda _: is_image)

@@ -49,7 +49,8 @@ class Case:
     def name(self) -> str:
         if self.form is None:
             return f"train {self.family}"
-        return f"translate {' '.join(FORMATS[self.form])}{' .gz' * self.packed}"
+        ending = [".gz"] if self.packed else []
+        return " ".join(["translate", *FORMATS[self.form], *ending])
 
     def chance(self) -> random.Random:
         """The random numbers that its moments are drawn from."""
@@ -91,7 +92,8 @@ def draw(number: int, seed: int, names: Sequence[str]) -> Case:
         where = chance.choice(("file", "time"))
         return Case(number, seed, TRANSLATOR, where, form, chance.random() < 0.3)
     family = names[(number // 5 * 4 + number % 5) % len(names)]
-    return Case(number, seed, family, chance.choices(("checkpoint", "file", "time"), (3, 2, 5))[0])
+    (where,) = chance.choices(("checkpoint", "file", "time"), (3, 2, 5))
+    return Case(number, seed, family, where)
 
 
 def make(work: tuple[Case, Path]) -> None:
@@ -123,11 +125,9 @@ def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
 
 
 def _undisturbed(known: Families, case: Case) -> Undisturbed:
-    return (
-        known.trained(case.family)
-        if case.form is None
-        else known.translated(case.form, case.packed)
-    )
+    if case.form is None:
+        return known.trained(case.family)
+    return known.translated(case.form, case.packed)
 
 
 def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moments.Moment]:
@@ -167,7 +167,9 @@ def _continue(
     if case.form is not None:
         resume = [*begin, "--resume"]
     is_first = not any(folder.iterdir())
-    order = [begin] if is_first else [resume, begin] if case.number % 3 else [begin, resume]
+    order = [begin]
+    if not is_first:
+        order = [resume, begin] if case.number % 3 else [begin, resume]
     for arguments in order:
         outcome = run(arguments, folder, before=before)
         _wait_for_end(outcome)
@@ -202,10 +204,10 @@ def summary(results: Sequence[Result], seed: int) -> str:
     inside = sum(any(moment.in_checkpoint for moment in result.moments) for result in training)
     again = sum(len(result.moments) - 1 for result in results if result.moments)
     trained = {result.case.family for result in training}
-    return (
-        f"{len(results)} (seed {seed}; {len(training)} training, of them {inside} inside checkpoint writes, "
-        f"{len(trained)} families; {len(results) - len(training)} translation), and {again} more of what was resumed"
-    )
+    trainings = f"{len(training)} training, of them {inside} inside checkpoint writes"
+    translations = f"{len(results) - len(training)} translation"
+    kinds = f"{trainings}, {len(trained)} families; {translations}"
+    return f"{len(results)} (seed {seed}; {kinds}), and {again} more of what was resumed"
 
 
 def verdicts(results: Sequence[Result]) -> str:

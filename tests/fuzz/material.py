@@ -16,16 +16,31 @@ from fuzz.process import run
 
 SIZES = {"train": 120, "valid": 6, "test": 6, "recombination": 0, "length": 0}
 SETTINGS = [
-    *("tokenizer.size=600", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
-    *("search.beam=2", "search.max_ratio=1.0", "search.max_extra=5", "training.precision=float32"),
-    *("training.ema_decay=0.9", "training.best_by=loss", "training.validate_with=3"),
-    *("training.updates=160", "training.validate_every=80"),
-    *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=16", "dropout=0")),
+    "tokenizer.size=600",
+    "batching.tokens=256",
+    "schedule.warmup=10",
+    "schedule.peak=0.015",
+    "search.beam=2",
+    "search.max_ratio=1.0",
+    "search.max_extra=5",
+    "training.precision=float32",
+    "training.ema_decay=0.9",
+    "training.best_by=loss",
+    "training.validate_with=3",
+    "training.updates=160",
+    "training.validate_every=80",
+    "model.encoder.size=16",
+    "model.encoder.dropout=0",
+    "model.decoder.size=16",
+    "model.decoder.dropout=0",
 ]
 TRANSFORMER = [
-    f"model.{side}.{key}"
-    for side in ("encoder", "decoder")
-    for key in ("layers=1", "heads=2", "feedforward=32")
+    "model.encoder.layers=1",
+    "model.encoder.heads=2",
+    "model.encoder.feedforward=32",
+    "model.decoder.layers=1",
+    "model.decoder.heads=2",
+    "model.decoder.feedforward=32",
 ]
 RECURRENT = [
     "model.encoder.embedding=16",
@@ -33,68 +48,61 @@ RECURRENT = [
     "model.decoder.attention_size=16",
 ]
 CAPTIONER = [
-    *("data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"),
-    *(
-        "model.encoder.heads=2",
-        "model.encoder.depths=[1]",
-        "model.encoder.width=8",
-        "model.encoder.stem=strided",
-    ),
-    *("model.decoder.heads=2", "model.decoder.layers=1", "model.decoder.feedforward=32"),
+    "data.images.height=8",
+    "data.images.width=8",
+    "data.images.cell=4",
+    "tokenizer.size=280",
+    "model.encoder.heads=2",
+    "model.encoder.depths=[1]",
+    "model.encoder.width=8",
+    "model.encoder.stem=strided",
+    "model.decoder.heads=2",
+    "model.decoder.layers=1",
+    "model.decoder.feedforward=32",
 ]
-
-
 SECRET = "marker-of-a-file-that-nobody-named"
 OUTSIDE = "outside"
 """Name of a folder, beside that of a case, that no command is given."""
 PLANTED = "planted-code-was-run"
 """Name of the file that planted code makes."""
 MODULES = [
-    *(
-        "numpy",
-        "uvicorn",
-        "fastapi",
-        "starlette",
-        "h11",
-        "httptools",
-        "uvloop",
-        "websockets",
-        "orjson",
-        "ujson",
-        "PIL",
-    ),
-    *(
-        "multipart",
-        "python_multipart",
-        "prometheus_client",
-        "pydantic",
-        "sentencepiece",
-        "safetensors",
-        "ctranslate2",
-    ),
-    *(
-        "sitecustomize",
-        "usercustomize",
-        "regard_plugin",
-        "colorama",
-        "ray",
-        "rich",
-        "typer",
-        "sacrebleu",
-        "tomllib",
-    ),
-    *(
-        "timm",
-        "pyarrow",
-        "fsspec",
-        "upath",
-        "tensorboard",
-        "transformers",
-        "torch",
-        "regard",
-        "json",
-        "shutil",
-    ),
+    "numpy",
+    "uvicorn",
+    "fastapi",
+    "starlette",
+    "h11",
+    "httptools",
+    "uvloop",
+    "websockets",
+    "orjson",
+    "ujson",
+    "PIL",
+    "multipart",
+    "python_multipart",
+    "prometheus_client",
+    "pydantic",
+    "sentencepiece",
+    "safetensors",
+    "ctranslate2",
+    "sitecustomize",
+    "usercustomize",
+    "regard_plugin",
+    "colorama",
+    "ray",
+    "rich",
+    "typer",
+    "sacrebleu",
+    "tomllib",
+    "timm",
+    "pyarrow",
+    "fsspec",
+    "upath",
+    "tensorboard",
+    "transformers",
+    "torch",
+    "regard",
+    "json",
+    "shutil",
 ]
 
 
@@ -125,13 +133,31 @@ def contents(folder: Path) -> dict[str, bytes]:
 def leaks(folder: Path, outputs: Sequence[bytes]) -> bool:
     """Return whether the secret is in an output, or in a file of a folder."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return any(
-        SECRET.encode() in data for data in (*outputs, *(path.read_bytes() for path in files))
-    )
+    contents = [*outputs, *(path.read_bytes() for path in files)]
+    return any(SECRET.encode() in content for content in contents)
 
 
 def sets(*settings: str) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
+
+
+def pair_options(folder: Path) -> list[str]:
+    """Return the options of `regard train` for the pairs of a folder."""
+    return [
+        f"--source={folder}/train.ko",
+        f"--target={folder}/train.en",
+        f"--valid-source={folder}/valid.ko",
+        f"--valid-target={folder}/valid.en",
+    ]
+
+
+def image_options(folder: Path) -> list[str]:
+    """Return the options of `regard train` for the captioned images of a folder."""
+    return [
+        f"--images={folder}/images",
+        f"--captions={folder}/captions.tsv",
+        f"--valid-captions={folder}/valid.tsv",
+    ]
 
 
 class Material:
@@ -183,34 +209,16 @@ class Material:
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
         albums.folder(self.root / "images", count=12)
-        pairs = [
-            f"--{side}={self.root}/data/train.{end}"
-            for side, end in (("source", "ko"), ("target", "en"))
-        ]
-        pairs += [
-            f"--valid-{side}={self.root}/data/valid.{end}"
-            for side, end in (("source", "ko"), ("target", "en"))
-        ]
-        images = [
-            f"--images={self.root}/images/images",
-            f"--captions={self.root}/images/captions.tsv",
-        ]
-        images += [f"--valid-captions={self.root}/images/valid.tsv"]
+        pairs = pair_options(self.root / "data")
+        images = image_options(self.root / "images")
         self._fill_cache()
-        self._run("train", *pairs, *sets(*SETTINGS, *TRANSFORMER), "--out", "translator")
-        self._run(
-            "train",
-            *pairs,
-            "--preset=rnn-bahdanau",
-            *sets(*SETTINGS, *RECURRENT),
-            "--out",
-            "recurrent",
-        )
-        self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
+        self._run("train", "--out=translator", *pairs, *sets(*SETTINGS, *TRANSFORMER))
+        recurrent = ["--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT)]
+        self._run("train", "--out=recurrent", *pairs, *recurrent)
+        self._run("train", "--out=captioner", *images, *sets(*SETTINGS, *CAPTIONER))
         for name in ("translator", "recurrent"):
-            self._run(
-                "export", name, self.runtime_file(name).name, "--to=runtime", "--precision=float32"
-            )
+            file = self.runtime_file(name).name
+            self._run("export", name, file, "--to=runtime", "--precision=float32")
         marian_folder(self.root / "marian")
         shutil.copytree(self.root / "marian", self.root / "published")
         write_sums(self.root / "published")

@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from fuzz.served import (
     STEADY,
     SWAPPED,
     Served,
-    translation,
 )
 
 WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed process in its place
@@ -35,7 +34,6 @@ OTHER = {
     "translator": STEADY,
     "recurrent": SWAPPED,
 }
-LIMIT = 5  # requests a minute
 
 
 @kind(share=0.3)
@@ -189,35 +187,3 @@ def linked_file(chance: random.Random) -> HttpCase:
         return Report("done")
 
     return HttpCase(f"{name} of a served folder is a link", attack)
-
-
-@kind(share=0.2)
-def forged_addresses(chance: random.Random) -> HttpCase:
-    """Claim another address in each request: the limit of requests goes by the address that they
-    come from.
-    """
-    name = chance.choice(
-        ("X-Forwarded-For", "X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "Via")
-    )
-    source = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}.{chance.randrange(1, 255)}"
-    forms: list[Callable[[int], str]] = [lambda n: f"10.0.0.{n}", lambda n: f"10.0.0.{n}, 127.0.0.1", lambda n: f"for=10.0.0.{n}", lambda n: f"::{n:x}"]  # fmt: skip
-    form = chance.choice(forms)
-
-    def attack(server: Served) -> Report:
-        limited = server.limited(LIMIT)
-        answered = 0
-        for number in range(3 * LIMIT):
-            data = translation(SENTENCES[0]).replace(
-                b"Host:", f"{name}: {form(number)}\r\nHost:".encode(), 1
-            )
-            answer = limited.ask(data, source)
-            if answer is None or answer.status not in (200, 429):
-                return Report("wrong", (f"{name}: {form(number)}: {answer}",))
-            answered += answer.status == 200
-        if answered > LIMIT + 1:
-            return Report(
-                "wrong", (f"{answered} requests answered where {LIMIT} a minute are allowed",)
-            )
-        return Report("refused")
-
-    return HttpCase(f"{name}: {form(1)} and so on", attack)

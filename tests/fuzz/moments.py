@@ -59,12 +59,10 @@ class Moment:
     in_checkpoint: bool = False
 
     def __str__(self) -> str:
-        inside = ", of a checkpoint" * self.in_checkpoint
-        return (
-            f"{self.seconds:.3f} s"
-            if self.call is None
-            else f"{self.stage} call {self.call}{inside}"
-        )
+        if self.call is None:
+            return f"{self.seconds:.3f} s"
+        inside = ", of a checkpoint" if self.in_checkpoint else ""
+        return f"{self.stage} call {self.call}{inside}"
 
     def arm(self) -> None:
         """Kill this process at the moment."""

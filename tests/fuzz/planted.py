@@ -5,7 +5,6 @@ change meanwhile.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import random
@@ -21,64 +20,47 @@ from typing import Any
 from fuzz.cases import Case, kind
 from fuzz.damage import COMMANDS, LINES, READ_BY
 from fuzz.inputs import FEW, any_value
-from fuzz.material import OUTSIDE, PLANTED, Material, plant_modules, sets
+from fuzz.material import OUTSIDE, PLANTED, Material, plant_modules
 from fuzz.process import run
 
 from regard.runtime.native import checksum
 
 WAIT = 45.0  # seconds of wall time, for what may hang
-TO_RUNTIME = ["export", "translator", "out.regard", "--to=runtime", "--threads=1"]
+DRY_RUN = "train --source=pairs/train.ko --target=pairs/train.en --out=out --threads=1 --dry-run"
 FOLDERS = {name: run for run, names in reversed(READ_BY.items()) for name in names}
 USES = {
-    name: (run, [argument.replace("RUN", run) for argument in arguments])
-    for name, (arguments, _) in COMMANDS.items()
-    for run in [FOLDERS.get(name, "translator")]
+    **{name: (FOLDERS.get(name, "translator"), line) for name, (line, _) in COMMANDS.items()},
+    "runtime": ("translator", "export translator out.regard --to=runtime --threads=1"),
+    "dry run": ("translator", DRY_RUN),
+    "processes": ("translator", f"{DRY_RUN} --processes=2"),
 }
-USES |= {"runtime": ("translator", TO_RUNTIME)}
-PROCESSES = [
-    "train",
-    "--source=pairs/train.ko",
-    "--target=pairs/train.en",
-    "--out=out",
-    "--threads=1",
-    "--dry-run",
-]
-USES |= {
-    "processes": ("translator", [*PROCESSES, "--processes=2"]),
-    "dry run": ("translator", PROCESSES),
-}
-"""Commands, each with the folder that it reads."""
+"""Command lines, each with the folder that it reads."""
 WRITTEN = [
-    *(
-        "exports",
-        "exports/runtime-float32.regard",
-        "exports/runtime-int8.regard.part",
-        "exports/ctranslate2-float32",
-    ),
-    *(
-        "checkpoints",
-        "checkpoints.part",
-        "model.safetensors.part",
-        "state.json",
-        "journal.jsonl",
-        "README.md",
-        "lock",
-    ),
-    *(
-        "README.md.part",
-        "config.json.part",
-        "run.lock",
-        ".lock",
-        "shards",
-        "recipe.toml",
-        "data.json",
-    ),
+    "exports",
+    "exports/runtime-float32.regard",
+    "exports/runtime-int8.regard.part",
+    "exports/ctranslate2-float32",
+    "checkpoints",
+    "checkpoints.part",
+    "model.safetensors.part",
+    "state.json",
+    "journal.jsonl",
+    "README.md",
+    "README.md.part",
+    "config.json.part",
+    "lock",
+    "run.lock",
+    ".lock",
+    "shards",
+    "recipe.toml",
+    "data.json",
 ]
 """Files and folders that a command might write into a folder that it only has to read."""
 
 
 def _use(chance: random.Random, names: list[str]) -> tuple[str, list[str]]:
-    return USES[chance.choice(names)]
+    name, line = USES[chance.choice(names)]
+    return name, line.replace("RUN", name).split()
 
 
 def _replace(
@@ -103,11 +85,9 @@ def planted_links(chance: random.Random, material: Material) -> Case:
     """
     name, arguments = _use(chance, ["translate", "resume", "evaluate", "runtime"])
     to = chance.choice(("secret", "secret", "empty", "new"))
-    file = (
-        f"{name}/{chance.choice(WRITTEN)}"
-        if chance.random() < 0.6
-        else chance.choice(material.files(name))
-    )
+    file = chance.choice(material.files(name))
+    if chance.random() < 0.6:
+        file = f"{name}/{chance.choice(WRITTEN)}"
 
     def put(path: Path, outside: Path) -> None:
         path.symlink_to(outside / to)
@@ -140,12 +120,8 @@ def pipes(chance: random.Random, material: Material) -> Case:
     )
     files = [file for file in material.files(name) if file.count("/") == 1 or chance.random() < 0.3]
     if chance.random() < 0.4:
-        side = "ko" if name != "captioner" else "png"
-        files = [
-            f"pairs/{each}"
-            for each in ("test.ko", "test.en", "train.ko", "images/00.png")
-            if each.endswith(side)
-        ]
+        texts = ["pairs/test.ko", "pairs/train.ko"]
+        files = texts if name != "captioner" else ["pairs/images/00.png"]
     file = chance.choice(files)
     prepare = functools.partial(
         _replace, material=material, name=name, file=file, put=lambda path, _: os.mkfifo(path)
@@ -155,34 +131,56 @@ def pipes(chance: random.Random, material: Material) -> Case:
     )
 
 
+NAMED = [
+    ("translate translator ODD --threads=1", "pairs/test.ko"),
+    ("translate translator pairs/test.ko --output=ODD --threads=1", ""),
+    ("translate translator ODD --format=jsonl --threads=1", "pairs/test.ko"),
+    ("translate ODD --threads=1", "translator"),
+    ("export translator ODD --to=runtime --threads=1", ""),
+    ("caption captioner ODD --format=jsonl --threads=1", "pairs/images/00.png"),
+    ("caption captioner ODD --threads=1", "pairs/images"),
+    (
+        "train --source=pairs/train.ko --target=ODD --out=out --threads=1 --quiet"
+        " --set training.updates=1 --set tokenizer.size=300",
+        "pairs/train.en",
+    ),
+    ("show translator 빵을 --out=ODD.svg --threads=1", ""),
+    ("align translator --source=ODD --target=pairs/test.en --threads=1", "pairs/test.ko"),
+]
+"""Command lines with the place of an odd name, and what gets it."""
+
+
 @kind(share=3)
 def odd_names(chance: random.Random, material: Material) -> Case:
     """Give files and folders names that are not UTF-8, or hold control characters, options or
     formats.
     """
-    names = [b"\xff", b"a\xfe\x80b", b"\xed\xa0\x80", "가".encode("euc-kr"), b"a\nb", b"\x1b[31m", b"%s", b"{}", b" ", b"-x", b"a:b", "\u202e".encode(), b"x" * 250]  # fmt: skip
+    names = [
+        b"\xff",
+        b"a\xfe\x80b",
+        b"\xed\xa0\x80",
+        "가".encode("euc-kr"),
+        b"a\nb",
+        b"\x1b[31m",
+        b"%s",
+        b"{}",
+        b" ",
+        b"-x",
+        b"a:b",
+        "\u202e".encode(),
+        b"x" * 250,
+    ]
     odd = os.fsdecode(chance.choice(names))
-    forms: dict[str, tuple[str, list[str], str]] = {
-        "text": ("translator", ["translate", "translator", f"./{odd}", *FEW], "pairs/test.ko"),
-        "output": ("translator", ["translate", "translator", "pairs/test.ko", f"--output=./{odd}", *FEW], ""),
-        "jsonl": ("translator", ["translate", "translator", f"./{odd}", "--format=jsonl", *FEW], "pairs/test.ko"),
-        "folder": ("translator", ["translate", f"./{odd}", *FEW], "translator"),
-        "export": ("translator", ["export", "translator", f"./{odd}", "--to=runtime", "--threads=1"], ""),
-        "image": ("captioner", ["caption", "captioner", f"./{odd}", "--format=jsonl", "--threads=1"], "pairs/images/00.png"),
-        "images": ("captioner", ["caption", "captioner", f"./{odd}", "--threads=1"], "pairs/images"),
-        "out": ("translator", ["train", "--source=pairs/train.ko", f"--target=./{odd}", "--out=out", *sets("training.updates=1", "tokenizer.size=300"), "--quiet", "--threads=1"], "pairs/train.en"),
-        "show": ("translator", ["show", "translator", "나는 집에 간다", f"--out=./{odd}.svg", "--threads=1"], ""),
-        "align": ("translator", ["align", "translator", f"--source=./{odd}", "--target=pairs/test.en", "--threads=1"], "pairs/test.ko"),
-    }  # fmt: skip
-    form = chance.choice(list(forms))
-    name, arguments, renamed = forms[form]
+    line, renamed = chance.choice(NAMED)
+    arguments = [part.replace("ODD", f"./{odd}") for part in line.split()]
+    name = "captioner" if "captioner" in line else "translator"
 
     def prepare(folder: Path) -> None:
         material.copy(folder, name)
         if renamed:
             os.rename(folder / renamed, os.path.join(folder, odd))
 
-    return Case(f"{form} named {odd!r}", arguments, prepare, LINES)
+    return Case(f"{line} named {odd!r}", arguments, prepare, LINES)
 
 
 @functools.cache
@@ -227,17 +225,24 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
         shutil.copyfile(material.runtime_file("translator"), folder / path)
 
     def is_right(out: bytes) -> bool:
-        start = text[: len(lines.encode())]
-        known = (
-            _translations(material, name, start, *options) for name in ("translator", "recurrent")
-        )
-        return {*out.splitlines()} <= {*itertools.chain.from_iterable(known)}
+        known = set[bytes]()
+        for name in ("translator", "recurrent"):
+            known.update(_translations(material, name, lines.encode(), *options))
+        return {*out.splitlines()} <= known
 
     before = functools.partial(_overwrite, path, material.runtime_file("recurrent"), size, seconds)
     label = "overwritten" if size is None else f"cut to {size} bytes"
     options = chance.choice(([], ["--stream"], ["--beam=1"]))
     arguments = ["translate", str(path), *FEW, *options]
-    return Case(f"{' '.join(arguments)}, which is {label} after {seconds} s", arguments, prepare, text, is_right=is_right, before=before, patience=WAIT)  # fmt: skip
+    return Case(
+        f"{' '.join(arguments)}, which is {label} after {seconds} s",
+        arguments,
+        prepare,
+        text,
+        is_right=is_right,
+        before=before,
+        patience=WAIT,
+    )
 
 
 def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
@@ -249,11 +254,9 @@ def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     card = next(record for record in records if record[0] == 1)
     values = json.loads(data[card[2] : card[2] + card[3]])
     changed = change(values)
-    new = (
-        changed
-        if isinstance(changed, bytes)
-        else json.dumps(values).encode("utf-8", "surrogatepass")
-    )
+    new = json.dumps(values).encode("utf-8", "surrogatepass")
+    if isinstance(changed, bytes):
+        new = changed
     card[2], card[3] = -(-len(data) // 64) * 64, len(new)
     body = data[64 + 24 * count :] + bytes(card[2] - len(data)) + new
     payload = b"".join(struct.pack("<2I2Q", *record) for record in records) + body
@@ -261,13 +264,29 @@ def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return header + payload
 
 
-CARD_KEYS = ["precision", "search", "parameters", "readme", "languages", "source", "target", "regard", "fingerprint", "doubt", "split", "codes", "pairs", "name"]  # fmt: skip
+CARD_KEYS = [
+    "precision",
+    "search",
+    "parameters",
+    "readme",
+    "languages",
+    "source",
+    "target",
+    "regard",
+    "fingerprint",
+    "doubt",
+    "split",
+    "codes",
+    "pairs",
+    "name",
+]
 
 
 @kind(share=5)
 def odd_cards(chance: random.Random, material: Material) -> Case:
     """Change the card of a whole runtime file, checksum and all: refused in a sentence, or used."""
-    value = chance.choice((any_value(chance), [str(n) for n in range(chance.choice((3, 100_000)))], {}, [], -1, "x" * 100_000))  # fmt: skip
+    many = [str(number) for number in range(chance.choice((3, 100_000)))]
+    value = chance.choice((any_value(chance), many, {}, [], -1, "x" * 100_000))
     depth = chance.randrange(3)
     number = chance.randrange(1 << 30)
 
@@ -277,9 +296,8 @@ def odd_cards(chance: random.Random, material: Material) -> Case:
             return own.choice((b"[]", b"null", b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1e999}'))
         place: Any = values
         for _ in range(depth):
-            place = next(
-                (inner for inner in place.values() if isinstance(inner, dict) and inner), place
-            )
+            inner = [value for value in place.values() if isinstance(value, dict) and value]
+            place = inner[0] if inner else place
         place[own.choice([*place, *place, *CARD_KEYS])] = value
         return None
 
@@ -287,14 +305,30 @@ def odd_cards(chance: random.Random, material: Material) -> Case:
         data = material.runtime_file("translator").read_bytes()
         (folder / "translator.regard").write_bytes(with_card(data, change))
 
-    commands = [["translate", "translator.regard", *FEW], ["doctor", "translator.regard"], ["translate", "translator.regard", "--format=jsonl", "--nbest=2", "--threads=1"]]  # fmt: skip
-    arguments = chance.choice(commands)
-    return Case(
-        f"{arguments[0]} with the card changed by {number}: {str(value)[:40]!r}",
-        arguments,
-        prepare,
-        LINES,
-    )
+    options = chance.choice((FEW, ["--format=jsonl", "--nbest=2", "--threads=1"]))
+    translate = ["translate", "translator.regard", *options]
+    arguments = chance.choice((translate, translate, ["doctor", "translator.regard"]))
+    label = f"{arguments[0]} with the card changed by {number}: {str(value)[:40]!r}"
+    return Case(label, arguments, prepare, LINES)
+
+
+TRAIN = "train --out=out --set training.updates=1 --set tokenizer.size=300 --quiet --threads=1"
+ADDRESSED = [
+    "translate translator ADDRESS --threads=1",
+    "translate ADDRESS --threads=1",
+    "translate translator pairs/test.ko --output=ADDRESS --threads=1",
+    f"{TRAIN} --source=ADDRESS --target=pairs/train.en",
+    f"{TRAIN} --source=pairs/train.ko --target=ADDRESS",
+    f"{TRAIN} --pairs=ADDRESS",
+    f"{TRAIN} ADDRESS",
+    "evaluate translator --source=pairs/test.ko --reference=ADDRESS --threads=1",
+    "align translator --source=ADDRESS --target=ADDRESS --threads=1",
+    "caption translator ADDRESS --threads=1",
+    "export translator ADDRESS --to=runtime --threads=1",
+    "import huggingface ADDRESS out",
+    "show translator 빵을 --out=ADDRESS --threads=1",
+]
+"""Command lines with the place of an address."""
 
 
 @kind(share=2)
@@ -302,40 +336,22 @@ def addresses(chance: random.Random, material: Material) -> Case:
     """Give addresses where files are wanted: refused in a sentence; nobody is called, for nobody
     answers at them.
     """
-    scheme = chance.choice(
-        ("http", "https", "ftp", "file", "s3", "gs", "hf", "data", "HTTP", "javascript", "zip")
-    )
-    address = f"{scheme}:{chance.choice(('//127.0.0.1:9/x', '//[::1]:9/x', '///etc/passwd', '//', 'x', '//127.0.0.1:9/x.gz', '//' + 'a' * 5000))}"  # fmt: skip
-    train = [
-        "train",
-        "--out=out",
-        *sets("training.updates=1", "tokenizer.size=300"),
-        "--quiet",
-        "--threads=1",
+    schemes = [
+        "http",
+        "https",
+        "ftp",
+        "file",
+        "s3",
+        "gs",
+        "hf",
+        "data",
+        "HTTP",
+        "javascript",
+        "zip",
     ]
-    forms = [
-        ["translate", "translator", address, *FEW],
-        ["translate", address, *FEW],
-        ["translate", "translator", "pairs/test.ko", f"--output={address}", *FEW],
-        [*train, f"--source={address}", "--target=pairs/train.en"],
-        [*train, "--source=pairs/train.ko", f"--target={address}"],
-        [*train, f"--pairs={address}"],
-        [*train, address],
-        [
-            "evaluate",
-            "translator",
-            "--source=pairs/test.ko",
-            f"--reference={address}",
-            "--threads=1",
-        ],
-        ["align", "translator", f"--source={address}", f"--target={address}", "--threads=1"],
-        ["caption", "translator", address, "--threads=1"],
-        ["export", "translator", address, "--to=runtime", "--threads=1"],
-        ["import", "huggingface", address, "out"],
-        ["show", "translator", "나는", f"--out={address}", "--threads=1"],
-    ]
-    arguments = chance.choice(forms)
+    rest = ["//127.0.0.1:9/x", "//[::1]:9/x.gz", "///etc/passwd", "//", "x", f"//{'a' * 5000}"]
+    address = f"{chance.choice(schemes)}:{chance.choice(rest)}"
+    line = chance.choice(ADDRESSED)
+    arguments = line.replace("ADDRESS", address).split()
     prepare = functools.partial(Material.copy, material, name="translator")
-    return Case(
-        " ".join(argument[:60] for argument in arguments), arguments, prepare, b"a\n", patience=WAIT
-    )
+    return Case(f"{line}: {address[:60]}", arguments, prepare, b"a\n", patience=WAIT)

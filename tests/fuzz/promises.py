@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuzz.cases import Case, kind
-from fuzz.inputs import CALLS, FEW, FILES, PROSE
+from fuzz.inputs import CALLS, FEW, PROSE, SMALL
 from fuzz.material import Material, sets
 
 from regard.model_folder import load_settings, write_settings
@@ -51,7 +51,25 @@ without a space, too.
 SPACED = ("ar", "el", "ko")
 UNMARKED = {"th": ("ฉันกลับบ้าน", "เขากำลังนอนหลับ"), "lo": ("ຂ້ອຍກັບບ້ານ", "ລາວກຳລັງນອນ")}
 """Two sentences of scripts without stops, which a space parts."""
-KNOWN = ["kor", "ko-KR", "KO", "ko_KR", "eng", "en-US", "en_GB", "EN", "zh-CN", "zh-Hant", "iw", "fil", "nb", "sr-Latn", "pt-BR", "english", "한국어"]  # fmt: skip
+KNOWN = [
+    "kor",
+    "ko-KR",
+    "KO",
+    "ko_KR",
+    "eng",
+    "en-US",
+    "en_GB",
+    "EN",
+    "zh-CN",
+    "zh-Hant",
+    "iw",
+    "fil",
+    "nb",
+    "sr-Latn",
+    "pt-BR",
+    "english",
+    "한국어",
+]
 UNKNOWN = ["jp", "cn", "gr", "zz", "xx-YY", "e", "ko-", "--", "12"]
 BREAKS = ["<br>", "<br/>", "<br />", "<BR>", "<br clear='all'>"]
 ESCAPED = ["&lt;b&gt;", "&amp;nbsp;", "&amp;amp;", "&lt;script&gt;", "&lt;br/&gt;", "&amp;lt;"]
@@ -66,18 +84,13 @@ def _lines(out: bytes) -> list[str]:
     return out.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
-def _with(folder: Path, material: Material, languages: tuple[str, str] = ("", ""), files: dict[str, bytes] | None = None) -> None:  # fmt: skip
-    """Copy the translator, whose languages become these if any are given, and write files beside
-    it.
-    """
+def _with(folder: Path, material: Material, languages: tuple[str, str] = ("", "")) -> None:
+    """Copy the translator, whose languages become these if any are given."""
     material.copy(folder, "translator")
+    run = folder / "translator"
     if any(languages):
         named = {"source": languages[0], "target": languages[1]}
-        write_settings(
-            folder / "translator", load_settings(folder / "translator").with_values(languages=named)
-        )
-    for name, content in (files or {}).items():
-        (folder / name).write_bytes(content)
+        write_settings(run, load_settings(run).with_values(languages=named))
 
 
 def _translation(
@@ -110,10 +123,9 @@ def _is_cased(out: bytes, count: int) -> bool:
 def lines_in_capitals(chance: random.Random, material: Material) -> Case:
     """Translate labels in capitals by a model of their language, with text that it knows."""
     language = chance.choice(list(CAPITALS))
-    lines = [
-        PROSE[0],
-        *chance.sample(CAPITALS[language], chance.randrange(1, len(CAPITALS[language]) + 1)),
-    ]
+    labels = CAPITALS[language]
+    count = chance.randrange(1, len(labels) + 1)
+    lines = [PROSE[0], *chance.sample(labels, count)]
     languages = chance.choice(
         ((language, "en"), ("ko", language), (language, "el"), (language, "tr"))
     )
@@ -128,7 +140,10 @@ def _are_parts(out: bytes, between: str, known: int) -> bool:
     them.
     """
     lines = _lines(out)[known:]
-    return len(lines) == 3 and _unspaced(lines[2]) == _unspaced(lines[0] + between + lines[1])
+    if len(lines) != 3:
+        return False
+    first, second, both = lines
+    return _unspaced(both) == _unspaced(first + between + second)
 
 
 @kind(share=4)
@@ -151,7 +166,8 @@ def breaks_in_lines(chance: random.Random, material: Material) -> Case:
     """Translate a line with a break of HTML: each side as it is in a line of its own, or it is
     said.
     """
-    tag, (first, second) = chance.choice(BREAKS), chance.sample(PROSE[:3], 2)
+    tag = chance.choice(BREAKS)
+    first, second = chance.sample(PROSE[:3], 2)
     space = chance.choice(("", " "))
     is_kept = functools.partial(_are_parts, between=tag, known=0)
     return _translation(
@@ -167,13 +183,12 @@ def escaped_marks(chance: random.Random, material: Material) -> Case:
     marks = chance.sample(ESCAPED, chance.choice((1, 2)))
     words = PROSE[0].split()
     page = "".join(f"<p>{words[0]} {mark} {' '.join(words[1:])}.</p>\n" for mark in marks)
-    return _translation(
-        "escaped marks",
-        [page],
-        material,
-        "--input=html",
-        is_kept=lambda out: all(out.decode("utf-8", "replace").count(mark) == 1 for mark in marks),
-    )
+
+    def is_kept(out: bytes) -> bool:
+        text = out.decode("utf-8", "replace")
+        return all(text.count(mark) == 1 for mark in marks)
+
+    return _translation("escaped marks", [page], material, "--input=html", is_kept=is_kept)
 
 
 @kind(share=2)
@@ -186,15 +201,11 @@ def decomposed_text(chance: random.Random, material: Material) -> Case:
     )
     pattern = unicodedata.normalize(chance.choice(("NFC", "NFD")), word)
     line = unicodedata.normalize(chance.choice(("NFC", "NFD")), line)
-    return _translation(
-        "decomposed",
-        [line],
-        material,
-        f"--keep={pattern}",
-        is_kept=lambda out: (
-            unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word) == 1
-        ),
-    )
+
+    def is_kept(out: bytes) -> bool:
+        return unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word) == 1
+
+    return _translation("decomposed", [line], material, f"--keep={pattern}", is_kept=is_kept)
 
 
 def _are_links_of(out: bytes, source: list[str], target: list[str]) -> bool:
@@ -202,12 +213,10 @@ def _are_links_of(out: bytes, source: list[str], target: list[str]) -> bool:
     lines = _lines(out)
     if len(lines) != len(source):
         return False
-    for line, *texts in zip(lines, source, target, strict=True):
+    for line, first, second in zip(lines, source, target, strict=True):
         for link in line.split():
-            if any(
-                int(number) >= len(text.split(" "))
-                for number, text in zip(link.split("-"), texts, strict=True)
-            ):
+            word, other = map(int, link.split("-"))
+            if word >= len(first.split(" ")) or other >= len(second.split(" ")):
                 return False
     return True
 
@@ -219,12 +228,18 @@ def links_of_odd_spaces(chance: random.Random, material: Material) -> Case:
     """
     source = ["나는 빵을 먹고 있었다"]
     target = ["I was eating bread"]
+    words = ["나는", "사과를", "3", "개를", "샀다"]
     for _ in range(3):
         space = chance.choice(ODD_SPACES)
-        source.append(space.join(chance.sample(("나는", "사과를", "3", "개를", "샀다"), 5)))
+        chance.shuffle(words)
+        source.append(space.join(words))
         target.append(f"I bought 3{space}apples")
-    files = {"a": "\n".join(source).encode(), "b": "\n".join(target).encode()}
-    prepare = functools.partial(_with, material=material, files=files)
+
+    def prepare(folder: Path) -> None:
+        _with(folder, material)
+        (folder / "a").write_text("\n".join(source), "utf-8")
+        (folder / "b").write_text("\n".join(target), "utf-8")
+
     is_kept = functools.partial(_are_links_of, source=source, target=target)
     arguments = ["align", "translator", "--source=a", "--target=b", "--threads=1"]
     return Case(f"links {source[1][:30]!r}", arguments, prepare, is_kept=is_kept)
@@ -236,10 +251,9 @@ def marks_in_prose(chance: random.Random, material: Material) -> Case:
     translation.
     """
     mark = chance.choice("&_")
-    words = [*chance.choice(PROSE[:3]).split(), *chance.choice(PROSE[:3]).split()]
-    words.insert(
-        chance.randrange(2, len(words)), f"{mark}{chance.choice(('Mary', 'Count', 'Open'))}"
-    )
+    words = " ".join(chance.choices(PROSE[:3], k=2)).split()
+    name = chance.choice(("Mary", "Count", "Open"))
+    words.insert(chance.randrange(2, len(words)), f"{mark}{name}")
     line = " ".join(words)
     is_right = lambda out: f"({mark}" not in out.decode("utf-8", "replace")  # noqa: E731
     return _translation("mark in prose", [line], material, is_right=is_right)
@@ -276,43 +290,9 @@ def codes_of_languages(chance: random.Random, material: Material) -> Case:
     is_known = chance.random() < 0.5
     code = chance.choice(KNOWN if is_known else UNKNOWN)
     codes = f"--languages={chance.choice((f'xho,{code}', f'{code},xho'))}"
-    small = [
-        f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")
-    ]
-    train = [
-        *("train", *CALLS["train"][:3], "--dry-run", "--threads=1"),
-        *sets("tokenizer.size=600", *small),
-    ]
-    arguments = [
-        *chance.choice((train, ["export", "translator", "out.regard", "--to=runtime"])),
-        codes,
-    ]
+    train = ["train", *CALLS["train"], "--threads=1", *sets("tokenizer.size=600", *SMALL)]
+    export = ["export", "translator", "out.regard", "--to=runtime"]
+    arguments = [*chance.choice((train, export)), codes]
     prepare = functools.partial(_with, material=material)
-    return Case(
-        f"{arguments[0]} {codes}", arguments, prepare, is_known=is_known, is_kept=lambda _: is_known
-    )
-
-
-@kind(share=2)
-def no_images(chance: random.Random, material: Material) -> Case:
-    """Caption what is no image, under the name of one: it is refused, or said."""
-    contents = {
-        **{name: data for name, data in FILES.items() if "." in name},
-        "array.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3), }\n" + bytes(12),
-        "drawing.svg": b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>",
-        "photo.heic": b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic" + bytes(40),
-        "film.mp4": b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom" + bytes(40),
-        "nothing": b"",
-    }  # fmt: skip
-    kind_of_file = chance.choice([*contents, "folder", "missing"])
-    name = f"image{chance.choice(('.png', '.jpg', '.webp'))}"
-
-    def prepare(folder: Path) -> None:
-        material.copy(folder, "captioner")
-        if kind_of_file == "folder":
-            (folder / name).mkdir()
-        elif kind_of_file != "missing":
-            (folder / name).write_bytes(contents[kind_of_file])
-
-    arguments = ["caption", "captioner", name, "--threads=1"]
-    return Case(f"{kind_of_file} as {name}", arguments, prepare, is_kept=lambda _: False)
+    name = f"{arguments[0]} {codes}"
+    return Case(name, arguments, prepare, is_known=is_known, is_kept=lambda _: is_known)

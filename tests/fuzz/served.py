@@ -32,13 +32,7 @@ SENTENCES = [
 ]
 MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
-OPTIONS = [
-    "--port=0",
-    "--threads=1",
-    f"--deadline={DEADLINE:g}",
-    "--reload-seconds=0.3",
-    "--metrics",
-]
+OPTIONS = f"--port=0 --threads=1 --deadline={DEADLINE:g} --reload-seconds=0.3 --metrics".split()
 NO_ANSWER = "no answer"
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
 PAUSE = 0.02  # seconds until a client whose connection was lost asks again
@@ -72,15 +66,12 @@ class Served:
         options: Sequence[str] = (),
         descriptors: int = 1024,
         models: Sequence[str] = MODELS,
-        path: Sequence[Path] = (),
     ) -> None:
         self.folder = folder
         self.material = material
         self.options = options
         self.models = models
-        self.search_path = os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]]))
         self.process: subprocess.Popen[bytes] | None = None
-        self._limited: Served | None = None
         self.address = ("127.0.0.1", 0)
         self.expected = dict[str, dict[str, str]]()  # by model, then by sentence
         shutil.rmtree(folder, ignore_errors=True)
@@ -93,15 +84,6 @@ class Served:
         )
         plant_modules(folder / "current", folder / PLANTED)
         self.refresh()
-
-    def limited(self, requests: int) -> Served:
-        """Return a second server, which takes so many requests a minute from each address."""
-        if self._limited is None:
-            more = [f"--requests-per-minute={requests}"]
-            self._limited = Served(
-                self.folder / "limited", self.material, more, models=[STEADY]
-            ).start()
-        return self._limited
 
     @property
     def log(self) -> Path:
@@ -161,16 +143,9 @@ class Served:
         languages = [
             f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models
         ]
-        command = [
-            sys.executable,
-            "-u",
-            str(self.folder / "regard"),
-            "serve",
-            *models,
-            *languages,
-            *OPTIONS,
-        ]
-        environment = {**os.environ, "PYTHONPATH": self.search_path}
+        program = str(self.folder / "regard")
+        command = [sys.executable, "-u", program, "serve", *models, *languages, *OPTIONS]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
         # A process that is started again is to find its modules compiled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with self.log.open("wb") as log:
@@ -192,9 +167,7 @@ class Served:
             assert time.monotonic() < end, "the server does not start"
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
-        assert self.workers(), (
-            "no process is known as one that serves, so that none would be killed or measured"
-        )
+        assert self.workers(), "no process is known as one that serves"
         if not self.expected:
             translators = [model for model in self.models if model != CAPTIONS]
             self.expected = {
@@ -279,7 +252,7 @@ class Served:
     def tracebacks(self) -> list[str]:
         """Say how many tracebacks are in the log, if there are any."""
         count = self.log.read_bytes().count(b"Traceback (most")
-        return [f"{count} tracebacks in {self.log}"] * bool(count)
+        return [f"{count} tracebacks in {self.log}"] if count else []
 
     def stop(self) -> float:
         """Send SIGTERM; return the seconds until the server has ended. One that does not end is
@@ -288,14 +261,11 @@ class Served:
         assert self.process is not None
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
+        workers = self.workers()
         try:
-            if self._limited is not None:
-                self._limited.stop()
-            workers = self.workers()
-            try:
-                self.process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.kill(workers)
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill(workers)
         finally:
             self.kill()
         return time.monotonic() - start
@@ -311,7 +281,7 @@ class Served:
 
 def translation(text: str, model: str = STEADY, key: str = "", **more: object) -> bytes:
     """A request for the translation of a text."""
-    headers = [f"Authorization: Bearer {key}"] * bool(key)
+    headers = [f"Authorization: Bearer {key}"] if key else []
     return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
 
 
@@ -330,9 +300,8 @@ def worker(process: int) -> str:
         command = Path(f"/proc/{process}/cmdline").read_text("utf-8", "replace")
     except OSError:
         return ""
-    match = re.search(rf"from regard\.serving\.({SERVING}|{PYTORCH}|engine) import", command)
-    # Engines are those of earlier servers.
-    return "" if match is None else SERVING if match[1] == "engine" else match[1]
+    match = re.search(rf"from regard\.serving\.({SERVING}|{PYTORCH}) import", command)
+    return match[1] if match else ""
 
 
 def _resident(process: int) -> int:

@@ -20,6 +20,7 @@ from fake import Ask, FakeService
 from limits import wait_until
 
 from regard.serving.application import create_app
+from regard.serving.deaths import CallTable
 from regard.serving.server_settings import ServerSettings
 from regard.serving.serving_process import server_config
 from regard.serving.supervisor import listen
@@ -36,8 +37,8 @@ def make_ask(service: FakeService) -> Callable[..., Ask]:
     sends requests.
     """
 
-    def make(**settings: Any) -> Ask:
-        app = create_app(service, ServerSettings(**settings))
+    def make(calls: CallTable | None = None, **settings: Any) -> Ask:
+        app = create_app(service, ServerSettings(**settings), calls=calls)
 
         async def send(method: str, path: str, base: str, **request: Any) -> httpx.Response:
             transport = httpx.ASGITransport(app)

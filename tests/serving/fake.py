@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 
 from regard.attention.alignment import Readings
-from regard.common.errors import LineError, RegardError, UsageError
+from regard.common.errors import DataError, LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_hypotheses, served_text
@@ -82,7 +82,6 @@ class FakeService:
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     copies: str = ""
-    splits_sentences: bool = True
 
     async def check(self) -> None:
         pass
@@ -90,7 +89,7 @@ class FakeService:
     async def translate(
         self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
     ) -> list[ServedText]:
-        request = request.of_model(self.splits_sentences)
+        request = request.of_model(splits_sentences=True)
         search = request.search
         has_links = search.alignments or request.form.kind != "text"
         wanted = Wanted(search.nbest, has_links, search.attention != "none")
@@ -121,7 +120,7 @@ class FakeService:
         self, model: str, text: str, request: TextRequest, deadline: float
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
         self.calls.append((model, [text], request.search, deadline))
-        request = request.of_model(self.splits_sentences)
+        request = request.of_model(splits_sentences=True)
         parts = stream_text(
             lay_out(text, request.form, request.sentences), request.code, self._increments
         )
@@ -147,7 +146,7 @@ class FakeService:
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
         if not image.startswith(b"\x89PNG"):
-            raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(
@@ -193,17 +192,16 @@ class FakeService:
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
         if not image.startswith(b"\x89PNG"):
-            raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
             return self.shares
-        korean = sum("가" <= letter <= "힣" for letter in text) / max(
-            sum(map(str.isalpha, text)), 1
-        )
+        letters = [letter for letter in text if letter.isalpha()]
+        korean = sum("가" <= letter <= "힣" for letter in letters) / max(len(letters), 1)
         shares = [("ko", 0.98 * korean), ("en", 0.98 * (1 - korean)), ("de", 0.01)]
-        return sorted(shares, key=lambda item: -item[1])
+        return sorted(shares, key=lambda share: -share[1])
 
     async def _trouble(self, line: str) -> None:
         if line in TROUBLE:
@@ -250,12 +248,9 @@ class FakeService:
 
 
 def _refuse_long(lines: Sequence[str]) -> None:
-    if long := [
-        (index, "is too long; shorten it")
-        for index, line in enumerate(lines)
-        if line.lower() == "long"
-    ]:
-        raise LineError(*long)
+    long = [number for number, line in enumerate(lines) if line.lower() == "long"]
+    if long:
+        raise LineError(*[(number, "is too long; shorten it") for number in long])
 
 
 def translation(line: str) -> str:

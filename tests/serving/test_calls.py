@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fake import FakeService
+from fake import Ask, FakeService
 from limits import wait_until_async
 
 from regard.common.errors import RegardError
@@ -27,8 +27,9 @@ class Table(CallTable):
 
     def __init__(self) -> None:
         self.open = list[bytes]()
-        self.ended = list[bool]()
-        self.refuses = self.suspects = False
+        self.ended = list[tuple[bytes, bool]]()
+        self.refuses = False
+        self.suspects = False
 
     def is_suspect(self, _: bytes) -> bool:
         return self.suspects
@@ -43,7 +44,7 @@ class Table(CallTable):
 
     def end(self, digest: bytes, completed: bool) -> None:
         self.open.remove(digest)
-        self.ended.append(completed)
+        self.ended.append((digest, completed))
 
 
 @pytest.fixture
@@ -52,16 +53,8 @@ def table() -> Table:
 
 
 @pytest.fixture
-def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
-    app = create_app(service, ServerSettings(), calls=table)
-
-    async def send(request: dict[str, Any], path: str) -> httpx.Response:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://localhost"
-        ) as client:
-            return await client.post(path, json=request)
-
-    return lambda path="/v1/translate", **values: asyncio.run(send({**HELLO, **values}, path))
+def ask(make_ask: Callable[..., Ask], table: Table) -> Ask:
+    return make_ask(calls=table)
 
 
 @pytest.mark.parametrize(
@@ -77,44 +70,29 @@ def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
     ],
 )
 def test_calls_are_open_until_they_are_answered(
-    ask: Callable[..., httpx.Response],
-    table: Table,
-    values: dict[str, Any],
-    status: int,
-    completed: list[bool],
+    ask: Ask, table: Table, values: dict[str, Any], status: int, completed: list[bool]
 ) -> None:
-    assert ask(**values).status_code == status
-    assert (table.ended, table.open) == (completed, [])
+    assert ask("/v1/translate", json={**HELLO, **values}).status_code == status
+    assert [is_completed for _, is_completed in table.ended] == completed
+    assert table.open == []
 
 
-def test_equal_requests_have_equal_digests(
-    ask: Callable[..., httpx.Response],
-    table: Table,
-    service: FakeService,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen = list[bytes]()
-    end = table.end
-    monkeypatch.setattr(
-        table, "end", lambda digest, completed: (seen.append(digest), end(digest, completed))
-    )
-    for values in (
-        {},
-        {},
-        {"text": "other"},
-        {"path": "/v1/explain"},
-        {"path": "/v1/translate?model=en-ko"},
-    ):
-        assert ask(**values).status_code == 200
-    assert seen[0] == seen[1]
-    assert len(set(seen)) == 4
+def test_equal_requests_have_equal_digests(ask: Ask, table: Table) -> None:
+    ask("/v1/translate", json=HELLO)
+    ask("/v1/translate", json=HELLO)
+    ask("/v1/translate", json={**HELLO, "text": "other"})
+    ask("/v1/explain", json=HELLO)
+    ask("/v1/translate?model=en-ko", json=HELLO)
+    digests = [digest for digest, _ in table.ended]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 4
 
 
 def test_a_call_that_brings_the_process_down_is_refused(
-    ask: Callable[..., httpx.Response], table: Table, service: FakeService
+    ask: Ask, table: Table, service: FakeService
 ) -> None:
     table.refuses = True
-    answer = ask()
+    answer = ask("/v1/translate", json=HELLO)
     assert (answer.status_code, service.calls) == (503, [])
     assert "3 times" in answer.json()["detail"]
     assert answer.headers["retry-after"]
@@ -122,46 +100,38 @@ def test_a_call_that_brings_the_process_down_is_refused(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
-    service: FakeService, tmp_path: Path, stream: bool
+    make_ask: Callable[..., Ask], tmp_path: Path, stream: bool
 ) -> None:
     """One that only finds it away is not; one whose answer has begun is, too."""
-    app = create_app(
-        service,
-        ServerSettings(),
-        calls=CallTable(tmp_path / "calls", partial(next, count(1000.0, 2.0))),
-    )
+    clock = partial(next, count(1000.0, 2.0))
+    ask = make_ask(calls=CallTable(tmp_path / "calls", clock))
 
-    async def run(text: str) -> list[str]:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://localhost"
-        ) as client:
-            asked = {**HELLO, "text": f"one {text}" if stream else text, "stream": stream}
-            return [(await client.post("/v1/translate", json=asked)).text for _ in range(5)]
+    def is_refused(word: str) -> bool:
+        text = f"one {word}" if stream else word
+        answer = ask("/v1/translate", json={**HELLO, "text": text, "stream": stream})
+        return "ended 3 times" in answer.text
 
-    assert ["ended 3 times" in answer for answer in asyncio.run(run("died"))] == [False] * 3 + [
-        True
-    ] * 2
-    assert ["ended 3 times" in answer for answer in asyncio.run(run("gone"))] == [False] * 5
+    assert [is_refused("died") for _ in range(5)] == [False, False, False, True, True]
+    assert not any(is_refused("gone") for _ in range(5))
 
 
 def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:
     """One that waits has its deadline all the same."""
-    app = create_app(service, ServerSettings(), calls=table)
     table.suspects = True
+    app = create_app(service, ServerSettings(), calls=table)
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
-    async def run() -> list[httpx.Response]:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://localhost"
-        ) as client:
-            first = asyncio.create_task(
-                client.post("/v1/translate", json={**HELLO, "text": "slow"})
-            )
-            await wait_until_async(lambda: table.open, "the first is open")
-            second = asyncio.create_task(client.post("/v1/translate", json=HELLO))
-            late = await client.post("/v1/translate", json={**HELLO, "deadline_ms": 50})
-            assert len(table.open) == 1
-            service.released.set()
-            return [late, await first, await second]
+    async def ask(**values: Any) -> int:
+        return (await client.post("/v1/translate", json={**HELLO, **values})).status_code
 
-    assert [answer.status_code for answer in asyncio.run(run())] == [504, 200, 200]
-    assert table.ended == [True, True]
+    async def run() -> list[int]:
+        first = asyncio.create_task(ask(text="slow"))
+        await wait_until_async(lambda: table.open, "the first is open")
+        second = asyncio.create_task(ask())
+        late = await ask(deadline_ms=50)
+        assert len(table.open) == 1
+        service.released.set()
+        return [late, await first, await second]
+
+    assert asyncio.run(run()) == [504, 200, 200]
+    assert len(table.ended) == 2

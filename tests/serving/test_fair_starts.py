@@ -35,9 +35,9 @@ async def begun(sent: list[str], given_up: int = -1) -> list[str]:
 
 
 def test_a_flood_waits_for_itself() -> None:
-    flood = ["192.0.2.1"] * 1000
-    order = asyncio.run(begun([*flood, "192.0.2.2", "192.0.2.3", "192.0.2.2"]))
-    assert sorted(order) == sorted([*flood, "192.0.2.2", "192.0.2.3", "192.0.2.2"])
+    sent = [*["192.0.2.1"] * 1000, "192.0.2.2", "192.0.2.3", "192.0.2.2"]
+    order = asyncio.run(begun(sent))
+    assert sorted(order) == sorted(sent)
     assert max(order.index("192.0.2.2"), order.index("192.0.2.3")) <= 4
     assert order[:8].count("192.0.2.2") == 2
 
@@ -45,13 +45,6 @@ def test_a_flood_waits_for_itself() -> None:
 def test_networks_of_one_owner_have_one_turn() -> None:
     flood = [f"2001:db8::{number}" for number in range(100)]
     assert asyncio.run(begun([*flood, "192.0.2.2"])).index("192.0.2.2") <= 2
-
-
-def test_whoever_is_alone_does_not_wait() -> None:
-    async def alone() -> int:
-        return sum([len(await begun(["192.0.2.1"])) for _ in range(3)])
-
-    assert asyncio.run(alone()) == 3
 
 
 def test_a_turn_that_is_given_up_is_passed_on() -> None:

@@ -49,10 +49,9 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
             module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE
         )
         assert started.stdin is not None
-        end_seconds = 60 if running else 0
         configuration = {
             "pytorch": {"address": address, "authkey": key.hex()},
-            "end_seconds": end_seconds,
+            "end_seconds": 60 if running else 0,
         }
         started.stdin.write(json.dumps(configuration).encode() + b"\n")
         started.stdin.flush()
@@ -72,10 +71,16 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
     given = Folder(run, "float32", 1, 10**7, ())
     model = process.open(given)
     request = TextRequest(SearchRequest(beam=2, attention="all"))
-    texts = model.translate(SENTENCES, request, 60.0)
-    expected = load_translator(run).translate(SENTENCES, beam=2)
-    assert [text.text for text in texts] == [translation.text for translation in expected]
-    assert texts[0].lines[0].hypotheses[0].attention
+    expected = [
+        translation.text for translation in load_translator(run).translate(SENTENCES, beam=2)
+    ]
+
+    def check_translations(model: RemoteModel) -> None:
+        texts = model.translate(SENTENCES, request, 60.0)
+        assert [text.text for text in texts] == expected
+        assert texts[0].lines[0].hypotheses[0].attention
+
+    check_translations(model)
     *parts, whole = model.stream(SENTENCES[0], TextRequest())
     assert isinstance(whole, ServedText)
     assert "".join(words for _, words in parts) == whole.text
@@ -91,9 +96,7 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
     with pytest.raises(ProcessAway):
         model.translate(SENTENCES, TextRequest(), 60.0)
     again = process.open(given)
-    assert [text.text for text in again.translate(SENTENCES, request, 60.0)] == [
-        text.text for text in expected
-    ]
+    check_translations(again)
     assert isinstance(end_during_a_call(process, again), ServedText)
 
 

@@ -32,16 +32,10 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "dog.png").write_bytes(b"\x89PNG")
     assert len(LINES) > 6
     for line in LINES:
-        command = line.replace("http://localhost:5000", address).replace(
-            "curl ", "curl -sS --fail-with-body ", 1
-        )
+        command = line.replace("http://localhost:5000", address)
+        command = command.replace("curl ", "curl -sS --fail-with-body ", 1)
         done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert done.stdout[0] in "{[e"
@@ -60,11 +54,10 @@ def test_the_python_of_keys_runs(
 def test_defaults() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
     assert len(rows) == 7
-    assert all(
-        getattr(ServerSettings(), name) == int(value.replace(",", ""))
-        for name, value in rows.items()
-    )
-    assert all(f"`{name}`" in PAGE for name in ServerSettings.model_fields if name != "key_file")
+    for name, value in rows.items():
+        assert getattr(ServerSettings(), name) == int(value.replace(",", ""))
+    for name in {*ServerSettings.model_fields} - {"key_file"}:
+        assert f"`{name}`" in PAGE
 
 
 def test_every_endpoint_is_described() -> None:

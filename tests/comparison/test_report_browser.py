@@ -4,11 +4,12 @@ Chromium.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import assert_accessible_and_narrow
 from sample import make_comparison
 
 from regard.comparison.report import render_report
@@ -18,43 +19,26 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def open_report(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Open the report of a comparison; fail on any message, script error or request."""
-    problems: list[str] = []
+def open_report(open_page: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that opens the report of a comparison."""
 
-    def open_page(comparison: Comparison, ready: bool = True, **context: Any) -> Any:
+    def open_file(comparison: Comparison, **options: Any) -> Any:
         path = tmp_path / "report.html"
         path.write_text(render_report(comparison), encoding="utf-8")
-        page = browser.new_context(**{"locale": "en-GB", **context}).new_page()
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text))
-        page.on(
-            "request",
-            lambda request: (
-                request.url.startswith(("file:", "data:")) or problems.append(request.url)
-            ),
-        )
-        page.goto(path.as_uri())
-        if ready:
-            page.wait_for_selector("html[data-ready]")
-        return page
+        return open_page(path, **options)
 
-    yield open_page
-    assert problems == []
-    for context in browser.contexts:  # pages that go on running slow down those of other tests
-        context.close()
+    return open_file
 
 
 def numbers(page: Any) -> list[str]:
     return [str(text) for text in page.locator("#list tbody th").all_inner_texts()]
 
 
-def test_sentences_are_searched_ordered_and_paged(open_report: Any) -> None:
+def test_sentences_are_searched_ordered_and_paged(open_report: Callable[..., Any]) -> None:
     comparison = make_comparison(sentences=120)
     page = open_report(comparison)
     assert page.inner_text("#shown") == "1–50 of 120"
-    assert numbers(page) == [str(n) for n in range(1, 51)]
+    assert numbers(page) == [str(number) for number in range(1, 51)]
     assert page.is_disabled("#back")
     page.click("#forth")
     page.click("#forth")
@@ -70,30 +54,30 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Any) -> None:
     page.fill("#search", "")
     page.locator("#shown", has_text="1–50 of 120").wait_for()
 
-
-def test_sentences_are_ordered_by_length_spread_and_score(open_report: Any) -> None:
     comparison = make_comparison(sentences=30)
     page = open_report(comparison)
 
     def check(key: str, values: list[float]) -> None:
         page.select_option("#sort", key)
-        expected = sorted(range(30), key=lambda row: (values[row], row))
-        assert numbers(page) == [str(row + 1) for row in expected]
+        rising = sorted(range(30), key=lambda row: (values[row], row))
+        assert numbers(page) == [str(row + 1) for row in rising]
         page.click("#direction")
-        expected = sorted(range(30), key=lambda row: (-values[row], row))
-        assert numbers(page) == [str(row + 1) for row in expected]
+        falling = sorted(range(30), key=lambda row: (-values[row], row))
+        assert numbers(page) == [str(row + 1) for row in falling]
         page.click("#direction")
 
     check("length", [float(len(source.split())) for source in comparison.test.sources])
     assert page.locator("#list th[aria-sort=ascending]").inner_text() == "Words"
     scores = [[round(score, 1) for score in run.sentence_scores] for run in comparison.runs]
     check("run2", scores[2])
-    check(
-        "spread", [round(max(several) - min(several), 6) for several in zip(*scores, strict=True)]
-    )
+    spreads = [max(several) - min(several) for several in zip(*scores, strict=True)]
+    check("spread", [round(spread, 6) for spread in spreads])
+    page.click("#language")
+    assert page.inner_text("#scores h2") == "점수"
+    assert page.locator("#sort option").first.text_content() == "번호"
 
 
-def test_attention_is_drawn_on_demand(open_report: Any) -> None:
+def test_attention_is_drawn_on_demand(open_report: Callable[..., Any]) -> None:
     comparison = make_comparison()
     page = open_report(comparison)
     assert page.locator(".map").count() == 0
@@ -102,14 +86,11 @@ def test_attention_is_drawn_on_demand(open_report: Any) -> None:
     assert page.locator(".map tbody tr").count() == len(found.target)
     assert page.locator(".map thead th").all_inner_texts() == list(found.source)
     cell = page.locator(".map tbody td").first
-    assert cell.inner_text() == str(found.percent[0][0])
-    assert (
-        cell.get_attribute("title")
-        == f"{found.target[0]} → {found.source[0]}: {found.percent[0][0]} %"
-    )
+    percent = found.percent[0][0]
+    assert cell.inner_text() == str(percent)
+    title = f"{found.target[0]} → {found.source[0]}: {percent} %"
+    assert cell.get_attribute("title") == title
 
-
-def test_attention_of_a_caption_lies_on_its_image(open_report: Any) -> None:
     comparison = make_comparison(task="captions")
     page = open_report(comparison)
     page.locator(".attention summary").first.click()
@@ -118,34 +99,26 @@ def test_attention_of_a_caption_lies_on_its_image(open_report: Any) -> None:
     assert page.locator(".words button[aria-pressed=true]").inner_text() == found.target[1]
     veils = [float(cell.get_attribute("fill-opacity")) for cell in page.locator(".over rect").all()]
     weights = found.percent[1]
-    assert veils.index(min(veils)) == weights.index(max(weights))
+    assert veils.index(min(veils)) == weights.index(max(weights)), "it lies on the image"
     assert f"{found.target[1]}: {max(weights)} % on row" in page.inner_text(".attention p")
 
 
-def test_the_language_changes_and_follows_the_browser(open_report: Any) -> None:
-    page = open_report(make_comparison())
-    page.click("#language")
-    assert page.inner_text("#scores h2") == "점수"
-    assert page.inner_text("#sort option:checked") == "번호"
-    page.click("#language")
-    assert page.inner_text("#scores h2") == "Scores"
-    assert "점수" in open_report(make_comparison(), locale="ko-KR").inner_text("#scores h2")
-
-
 @pytest.mark.parametrize("task", ["translation", pytest.param("captions", marks=pytest.mark.slow)])
-def test_a_narrow_page_does_not_scroll_sideways(open_report: Any, task: str) -> None:
-    page = open_report(
-        make_comparison(task=task, has_file=True), viewport={"width": 400, "height": 800}
-    )
+def test_it_is_accessible_and_fits_a_phone(
+    open_report: Callable[..., Any], axe: str, task: str
+) -> None:
+    comparison = make_comparison(task=task, has_file=True)
+    page = open_report(comparison, locale="ko-KR")
+    assert page.inner_text("#scores h2") == "점수"
     page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
     page.wait_for_selector(".attention[open] div *")
-    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert_accessible_and_narrow(page, axe)
 
 
-def test_without_a_script_tables_figures_and_examples_are_there(open_report: Any) -> None:
-    page = open_report(make_comparison(), ready=False, java_script_enabled=False)
-    assert page.is_visible("#scores table")
-    assert page.is_visible("figure svg")
-    assert page.is_visible(".example p")
-    assert page.is_visible("noscript p")
+def test_without_a_script_tables_figures_and_examples_are_there(
+    open_report: Callable[..., Any],
+) -> None:
+    page = open_report(make_comparison(), wait="main", java_script_enabled=False)
+    for part in ("#scores table", "figure svg", ".example p", "noscript p"):
+        assert page.locator(part).first.is_visible(), part
     assert page.is_hidden("#controls")

@@ -5,6 +5,7 @@ change.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
 
 @pytest.mark.system
 def test_the_changes_have_the_results_of_the_table(
-    block: BlockWalkthrough, browser: Any, tmp_path: Path
+    block: BlockWalkthrough, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
     steps = {step.key: number for number, step in enumerate(block.steps, 1)}
@@ -89,9 +90,7 @@ def test_the_changes_have_the_results_of_the_table(
         "the steps that the lesson names"
     )
     (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "numbers.html").as_uri())
-    page.wait_for_selector("html[data-ready]")
+    page = open_page(tmp_path / "numbers.html")
     page.keyboard.press("a")
     weights, context = (page.locator(f"#step-{number} table") for number in (9, 10))
 
@@ -107,4 +106,3 @@ def test_the_changes_have_the_results_of_the_table(
         assert results == numbers(row), row
         if changes:
             page.click("#reset")
-    page.close()

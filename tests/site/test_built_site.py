@@ -50,100 +50,34 @@ WISHES = {
         "offline": "tutorials/phone",
         "without a network": "page",
         "private": "server",
-        "smartphone": "tutorials/phone",
-        "softmax": "attention",
         "beam search": "translation",
         "confidence interval": "tutorials/compare",
-        "po file": "tutorials/strings",
-        "placeholders": "tutorials/strings",
         "docker": "deploy",
-        "fine-tuning": "training",
         "alt text": "tutorials/captions",
-        "error bars": "comparison",
-        "resume training": "training",
-        "classroom": "tutorials/lesson",
         "install": "install",
-        "install on windows": "install",
-        "getting started": "install",
-        "quick start": "install",
-        "beginner": "tutorials/translator",
-        "lesson plan": "tutorials/lesson",
-        "small language": "language",
-        "low-resource": "language",
-        "how many sentences": "tutorials/translator",
         "3,000 sentences": "tutorials/translator",
-        "3000 sentences": "tutorials/translator",
         "3,000": "tutorials/translator",
-        "privacy": "tutorials/strings",
-        "confidentiality": "tutorials/strings",
-        "is my data sent anywhere": "tutorials/strings",
         "atention": "attention",
-        "tranlation": "translation",
-        "transformr": "models",
-        "tranlation server": "server",
-        "50 minutes": "tutorials/lesson",
         "BLEU of zzyzx": "comparison",
-        "excel": "tutorials/translator",
         "csv": "tutorials/translator",
-        "sentence length": "tutorials/compare",
-        "worksheet": "worksheet",
-        "BLEU": "glossary",
-        "chrF": "glossary",
         "p-value": "comparison",
         "xlsx": "tutorials/translator",
-        "xls": "tutorials/translator",
-        "google sheets": "tutorials/translator",
-        "apk": "tutorials/phone",
-        "several po files": "tutorials/strings",
-        "high school": "tutorials/lesson",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
         "개인정보": "ko/server",
-        "휴대폰": "ko/tutorials/phone",
         "전화기로": "ko/tutorials/phone",
         "소프트맥스": "ko/attention",
-        "어텐션은": "ko/attention",
         "번역 서버": "ko/tutorials/serve",
-        "신뢰구간": "ko/comparison",
-        "도커": "ko/deploy",
         "빔 서치": "ko/translation",
-        "수업에서": "ko/tutorials/lesson",
-        "현지화": "ko/tutorials/strings",
-        "설치": "ko/install",
-        "시작하기": "ko/install",
-        "초보자": "ko/tutorials/translator",
         "50분 수업": "ko/tutorials/lesson",
-        "50분": "ko/tutorials/lesson",
         "3,000": "ko/tutorials/translator",
-        "어텐션이란": "ko/attention",
         "어탠션": "ko/attention",
-        "핸드폰": "ko/tutorials/phone",
-        "트랜스포머": "ko/models",
-        "소수 언어": "ko/language",
-        "문장이 몇 개": "ko/tutorials/translator",
         "개인 정보": "ko/tutorials/strings",
-        "엑셀": "ko/tutorials/translator",
-        "폰": "ko/tutorials/phone",
-        "학습지": "ko/worksheet",
-        "문장 길이": "ko/tutorials/compare",
-        "주의": "ko/attention",
-        "연습문제": "ko/tutorials/lesson",
-        "연습 문제": "ko/tutorials/lesson",
-        "수업자료": "ko/tutorials/lesson",
-        "수업 자료": "ko/tutorials/lesson",
         "교안": "ko/tutorials/lesson",
-        "실습": "ko/tutorials/lesson",
-        "교육": "ko/tutorials/lesson",
-        "고등학교": "ko/tutorials/lesson",
-        "학생": "ko/tutorials/lesson",
         "문장길이": "ko/tutorials/compare",
         "xlsx": "ko/tutorials/translator",
-        "xls": "ko/tutorials/translator",
         "구글 시트": "ko/tutorials/translator",
-        "google sheets": "ko/tutorials/translator",
-        "apk": "ko/tutorials/phone",
-        "BLEU": "ko/glossary",
         "p-value": "ko/comparison",
         "여러 PO 파일": "ko/tutorials/strings",
     },
@@ -235,7 +169,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -
 
 
 def test_every_image_is_described(pages: dict[str, _Page]) -> None:
-    assert all(image.get("alt") for page in pages.values() for image in page.images)
+    for name, page in pages.items():
+        assert all(image.get("alt") for image in page.images), name
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OWN if "numbers" in name))
@@ -299,9 +234,7 @@ def test_llms_txt_lists_the_pages(site: Path, pages: dict[str, _Page]) -> None:
 
 @pytest.fixture(scope="module")
 def context(browser: Any) -> Iterator[Any]:
-    """Return a context of the browser without a network, which fails if a page asks another
-    host.
-    """
+    """Return a context without a network, which fails if a page asks another host."""
     context = browser.new_context(offline=True, locale="ko-KR")
     requests = list[str]()
     context.on(
@@ -369,16 +302,7 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
     page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
     assert page.locator("#search-results img").count() == 0
     find = "word => Search._performSearch(...Search._parseQuery(word)).length"
-    for word in (
-        "constructor",
-        "__proto__",
-        "(",
-        "c++ \\",
-        "\U0001f600",
-        " ",
-        "a" * 5000,
-        "한" * 2000,
-    ):
+    for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "한" * 2000):
         assert page.evaluate(find, word) >= 0, word
     page.close()
 
@@ -446,38 +370,6 @@ def test_a_script_of_a_page_can_be_downloaded(site: Path, context: Any, name: st
     page.close()
 
 
-@pytest.mark.parametrize("start", ["search.html", "search-ko.html"])
-def test_no_excerpt_shows_tags(site: Path, context: Any, start: str) -> None:
-    page = context.new_page()
-    page.goto(f"{(site / start).as_uri()}?q=수업")
-    page.locator("#search-results li p.summary").first.wait_for()
-    assert not [
-        text
-        for text in page.locator("p.summary").all_text_contents()
-        if re.search(r"</?[a-z]+[ >]", text)
-    ]
-    for path in (site / "_static" / "texts").rglob("tutorials/*.js"):
-        assert not re.search(r"<a |</a>", path.read_text(encoding="utf-8")), path
-    page.close()
-
-
-@pytest.mark.parametrize("name", ["comparison.html", "ko/comparison.html"])
-def test_a_page_that_is_opened_from_a_search_marks_the_words_outside_of_its_pictures(
-    site: Path, context: Any, name: str
-) -> None:
-    page = context.new_page()
-    errors = list[str]()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((site / name).as_uri())
-    # As the page of results does.
-    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'p')")
-    page.reload()
-    page.locator("article .highlighted").first.wait_for()
-    assert errors == []
-    assert page.locator("svg .highlighted").count() == 0
-    page.close()
-
-
 def test_a_word_has_one_family_of_synonyms() -> None:
     families = pytest.importorskip(
         "search_data", reason="Sphinx is not installed: pip install '.[site]'"
@@ -505,16 +397,10 @@ def _check_the_translator(page: Any) -> None:
     page.locator("[data-part=message]", has_text=asks).wait_for()
     page.fill("#try-input", "나는 집에 간다")
     page.locator("[data-part=message]").wait_for(state="hidden")
-    for unlike in (
-        "너를 사랑해",
-        "나는 자동차를 운전한다",
-        "우리 영화 보러 갈래?",
-        "asdf",
-    ):  # of which the model is sure
+    for unlike in ("너를 사랑해", "asdf"):  # of which the model is sure
         page.fill("#try-input", unlike)
-        page.locator(
-            "[data-part=message]", has_text=re.compile("not learnt|배우지 않은")
-        ).wait_for()
+        message = page.locator("[data-part=message]", has_text=re.compile("not learnt|배우지 않은"))
+        message.wait_for()
         page.fill("#try-input", "나는 집에 간다")
         page.locator("[data-part=message]").wait_for(state="hidden")
 
@@ -549,49 +435,6 @@ def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
     page.evaluate("document.activeElement.blur()")
     assert lines.count() == 0
     phone.close()
-
-
-@pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
-def test_on_a_wide_screen_the_longest_sentence_to_try_has_all_its_lines(
-    site: Path, context: Any, name: str
-) -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto((site / name).as_uri())
-    page.wait_for_selector("#try[data-loaded]")
-    page.locator("#try button[data-text]").last.click()
-    page.locator("[data-part=lines] path").nth(10).wait_for()
-    assert not page.locator("[data-part=hint]").is_visible()
-    page.close()
-
-
-def test_a_phone_folds_the_list_of_commands_and_puts_meanings_below_their_terms(
-    site: Path, context: Any
-) -> None:
-    page = context.new_page()
-    for width, is_phone in ((1280, False), (400, True)):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto((site / "reference/commands.html").as_uri())
-        assert page.locator("details.commands a").first.is_visible() is not is_phone
-        page.goto((site / "glossary.html").as_uri())
-        term, _, meaning = (
-            cell.bounding_box() for cell in page.locator("tbody tr").first.locator("td").all()[:3]
-        )
-        assert (meaning["y"] >= term["y"] + term["height"]) is is_phone
-    page.close()
-
-
-@pytest.mark.parametrize("width", [1280, 400])
-def test_no_option_breaks_after_its_hyphens(site: Path, context: Any, width: int) -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": width, "height": 900})
-    rows = """[...document.querySelectorAll('article :is(code .pre:not(.long), .option)')].filter(node =>
-        node.getClientRects().length > 1 && (innerWidth > 640 || !node.closest('td'))).map(node => node.textContent)"""
-    for name in ("tutorials/translator", "ko/tutorials/compare", "training", "ko/comparison"):
-        page.goto((site / f"{name}.html").as_uri())
-        assert page.evaluate(rows) == [], name
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
@@ -665,16 +508,4 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
             )
             assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
-
-
-@pytest.mark.parametrize(
-    "name", ["glossary", "ko/glossary", "reference/commands", "comparison", "ko/comparison"]
-)
-def test_tables_fit_a_phone(site: Path, context: Any, name: str) -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": 400, "height": 900})
-    page.goto((site / f"{name}.html").as_uri())
-    widths = "[...document.querySelectorAll('.table-wrapper')].map(node => [node.scrollWidth, node.clientWidth])"
-    assert [pair for pair in page.evaluate(widths) if pair[0] > pair[1]] == []
     page.close()

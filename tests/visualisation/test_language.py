@@ -130,11 +130,11 @@ def test_a_page_opens_in_korean(
 
 @pytest.mark.system
 def test_a_browser_shows_the_page_in_the_language_of_the_file(
-    korean: None, browser: Any, explanation: Callable[..., ExplanationData], tmp_path: Path
+    korean: None,
+    open_page: Callable[..., Any],
+    explanation: Callable[..., ExplanationData],
+    tmp_path: Path,
 ) -> None:
-    page = browser.new_context(locale="en-GB").new_page()
-    page.goto(save(explanation(2, 1, 1), tmp_path / "a.html").as_uri())
-    page.wait_for_selector("html[data-ready]")
+    page = open_page(save(explanation(2, 1, 1), tmp_path / "a.html"))
     assert page.locator("html").get_attribute("lang") == "ko"
     assert page.inner_text("#language") == "English"
-    page.close()

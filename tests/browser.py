@@ -82,6 +82,7 @@ def browser(chromium: Any) -> Iterator[Any]:
     yield started
     for context in started.contexts:
         context.close()
+
     asyncio._set_running_loop(None)
 
 
@@ -139,6 +140,7 @@ def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., 
         if page.url.startswith("http"):
             page.evaluate("localStorage.clear()")
         page.close()
+
     assert problems == []
 
 

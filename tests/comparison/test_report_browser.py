@@ -40,15 +40,18 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Callable[..., Any
     assert page.inner_text("#shown") == "1–50 of 120"
     assert numbers(page) == [str(number) for number in range(1, 51)]
     assert page.is_disabled("#back")
+
     page.click("#forth")
     page.click("#forth")
     assert page.inner_text("#shown") == "101–120 of 120"
     assert page.is_disabled("#forth")
+
     page.fill("#search", " 77.")
     page.locator("#shown", has_text="1–1 of 1").wait_for()
     assert numbers(page) == ["78"]
     assert page.locator("#list mark").all_inner_texts() == ["77."]
     assert comparison.runs[3].outputs[77] in page.inner_text("#list tbody")
+
     page.fill("#search", "not in any text")
     page.locator("#shown", has_text="No sentence has this text.").wait_for()
     page.fill("#search", "")
@@ -61,18 +64,22 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Callable[..., Any
         page.select_option("#sort", key)
         rising = sorted(range(30), key=lambda row: (values[row], row))
         assert numbers(page) == [str(row + 1) for row in rising]
+
         page.click("#direction")
         falling = sorted(range(30), key=lambda row: (-values[row], row))
         assert numbers(page) == [str(row + 1) for row in falling]
+
         page.click("#direction")
 
     check("length", [float(len(source.split())) for source in comparison.test.sources])
     assert page.locator("#list th[aria-sort=ascending]").inner_text() == "Words"
+
     scores = [[round(score, 1) for score in run.sentence_scores] for run in comparison.runs]
     check("run2", scores[2])
     spreads = [max(several) - min(several) for several in zip(*scores, strict=True)]
     check("spread", [round(spread, 6) for spread in spreads])
     page.click("#language")
+
     assert page.inner_text("#scores h2") == "점수"
     assert page.locator("#sort option").first.text_content() == "번호"
 
@@ -81,26 +88,31 @@ def test_attention_is_drawn_on_demand(open_report: Callable[..., Any]) -> None:
     comparison = make_comparison()
     page = open_report(comparison)
     assert page.locator(".map").count() == 0
+
     page.locator(".attention summary").first.click()
-    found = comparison.examples[0].attention["rnn-attention/1"]
-    assert page.locator(".map tbody tr").count() == len(found.target)
-    assert page.locator(".map thead th").all_inner_texts() == list(found.source)
+    attention = comparison.examples[0].attention["rnn-attention/1"]
+    assert page.locator(".map tbody tr").count() == len(attention.target)
+    assert page.locator(".map thead th").all_inner_texts() == list(attention.source)
+
     cell = page.locator(".map tbody td").first
-    percent = found.percent[0][0]
+    percent = attention.percent[0][0]
     assert cell.inner_text() == str(percent)
-    title = f"{found.target[0]} → {found.source[0]}: {percent} %"
+
+    title = f"{attention.target[0]} → {attention.source[0]}: {percent} %"
     assert cell.get_attribute("title") == title
 
     comparison = make_comparison(task="captions")
     page = open_report(comparison)
     page.locator(".attention summary").first.click()
-    found = comparison.examples[0].attention["rnn-attention/1"]
+    attention = comparison.examples[0].attention["rnn-attention/1"]
     page.locator(".words button").nth(1).click()
-    assert page.locator(".words button[aria-pressed=true]").inner_text() == found.target[1]
+
+    assert page.locator(".words button[aria-pressed=true]").inner_text() == attention.target[1]
+
     veils = [float(cell.get_attribute("fill-opacity")) for cell in page.locator(".over rect").all()]
-    weights = found.percent[1]
+    weights = attention.percent[1]
     assert veils.index(min(veils)) == weights.index(max(weights)), "it lies on the image"
-    assert f"{found.target[1]}: {max(weights)} % on row" in page.inner_text(".attention p")
+    assert f"{attention.target[1]}: {max(weights)} % on row" in page.inner_text(".attention p")
 
 
 @pytest.mark.parametrize("task", ["translation", pytest.param("captions", marks=pytest.mark.slow)])
@@ -110,7 +122,11 @@ def test_it_is_accessible_and_fits_a_phone(
     comparison = make_comparison(task=task, has_file=True)
     page = open_report(comparison, locale="ko-KR")
     assert page.inner_text("#scores h2") == "점수"
-    page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")
+
+    for part in page.locator("details:not(.attention)").all():
+        part.evaluate("node => { node.open = true; }")
+
+    page.locator(".attention summary").first.click()
     page.wait_for_selector(".attention[open] div *")
     assert_accessible_and_narrow(page, axe)
 

@@ -19,6 +19,7 @@ def test_it_translates_the_sentences_of_the_demonstration(
     file = tmp_path / "translator.html"
     file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
     assert file.stat().st_size < 2_500_000
+
     page = open_page(file, "html[data-loaded]", offline=True)
     page.fill("#input", "\n".join(PAIRS))
     for line, expected in enumerate(PAIRS.values(), 1):
@@ -33,7 +34,9 @@ def test_its_model_can_be_taken_out_of_it(
     text = live.page(wasm.read_bytes())
     monkeypatch.setattr(live, "MODEL", tmp_path / before.name)
     live.take_apart(text)
+
     assert (tmp_path / before.name).read_bytes() == before.read_bytes()
+
     about = before.with_suffix(".json").read_text(encoding="utf-8")
     assert (tmp_path / before.with_suffix(".json").name).read_text(encoding="utf-8") == about
     assert live.page(wasm.read_bytes()) == text

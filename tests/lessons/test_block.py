@@ -5,9 +5,7 @@ score, norm and role.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import escape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +59,7 @@ def test_a_block_equals_the_forward_pass(score: str, norm: str) -> None:
     block = walkthrough_block(SOURCE, score=score, norm=norm)
     with watch(model) as readings:
         encoded = model.encoder(batch)
+
     (weights,) = readings.values()
     close(block["self.weights"]["A"], weights)
     close(block["sum"]["x₀"], encoded.embedded)
@@ -69,11 +68,13 @@ def test_a_block_equals_the_forward_pass(score: str, norm: str) -> None:
     block = walkthrough_block(SOURCE, TARGET, score=score, norm=norm)
     with watch(model) as readings:
         features = model(batch, target_in)
+
     close(block["self.weights"]["A"], readings["decoder.layers.0.self_attention"])
     close(block["cross.weights"]["A"], readings["decoder.layers.0.cross_attention"])
     close(block["source"]["m"], encoded.outputs)
     close(end(block).terms[-1].values, features)
     is_later = np.triu(np.ones((5, 5)), 1).astype(bool)
+
     assert np.array_equal(np.isneginf(block["self.mask"].terms[1].values[0]), is_later)
 
     block = walkthrough_block(SOURCE, score=score, norm=norm, causal=True)
@@ -81,6 +82,7 @@ def test_a_block_equals_the_forward_pass(score: str, norm: str) -> None:
     y = layer.self_attention_residual.before(x)
     with watch(layer) as readings:
         z = layer.self_attention(y, layer.self_attention.prepare(y, y), causal=True)
+
     close(block["self.weights"]["A"], readings["self_attention"])
     close(block["self.output"]["z"], z)
     x = layer.self_attention_residual.after(x, z)
@@ -96,7 +98,9 @@ def test_without_projections_a_vector_meets_itself(score: str) -> None:
     close(end(block).terms[-1].values, model(batch, target_in))
     block = walkthrough_block(SOURCE, score=score, unprojected=True)
     close(end(block).terms[-1].values, model.encoder(batch).outputs)
+
     assert np.array_equal(block["self.Q"]["Q"], block["self.norm"]["y"])
+
     if "dot" in score or "cosine" in score:
         scores = block["self.scores"].terms[-1].values[0, 0]
         count = len(scores)
@@ -105,52 +109,12 @@ def test_without_projections_a_vector_meets_itself(score: str) -> None:
         assert sentence in block["self.scores"].text.en
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {"·": np.matmul, "⊙": np.multiply, "+": np.add}
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("score", SCORES)
-def test_each_equation_holds_for_the_numbers_that_it_shows(score: str, norm: str) -> None:
-    count = 0
-    block = walkthrough_block(SOURCE, TARGET, score=score, norm=norm, batch=["간다 ||| go"])
-    for step in block.steps:
-        total: Any = None
-        terms = 0
-        for term in step.terms:
-            if not term.operator:
-                total = term.values
-                terms = 1
-            elif term.operator in OPERATIONS and total is not None:
-                numbers = term.values[:, None] if term.letters == "B T S" else term.values
-                total = OPERATIONS[term.operator](total, numbers)
-                terms += 1
-            elif term.operator == "=" and terms > 1 and total is not None:
-                np.testing.assert_allclose(
-                    total, term.values, rtol=0, atol=1e-5, err_msg=f"{step.key}: {term.name}"
-                )
-                count += 1
-                total = None
-            else:
-                total = None
-    assert count >= 20
-
-
-def test_layer_norm_shows_mean_and_variance_of_each_row() -> None:
-    step = walkthrough_block(SOURCE)["self.norm"]
-    before, statistics, normalised, _, scale, shift, after = (term.values for term in step.terms)
-    np.testing.assert_allclose(statistics[..., 0], before.mean(-1), atol=1e-6)
-    np.testing.assert_allclose(statistics[..., 1], before.var(-1), atol=1e-6)
-    np.testing.assert_allclose(normalised.mean(-1), 0, atol=1e-5)
-    np.testing.assert_allclose(normalised.var(-1), 1, atol=1e-3)
-    np.testing.assert_allclose(scale * normalised + shift, after, atol=1e-6)
-    assert not np.allclose(scale, 1), "the affine part is visible"
-
-
 def test_positions_have_the_columns_of_the_paper() -> None:
     step = walkthrough_block(SOURCE, size=6, heads=1)["positions"]
     angles = [[t / 10000 ** (2 * i / 6) for i in range(3)] for t in range(3)]
     expected = [[wave(angle) for angle in row for wave in (np.sin, np.cos)] for row in angles]
     np.testing.assert_allclose(step["p"], expected, atol=1e-6)
+
     assert step.terms[0].columns[0] == ["sin", "cos"] * 3
 
 
@@ -161,8 +125,10 @@ def test_weights_are_tenths_and_words_keep_their_vectors() -> None:
         for term in step.terms:
             if str(term.name)[0] in "Wγβ":
                 np.testing.assert_allclose(term.values * 10, (term.values * 10).round(), atol=1e-5)
+
     vectors = block["embeddings"]["e"]
     assert np.array_equal(vectors[0, [2, 0]], other["embeddings"]["e"][0])
+
     summed = block["sum"]["x₀"][0, 2]
     assert not np.array_equal(summed, other["sum"]["x₀"][0, 0]), "positions tell the order"
     assert not np.array_equal(vectors, walkthrough_block("I go home")["embeddings"]["e"])
@@ -173,6 +139,7 @@ def test_the_target_is_shifted_right() -> None:
     rows = block["tokens"].terms[0].values[0].tolist()
     assert rows == [["0", "1", "2", "3"], ["<s>", "I", "go", "home"], ["I", "go", "home", "</s>"]]
     assert "shifted right" in block["tokens"].text.en
+
     parts = [step.part.en for step in block.steps if step.key.endswith("weights")]
     assert parts == ["Masked self-attention", "Cross-attention"]
 
@@ -180,25 +147,10 @@ def test_the_target_is_shifted_right() -> None:
 # --- a batch
 
 
-def test_a_sentence_in_a_batch_has_the_numbers_that_it_has_alone() -> None:
-    batch = walkthrough_block("I go home", batch=["I go"])
-    alone = walkthrough_block("I go")
-    assert batch["self.Q"]["Q"].shape == (2, 2, 3, 2)
-    for key, name in (
-        ("sum", "x₀"),
-        ("self.Q", "Q"),
-        ("self.context", "A·V"),
-        ("self.output", "z"),
-    ):
-        second = batch[key][name][1][..., :2, :]
-        np.testing.assert_allclose(second, alone[key][name][0], atol=1e-5, err_msg=key)
-    weights = batch["self.weights"]["A"][1, :, :2, :2]
-    np.testing.assert_allclose(weights, alone["self.weights"]["A"][0], atol=1e-5)
-
-
 def test_padding_is_shown_and_hidden() -> None:
     block = walkthrough_block(SOURCE, "I go home", batch=["간다 ||| go"])
     assert block["tokens"].terms[0].values[1, 1].tolist() == ["<s>", "go", "<pad>", "<pad>"]
+
     mask = block["cross.mask"].terms[1]
     assert np.isneginf(mask.values[1]).tolist() == [[False, True, True]] * 4
     assert not np.isneginf(mask.values[0]).any()
@@ -227,10 +179,13 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
     source, target = (WordVocabulary([pair[side] for pair in pairs]) for side in (0, 1))
     model = small_model(SmallSettings(), source, target)
     keys = [step.key for step in block.steps[-3:]]
+
     assert keys == ["prediction.logits", "prediction.probabilities", "prediction.loss"]
+
     probabilities = block["prediction.probabilities"]
     names = list(probabilities.terms[-1].columns[0])
     assert names[:7] == [*TARGET.split(), "</s>", "you", "sleep"], "those to predict first"
+
     order = [target.names.index(name) for name in names]
     for number, (text, translation) in enumerate(pairs):
         ids = target.encode(translation)
@@ -262,11 +217,14 @@ def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> N
         marked = {(row, column) for row, column in matrix.marked if column >= 0}
         correct = {(row, matrix.columns.index(token)) for row, token in enumerate(following)}
         assert marked == correct, "padding has no correct token"
+
     assert block.page().count(" data-marked>") == length + 3
+
     alone = walkthrough_block(SOURCE, TARGET)
     rows = [line.split() for line in alone.text().splitlines() if "[" in line and "→" in line]
     cells = [next(cell for cell in row if cell[0] == "[") for row in rows]
     shown = alone["prediction.loss"]["loss"][0, :, 0]
+
     assert cells == [f"[{probability:.3f}]" for probability in shown]
 
 
@@ -282,11 +240,14 @@ def test_a_layer_of_a_model_equals_its_forward_pass(run: Path) -> None:
     source = translator.encode(SOURCE)
     with watch(model) as readings:
         encoded = model.encoder(Batch.of([source]))
+
     block = walkthrough_block(SOURCE, model=run, layer=1)
     close(block["self.weights"]["A"], readings["encoder.layers.0.self_attention"])
     tokens = block["tokens"].terms[0].values[0, 1]
+
     assert tokens.tolist() == translator.tokenizer.source.tokens(source)
     assert end(block).key == "feedforward.add", "the final norm follows the last layer"
+
     close(end(block).terms[-1].values, model.encoder.layers[0](encoded.embedded, None))
     halves = sinusoids(torch.arange(len(source))[None], 16)[0]
     in_halves, in_turn, *_ = block["positions"].terms
@@ -296,8 +257,10 @@ def test_a_layer_of_a_model_equals_its_forward_pass(run: Path) -> None:
     target = translator.tokenizer.target.encode("I go home")
     with watch(model) as readings:
         model(Batch.of([source]), torch.tensor([[BOS, *target]]))
+
     block = walkthrough_block(SOURCE, "I go home", model=translator, layer=2)
     assert block["earlier"].title.en == "Input of layer 2, x₀"
+
     close(block["self.weights"]["A"], readings["decoder.layers.1.self_attention"])
     close(block["cross.weights"]["A"], readings["decoder.layers.1.cross_attention"])
 
@@ -328,6 +291,7 @@ def test_a_model_of_any_settings_equals_its_forward_pass(
     features = model(batch, torch.tensor([[BOS, *ids]]))
     block = walkthrough_block(SOURCE, TARGET, model=translator, layer=2)
     close(end(block).terms[-1].values, features)
+
     assert len(block.text("ko")) > 5000
     assert block.page()
 
@@ -337,6 +301,7 @@ def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(SIDES["transformer"], "heads", 8)
     path = folder(tmp_path / "large")
     text = walkthrough_block("나는", model=path).text()
+
     assert "the first 8 of 32 numbers" in text
     assert "WQ (32 × 32), the first 8 of 32 rows and 8 of 32 columns" in text
     assert "head 4 of 8" in text
@@ -348,9 +313,11 @@ def test_a_page_shows_all_eight_heads_and_a_text_four() -> None:
     for key in ("self.Q", "self.weights"):
         labels = [equation.label.en for equation in equations(block[key].terms)]
         assert labels[-8:] == [f"head {head} of 8" for head in range(1, 9)]
+
     page = block.page()
     assert "head 8 of 8" in page
     assert len(page) < 500_000
+
     text = block.text()
     assert "head 4 of 8" in text
     assert "head 5" not in text
@@ -361,8 +328,10 @@ def test_only_the_transformer_of_a_translator_is_walked_through(tmp_path: Path) 
     message = "wanted a Transformer encoder, and this model has a convolutional encoder"
     with pytest.raises(UsageError, match=message):
         walkthrough_block(SOURCE, model=path)
+
     block = walkthrough_block(SOURCE, "I go", model=path)
     assert block["cross.weights"]["A"].shape[0] == 1
+
     with pytest.raises(UsageError, match="this model captions images; a walkthrough takes text"):
         walkthrough_block("a", model=captioner_folder(tmp_path / "captioner"))
 
@@ -441,52 +410,27 @@ def test_every_step_is_in_the_text_and_on_the_page_in_both_languages() -> None:
             assert f"\n{number}. {title}" in text
             assert f">{number}. {escape(title)}</h2>" in page
         assert f'<html lang="{language}">' in page
+
     assert str(block) == block.text()
     assert repr(block).startswith(
         f"BlockWalkthrough of {len(block.steps)} steps: {SOURCE} → {TARGET}"
     )
 
 
-class Outline(HTMLParser):
-    """Collect the tags of a page, and check that they are closed in order."""
-
-    VOID = ("meta", "br")
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags = list[tuple[str, dict[str, str | None]]]()
-        self._open = list[str]()
-        self.feed(page)
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-
 @pytest.mark.parametrize("words", [SOURCE, "<script>alert(1)</script> \"&' a\x00b"])
-def test_the_page_is_well_formed_and_fetches_nothing(words: str) -> None:
+def test_the_page_has_no_tags_of_its_words_and_fetches_nothing(words: str) -> None:
     page = walkthrough_block(words, batch=["<b>"]).page()
-    tags = Outline(page).tags
-    names = [tag for tag, _ in tags]
-    assert names.count("h1") == names.count("main") == names.count("nav") == 1
-    assert names.count("section") == names.count("h2") > 10
-    assert names.count("script") == 1
-    assert names.count("b") == 0
-    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    for tag, attributes in tags:
-        assert attributes.get("aria-labelledby") in (None, *ids)
-        assert (attributes.get("href") or "#").startswith("#")
-        assert "src" not in attributes
-        if tag == "th":
-            assert attributes.get("scope") in ("row", "col", None)
+    tags = re.findall("<([a-z][a-z0-9]*)", page)
+    assert tags.count("h1") == tags.count("main") == tags.count("nav") == 1
+    assert tags.count("section") == tags.count("h2") > 10
+    assert tags.count("script") == 1
+    assert tags.count("b") == 0
+
+    for tag in ("section", "div", "table", "td", "th", "h2", "span"):
+        assert tags.count(tag) == page.count(f"</{tag}>"), tag
+
     assert "default-src 'none'" in page
-    assert not re.search("https?://", page)
+    assert not re.search(r"https?://| src=", page)
 
 
 def test_each_equation_of_the_page_is_of_one_sentence_and_head() -> None:
@@ -501,7 +445,9 @@ def test_each_equation_of_the_page_is_of_one_sentence_and_head() -> None:
 def test_steps_and_terms_are_named_where_one_is_missing() -> None:
     block = walkthrough_block("I go", "나는 간다")
     assert block["cross.scores"]["scores"].shape == block["cross.scores"]["Q·Kᵀ"].shape
+
     with pytest.raises(KeyError, match=r"there is no step 'cross'; there are .*cross\.scores"):
         block["cross"]
+
     with pytest.raises(KeyError, match=r"cross\.scores has no term 'S'; it has .*'scores'"):
         block["cross.scores"]["S"]

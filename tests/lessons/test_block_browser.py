@@ -52,6 +52,7 @@ def computed(node: str, folder: Path, pages: list[tuple[BlockWalkthrough, Pins]]
     for block, pins in pages:
         (program,) = re.findall("data-program='([^']*)'", block.page())
         questions.append((json.loads(program), pins))
+
     script = folder / "compute.cjs"
     script.write_text((ASSETS / "steps_compute.js").read_text(encoding="utf-8") + COMPUTE, "utf-8")
     done = subprocess.run(
@@ -96,6 +97,7 @@ def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> Non
             walkthrough_block("I go home", batch=["I go"], causal=norm == "pre", **options),
             walkthrough_block("I go home", score="dot", unprojected=True, norm=norm),
         ]
+
     run = folder(tmp_path / "run")
     blocks += [walkthrough_block(SOURCE, TARGET, model=run, layer=layer) for layer in (1, 2)]
     results = computed(node, tmp_path, [(block, []) for block in blocks])
@@ -108,12 +110,8 @@ CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("self.Q", "WQ"): lambda decoder: decoder.layers[0].self_attention.query.weight.T,
     ("self.norm", "γ"): lambda decoder: decoder.layers[0].self_attention_residual.norm.weight[None],
     ("cross.K", "WK"): lambda decoder: decoder.layers[0].cross_attention.key.weight.T,
-    ("cross.V", "WV"): lambda decoder: decoder.layers[0].cross_attention.value.weight.T,
     ("cross.output", "WO"): lambda decoder: decoder.layers[0].cross_attention.output.weight.T,
     ("feedforward.hidden", "W1"): lambda decoder: decoder.layers[0].feedforward.widen.weight.T,
-    ("feedforward.norm", "β"): lambda decoder: decoder.layers[0].feedforward_residual.norm.bias[
-        None
-    ],
     ("prediction.logits", "W"): lambda decoder: decoder.output.weight.T,
 }
 """For a term of the page, the numbers of the decoder that it shows."""
@@ -141,6 +139,7 @@ def changed_block(
         model_column = WANTED[column] if name == "W" else column
         with torch.no_grad():
             CHANGES[key, name](model.decoder)[model_row, model_column] = 1.75
+
         return model
 
     monkeypatch.setattr("regard.learn.lessons.block.small_model", changed)
@@ -153,12 +152,13 @@ def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
     pages: list[tuple[BlockWalkthrough, Pins]] = []
     expected = []
     for key, name in CHANGES:
-        row = 0 if name in "γβ" else 2
+        row = 0 if name == "γ" else 2
         number = term_number(block, key, name)
         terms = [term for step in block.steps for term in step.terms]
         place = row * terms[number].values.shape[-1] + 1
         pages.append((block, [(number, place, 1.75)]))
         expected.append(changed_block(key, name, row, 1, monkeypatch))
+
     for numbers, changed in zip(computed(node, tmp_path, pages), expected, strict=True):
         assert_equal(numbers, block, changed)
 
@@ -194,33 +194,43 @@ def test_one_steps_with_keys_buttons_and_links(
     page = open_block()
     count = len(block.steps)
     titles = [f"{number}. {step.title.en}" for number, step in enumerate(block.steps, 1)]
+
     assert shown_titles(page) == titles[:1]
     assert page.is_disabled("#back")
+
     page.keyboard.press("ArrowRight")
     page.click("#forth")
     assert shown_titles(page) == [titles[2]]
     assert page.inner_text("#status") == f"Step 3 of {count}: {block.steps[2].title.en}"
     assert page.locator("nav a[aria-current=step]").all_inner_texts() == [titles[2]]
+
     page.keyboard.press("ArrowLeft")
     assert shown_titles(page) == [titles[1]]
+
     page.keyboard.press("End")
     assert page.is_disabled("#forth")
+
     page.keyboard.press("ArrowRight")
     assert shown_titles(page) == titles[-1:]
+
     page.keyboard.press("Home")
     assert shown_titles(page) == titles[:1]
+
     page.click("nav a[href='#step-6']")
     assert shown_titles(page) == [titles[5]]
     assert page.evaluate("document.activeElement.id") == "title-6"
     assert page.url.endswith("#step-6")
+
     page.keyboard.press("a")
     assert shown_titles(page) == titles
     assert page.get_attribute("#all", "aria-pressed") == "true"
+
     page.click("#all")
     page.emulate_media(media="print")
     assert len(shown_titles(page)) == count
     assert shown_titles(open_block("#step-9")) == [titles[8]]
     assert len(shown_titles(open_block("#step-999"))) == 1
+
     page = open_block(wait="main", java_script_enabled=False)
     assert len(shown_titles(page)) == count
     assert not page.is_visible("#controls")
@@ -233,12 +243,15 @@ def test_pointing_at_a_number_marks_its_row_and_column(
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(f"#step-{number}")
     page.hover(f"#step-{number} table.result tbody tr:nth-child(2) td:nth-of-type(3)")
+
     assert page.locator("td.used").count() == 4 + 4 + 1
+
     x, weights, queries = (term.values for term in block["self.Q"].terms[:3])
     factors = []
     for a, b in zip(x[0, 1], weights[:, 2] + 0.0, strict=True):  # no −0.0
         texts = [f"{a:.3f}", f"{b:.1f}"]
         factors.append("·".join(f"({text})" if text[0] == "-" else text for text in texts))
+
     expected = " + ".join(factors) + f" ≈ {queries[0, 1, 2]:.3f}"
     assert page.inner_text("#readout") == expected.replace("-", "−")
 
@@ -257,19 +270,25 @@ def test_numbers_are_changed_by_keyboard_and_reset(
     number = [step.key for step in block.steps].index("self.Q") + 1
     page = open_block(f"#step-{number}")
     before = page.locator("#steps td").all_text_contents()
+
     assert page.is_disabled("#reset")
+
     cell_of(page, weights, 0, 0).focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
+
     assert page.url.endswith(f"#step-{number}"), "arrows move among the numbers, not the steps"
+
     page.keyboard.type("1.75")
     page.keyboard.press("Enter")
     expected = changed_block("self.Q", "WQ", 2, 1, monkeypatch)["self.Q"].terms[2].values[0, :, 1]
     shown = [cell_of(page, queries, row, 1).inner_text() for row in range(4)]
+
     assert shown == [f"{value:.3f}".replace("-", "−") for value in expected]
     assert page.evaluate("document.activeElement.textContent") == "1.75"
     assert page.inner_text("#changes").startswith("1 number changed")
     assert page.locator("nav a.changed").last.inner_text().endswith(block.steps[-1].title.en)
+
     page.click("#reset")
     assert page.locator("#steps td").all_text_contents() == before
     assert page.locator("td.changed, td.pinned, nav a.changed").count() == 0
@@ -280,11 +299,14 @@ def test_numbers_are_changed_by_keyboard_and_reset(
     page.keyboard.type("0")
     page.keyboard.press("Tab")
     attention = term_number(block, "self.weights", "A")
+
     assert cell_of(page, attention, 0, 3).inner_text() != "0.000", "a mask can be lifted"
+
     cell_of(page, attention, 1, 0).click()
     page.keyboard.type("0.25")
     page.keyboard.press("Enter")
     used = term_number(block, "self.context", "A")
+
     assert cell_of(page, used, 1, 0).inner_text() == "0.250", "a result can be set"
 
 
@@ -301,10 +323,12 @@ def test_on_a_phone_it_is_accessible_and_refuses_what_is_no_number(
         page.keyboard.press("Enter")
         assert {"en": "a number", "ko": "같은 수"}[language] in page.inner_text("td input + small")
         assert page.get_attribute("td input", "aria-describedby") == "wrong"
+
     assert_accessible_and_narrow(page, axe, [400])
     page.keyboard.press("Escape")
     assert page.locator("td input").count() == 0
     assert page.is_disabled("#reset")
+
     page.tap("#all")
     assert_accessible_and_narrow(page, axe)
 
@@ -315,38 +339,33 @@ def test_wide_matrices_scroll_by_themselves(open_block: Callable[..., Any]) -> N
     page = open_block("#step-2", wide, **PHONE)
     page.focus("#step-2 .scroll")
     page.keyboard.press("ArrowRight")
+
     assert page.url.endswith("#step-2"), "the arrow keys scroll the matrix"
     assert page.evaluate("document.documentElement.scrollWidth") == 400
+
     page = open_block("#step-11", wide, viewport={"width": 1280, "height": 800})
     boxes = page.locator("section:visible .scroll")
     hidden = boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)")
+
     assert hidden == [0, 0, 0], "eight heads fit a screen"
 
 
 @pytest.mark.system
-def test_a_page_of_too_many_numbers_cannot_be_edited(
-    open_block: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_formulas_are_set_as_mathematics(
+    open_block: Callable[..., Any], block: BlockWalkthrough
 ) -> None:
-    monkeypatch.setattr("regard.visualisation.steps_page.EDITABLE", 10)
     page = open_block()
-    assert page.locator("td.number").count() == 0
-    assert not page.is_visible("#reset")
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("score", ["scaled_dot", pytest.param("additive", marks=pytest.mark.slow)])
-def test_formulas_are_set_as_mathematics(open_block: Callable[..., Any], score: str) -> None:
-    block = walkthrough_block(SOURCE, TARGET, score=score, norm="pre")
-    page = open_block("", block)
     lines = page.locator(".formula").evaluate_all(
         "all => all.map(line => [line.dataset.formula, line.textContent])"
     )
     assert [line[0] for line in lines] == [step.formula for step in block.steps if step.formula]
     assert page.locator(".formula:not(:has(math))").count() == 0
+
     plain = str.maketrans("ᵀ²", "⊤2", "()/√^ \u2009")
     for formula, text in lines:
         assert text.translate(plain) == formula.translate(plain), "no symbol is lost"
-    norms = 4  # (x − μ) / √(σ² + ε), before three sublayers and at the end
-    scaled = 2 * (score == "scaled_dot")  # Q·Kᵀ / √E in two attentions
+
+    norms = 3  # (x − μ) / √(σ² + ε), after three sublayers
+    scaled = 2  # Q·Kᵀ / √E in two attentions
     assert page.locator("mfrac msqrt").count() == norms + scaled
     assert page.locator("msup mfrac").count() == 2, "10000^(2i/D)"

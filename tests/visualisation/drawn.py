@@ -9,6 +9,7 @@ def marks_of(figure: Figure, group: str = "") -> list[Mark]:
     for one in figure.groups:
         if one.name == group or not group:
             marks += one.marks
+
     return marks
 
 

@@ -57,6 +57,7 @@ def places(architecture: Architecture) -> dict[Place, str]:
             for row, names in enumerate(part.opens):
                 for column, name in enumerate(names):
                     boxes[Place(side, number, row, column)] = name
+
     return boxes
 
 
@@ -65,7 +66,9 @@ def test_every_weight_is_in_one_part_and_every_part_is_connected(name: str) -> N
     settings = ModelSettings.parse(MODELS[name], name)
     architecture = described(name)
     total = count_parameters(build(settings, 500, 500, settings.encoder.reads == "text"))
+
     assert sum(count for _, count in architecture.kinds) == total
+
     parts = parts_of(architecture, "encoder") + parts_of(architecture, "decoder")
     assert sum(part.weights for part in parts) == total
     assert "other" not in dict(architecture.kinds)
@@ -74,30 +77,38 @@ def test_every_weight_is_in_one_part_and_every_part_is_connected(name: str) -> N
     arrows = list(connections(architecture))
     between = [arrow for arrow in arrows if arrow.start != arrow.end]
     inputs = {Place("encoder", 0), Place("decoder", 0)}
+
     assert boxes.keys() - {arrow.end for arrow in between} == inputs
+
     output = Place("decoder", len(parts_of(architecture, "decoder")) - 1)
     assert boxes.keys() - {arrow.start for arrow in between} == {output}
+
     for arrow in arrows:
         assert {arrow.start, arrow.end} <= boxes.keys()
+
     figure = layout_architecture(architecture)
     heads = [line for line in lines_of(figure, "arrows") if not line.width]
     assert len(heads) == len(arrows), "each is drawn"
+
     assert_well_laid(figure)
 
 
 def assert_well_laid(figure: Figure) -> None:
     """Nothing leaves the slide, no two parts or texts overlap."""
     assert (figure.width, figure.height) == (WIDTH, HEIGHT)
+
     assert_inside(figure)
     rectangles = []
     for box in boxes_of(figure, "encoder") + boxes_of(figure, "decoder"):
         if not box.outline:
             rectangles.append((box.x, box.y, box.x + box.width, box.y + box.height))
+
     spans = []
     for text in texts_of(figure):
         xs, ys = zip(*text.corners(), strict=True)
         # Without the room for accents and descenders.
         spans.append((min(xs), min(ys) + 3, max(xs), max(ys) - 2))
+
     for places in (rectangles, spans):
         for one, other in combinations(places, 2):
             is_beside = one[2] <= other[0] or other[2] <= one[0]
@@ -139,6 +150,7 @@ def test_what_goes_around_parts_is_drawn(name: str, around: list[int]) -> None:
     architecture = described(name)
     parts = parts_of(architecture, "encoder") + parts_of(architecture, "decoder")
     assert [part.around for part in parts if part.around] == around
+
     bends = [line for line in lines_of(layout_architecture(architecture)) if len(line.points) == 5]
     assert len(bends) == len(around)
 
@@ -151,10 +163,13 @@ def test_a_grid_has_a_box_for_each_cell_and_labels_stay_off_other_boxes() -> Non
         Architecture(long, (Stack((cells,)),), (Stack((bridge,)),), (("linear", 1),))
     )
     small = [box for box in boxes_of(figure, "encoder") if box.paint == "w70"]
+
     assert len(small) == 35
     assert len({box.x for box in small}) == 5
+
     texts = {text.text: text for text in texts_of(figure)}
     assert long in texts, "it is set smaller, not cut"
+
     outer = boxes_of(figure, "decoder")[0]
     assert max(x for x, _ in texts["mean of outputs"].corners()) < outer.x
 
@@ -170,15 +185,19 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
         for column in range(3):
             end = Place("decoder", number, 0, column)
             columns.append([(boxes[one.start], one.kind) for one in arrows if one.end == end])
+
         return columns
 
     names = [part.name for part in parts_of(architecture, "decoder")]
     self_attention, cross = (n for n, name in enumerate(names) if "attention" in name)
     opened = [boxes[Place("decoder", cross, 0, column)] for column in range(3)]
+
     assert opened == ["V: 8 × 64", "K: 8 × 64", "Q: 8 × 64"]
     assert taken(self_attention) == [[("+ positions", "up")]] * 3
+
     from_source = [("add & norm", "source")]
     assert taken(cross) == [from_source, from_source, [("add & norm", "up")]]
+
     heads = Place("decoder", cross, 1)
     assert boxes[heads] == "8 × (Q·K / √64, softmax, Σ·V)"
     assert Connection(heads, Place("decoder", cross), "up") in arrows
@@ -190,7 +209,9 @@ def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:
     assert Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
     assert Connection(Place("decoder", 2), Place("decoder", 3, 0, 2), "up") in luong
     assert Connection(Place("decoder", 2), Place("decoder", 2), "before") in luong
+
     readout = Place("decoder", 4)
     assert Connection(Place("decoder", 2), readout, "also") in luong, "it takes in h and c"
+
     taken = {arrow.start.part for arrow in bahdanau if arrow.end == readout}
     assert taken == {0, 2, 3}, "y, c and s"

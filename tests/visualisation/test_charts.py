@@ -37,6 +37,7 @@ def logarithmic(lines: int = 3) -> Chart:
     for k in range(lines):
         points = tuple((x, 0.5 * x**k) for x in (8.0, 16.0, 32.0, 64.0))
         series.append(Series(f"line {k}", points, label=f"{k}.00"))
+
     panels = [Panel(name, "n", tuple(series)) for name in ("time, ms", "memory, MiB")]
     return Chart("Costs", tuple(panels), "of a layer", scale="log", columns=2, table="a <table>")
 
@@ -51,16 +52,22 @@ def test_points_are_aligned_with_their_ticks() -> None:
     bands = ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5))
     figure = layout_chart(linear(Series("training", points, bands)))
     texts = {text.text: text for text in texts_of(figure)}
+
     assert {"Title", "loss", X_LABEL, "training", "0", "200", "2", "8"} <= set(texts)
+
     lines = lines_of(figure)
     (path,) = [line for line in lines if len(line.points) == 3]
     ticks = [texts[name].x for name in ("0", "100", "200")]
+
     assert [x for x, _ in path.points] == pytest.approx(ticks)
+
     first, second, third = (y for _, y in path.points)
     assert (first - second) / (second - third) == pytest.approx(2), "the axis is even"
+
     bars = [line for line in lines if len(line.points) == 2]
     bars = [bar for bar in bars if bar.points[0][0] == bar.points[1][0]]
     assert len(bars) == 3
+
     height = abs(bars[0].points[0][1] - bars[0].points[1][1])
     assert height == pytest.approx((second - first) / 4)
     assert any(line.hint == "training: 8 at 0, 7.5 to 8.5" for line in lines)
@@ -73,6 +80,7 @@ def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
         (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
         assert (y1 - y0) / (x1 - x0) == pytest.approx((y3 - y2) / (x3 - x2))
         slopes.append(-(y3 - y0) / (x3 - x0))
+
     assert slopes[0] == pytest.approx(0)
     assert slopes[2] == pytest.approx(2 * slopes[1])
 
@@ -82,7 +90,9 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
     right = Series("b", ((5.0, 1.0), (20.0, 2.0)))
     panels = (Panel("loss", X_LABEL, (left,)), Panel("score", X_LABEL, (right,)))
     figure = layout_chart(Chart("Title", panels))
+
     assert words_of(figure).count(X_LABEL) == 1
+
     first, second = (line.points for line in lines_of(figure) if len(line.points) == 2)
     scale = (second[1][0] - second[0][0]) / 15
     assert first[1][0] - first[0][0] == pytest.approx(10 * scale)
@@ -114,6 +124,7 @@ def test_series_differ_in_shape_and_colour() -> None:
             x, y = line.points[0]
             shape = tuple((round(px - x, 3), round(py - y, 3)) for px, py in line.points)
             markers.setdefault(line.paint, set()).add(shape)
+
     assert len(markers) == 6
     assert all(len(shapes) == 1 for shapes in markers.values())
     assert len(set.union(*markers.values())) == 6
@@ -131,7 +142,9 @@ def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
     svg = draw_svg(figure)
     document = xml.dom.minidom.parseString(svg)
     elements = document.getElementsByTagName("polyline")
+
     assert [element.getAttribute("class") for element in elements].count("s0-line") == 3
+
     hints = [title.firstChild.data for title in document.getElementsByTagName("title")[1:]]  # type: ignore[union-attr]
     assert "line 1: 4 at 8" in hints
     assert ".s1-line{fill:none;stroke:#ff9a57}" in svg.split("prefers-color-scheme:dark")[1]
@@ -144,27 +157,35 @@ def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
 
     for name in ("a.svg", "a.png", "a.html"):
         assert save(logarithmic(), tmp_path / name).stat().st_size > 1000
+
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "<pre>a &lt;table&gt;</pre>" in page
     assert not re.search(r"(src|href)=", page), "nothing is fetched"
+
     message = "a figure is written as .svg, .png or .html; got 'a.gif'"
     with pytest.raises(UsageError, match=message):
         save(logarithmic(), tmp_path / "a.gif")
+
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
 
 
 def test_invalid_charts_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
         Chart("Title", ())
+
     with pytest.raises(UsageError, match="1 to 8 series, got 0"):
         linear()
+
     with pytest.raises(UsageError, match="nothing to draw yet"):
         linear(Series("empty", ()))
+
     with pytest.raises(UsageError, match="1 to 8 series, got 9"):
         linear(*[Series("a", ((0.0, 0.0),))] * 9)
+
     bad = (Series("zero", ((1.0, 0.0),)), Series("none", ()))
     with pytest.raises(UsageError) as refused:
         Chart("Title", (Panel("p", "n", bad), Panel("q", "n", ())), scale="log")
+
     assert len(refused.value.causes) == 3
 
 
@@ -177,7 +198,9 @@ def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     )
     assert_inside(figure)
     texts = {text.text: text for text in texts_of(figure)}
+
     assert {"never", "1", "10–99"} <= set(texts)
+
     lines = [line for line in drawn_series(figure) if len(line.points) == 4]
     offsets = [line.points[1][0] - texts["1"].x for line in lines]
     assert offsets == pytest.approx([-10, 0, 10])
@@ -189,7 +212,9 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
     panel = Panel("p", "axis", (series,), ("one two three",) * 12)
     figure = layout_chart(Chart("t", (panel,)))
     lowest = [text.y for text in texts_of(figure) if text.text == "three"]
+
     assert len(lowest) == 12
+
     (label,) = (text for text in texts_of(figure) if text.text == "axis")
     assert max(lowest) + 12 < label.y < figure.height
 
@@ -208,21 +233,28 @@ def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_mark
         for slope in values:
             points = tuple((float(x), slope * x) for x in range(20))
             series.append(Series(name, points, paint=paint))
+
     figure = layout_of(*series)
     lines = drawn_series(figure)
     paints = [line.paint for line in lines]
+
     assert paints == ["t0"] * 3 + ["t1"] * 3 + ["s0", "s1"], "means lie on top"
+
     means = lines[6:]
     assert max(line.width for line in lines[:6]) < min(line.width for line in means)
+
     for mean, seeds in zip(means, (lines[:3], lines[3:6]), strict=True):
         for place, (_, height) in enumerate(mean.points):
             assert height == pytest.approx(sum(seed.points[place][1] for seed in seeds) / 3)
+
     markers = [line.paint for line in lines_of(figure) if not line.width]
     assert {*markers} == {"s0", "s1"}, "only means have markers"
     assert markers.count("s0") == 10 + 1, "and one beside the label"
+
     labels = {text.text: text for text in texts_of(figure) if text.text in slopes}
     rnn, lstm = labels["rnn"], labels["lstm"]
     assert abs(rnn.y - lstm.y) >= rnn.size, "labels stand apart"
+
     for label, mean in zip((rnn, lstm), means, strict=True):
         assert abs(label.y - mean.points[-1][1]) < 1.5 * label.size
 
@@ -237,7 +269,9 @@ def test_a_guide_is_drawn_behind_the_series_and_lies_inside_the_axes() -> None:
     series = Series("a", ((0.5, 0.4), (0.6, 0.5)))
     panel = Panel("p", "n", (series,), guide=((0.0, 0.0), (1.0, 1.0)))
     guide, line = drawn_series(layout_chart(Chart("t", (panel,))))
+
     assert (guide.paint, line.paint) == ("rule", "s0")
+
     places = [x for x, _ in (guide.points[0], *line.points, guide.points[1])]
     assert places == sorted(places)
 
@@ -256,4 +290,5 @@ def test_a_short_logarithmic_axis_has_few_ticks() -> None:
     series = Series("a", ((2.0, 0.06), (512.0, 0.35), (8.0, 0.1)))
     figure = layout_chart(Chart("", (Panel("y", "x", (series,)),), scale="log"))
     ticks = [word for word in words_of(figure) if word.startswith("0.")]
+
     assert ticks == ["0.07", "0.1", "0.2", "0.3"]

@@ -20,18 +20,23 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
     drawn = arcs(heads)
     figure = layout_head_arcs(drawn)
     lines = {line.hint: line for line in lines_of(figure, "arcs")}
+
     assert len(lines) == (drawn.weights >= 0.02).sum()
+
     for (head, key), weight in np.ndenumerate(drawn.weights):
         hint = f"head {head + 1}: making → {WORDS[key]} {weight:.3f}"
         assert (hint in lines) == (weight >= 0.02)
         if weight >= 0.02:
             assert lines[hint].paint == f"s{head}"
             assert lines[hint].width == pytest.approx(0.6 + 5.4 * weight)
+
     filled = [box for box in boxes_of(figure, "squares") if not box.outline]
     assert len(filled) == len(lines)
+
     numbers = [text for text in texts_of(figure, "words") if text.paint[0] == "s"]
     expected = {(f"s{head}", f"{row.max():.2f}") for head, row in enumerate(drawn.weights)}
     assert {(text.paint, text.text) for text in numbers} == expected
+
     assert_inside(figure)
 
 

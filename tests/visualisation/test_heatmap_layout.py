@@ -58,6 +58,7 @@ def test_words_of_forty_letters_are_shown_in_full_and_longer_ones_elided() -> No
     figure = layout_heatmap(Alignment((*LONG, "y" * 300), LONG, np.full((3, 4), 0.25)))
     assert_well_laid(figure)
     assert words_of(figure, "targets") == list(LONG)
+
     *full, last = texts_of(figure, "sources")
     assert [label.text for label in full] == list(LONG)
     assert "…" in last.text
@@ -78,6 +79,7 @@ def test_cells_are_square_enough_and_shrink_with_length(
         cell = boxes_of(layout_heatmap(random_alignment(size, size)), "cells")[0]
         assert 0.3 <= cell.height / cell.width <= 1
         sides.append(cell.height)
+
     assert sides == sorted(sides, reverse=True)
     assert sides[-1] >= 12
 
@@ -87,9 +89,11 @@ def test_every_word_and_weight_has_a_mark(bread: Alignment) -> None:
     assert words_of(figure, "sources") == list(bread.source)
     assert words_of(figure, "targets") == list(bread.target)
     assert words_of(figure, "values")[:4] == ["0.90", "0.05", "0.03", "0.01"]
+
     cells = boxes_of(figure, "cells")
     assert len(cells) == 16
     assert cells[0].paint == "w90"
+
     faint = Alignment(bread.source, bread.target, bread.weights / 10)
     assert boxes_of(layout_heatmap(faint), "cells")[0].paint == "w90"
     assert boxes_of(layout_heatmap(faint, 1.0), "cells")[0].paint == "w9", "a fixed ceiling"
@@ -100,6 +104,7 @@ def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
     load.cache_clear()
     syllables = "".join(chr(code) for code in range(0xAC00, 0xAC00 + 11_172))
     accents = "äöüÄÖÜßẞéèêëàâçœæîïôùûÿáčďěíňóřšťúůýžÁČĎĚÍŇÓŘŠŤÚŮÝŽąęłńśźżñõå„“”’«»…→↓□"
+
     assert [letter for letter in syllables + accents if not has(letter)] == []
     assert not has("😀")
     assert not has("ש")
@@ -115,9 +120,12 @@ def test_elided_text_fits_its_limit() -> None:
 def test_the_scale_is_ordered_even_and_legible(theme: str) -> None:
     shades = [colour(f"w{level}", theme) for level in range(LEVELS + 1)]  # type: ignore[arg-type]
     assert shades[0] == colour("paper", theme)  # type: ignore[arg-type]
+
     for before, after in pairwise(luminance(shade) for shade in shades):
         assert after < before if theme == "light" else after > before
+
     for level, shade in enumerate(shades):
         assert contrast(colour(f"v{level}", theme), shade) >= 4.5, level  # type: ignore[arg-type]
+
     for role in ("ink", "muted"):
         assert contrast(colour(role, theme), shades[0]) >= 4.5  # type: ignore[arg-type]

@@ -39,11 +39,14 @@ def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
     assert root[0].tag == f"{SVG}title"
     assert root[0].text == "I was eating bread"
     assert "빵을 ← bread 0.88" in (root[1].text or "")
+
     words = [text.text for text in root.iter(f"{SVG}text")]
     hints = [title.text for title in root.iter(f"{SVG}title")]
     assert set(bread.source + bread.target) <= set(words)
+
     for (t, s), weight in np.ndenumerate(bread.weights):
         assert f"{bread.target[t]} ← {bread.source[s]} {weight:.3f}" in hints
+
     assert "있었다 ← end of sentence 0.200" in hints
 
 
@@ -51,6 +54,7 @@ def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignme
     document = svg(bread)
     for name in ("Noto Sans KR", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
         assert name in document
+
     assert re.search(r'lang="ko"[^>]*>나는<', document)
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
     assert svg(bread) == document, "the same bytes each time"
@@ -99,6 +103,8 @@ def test_png_never_crashes_on_text_and_never_outgrows_memory(
     png(Alignment(NASTY, NASTY, np.eye(len(NASTY)), title="😀" * 200))
     monkeypatch.setattr("regard.visualisation.rendering.MAX_PIXELS", 1_000_000)
     width, height = open_image(png(random_alignment(40, 40), scale=20)).size
+
     assert 990_000 <= width * height <= 1_010_000
+
     with pytest.raises(UsageError, match="above zero"):
         png(random_alignment(1, 1), scale=0)

@@ -53,6 +53,7 @@ def test_scores_are_products_of_arrows_and_points(M: int, N: int) -> None:
     np.testing.assert_allclose(
         actual / np.abs(actual).max(), scores / np.abs(scores).max(), atol=1e-6
     )
+
     assert "100%" in figure.description
 
 
@@ -62,8 +63,10 @@ def test_the_caption_says_how_much_the_planes_hold(seed: int) -> None:
     actual = products(figure)
     scale = (actual * scores).sum() / np.square(actual).sum()
     lost = np.square(scores - scale * actual).sum() / np.square(scores).sum()
+
     assert f"{1 - lost:.0%}" in figure.description
     assert "7 × 9 weights" in figure.description
+
     turned = (actual.argmax(1) != scores.argmax(1)).sum()
     sentence = "arrows the highest score of the model is that of another point"
     assert f"for {turned} of 3 {sentence}" in figure.description
@@ -92,6 +95,7 @@ def test_labels_stay_apart_and_on_the_paper(S: int, T: int) -> None:
         assert 0 <= min(across) <= max(across) <= figure.width, text
         if text in texts_of(figure, "plane-2") and text.paint in ("s0", "s1"):
             spans.append((min(across), max(across), text.y))
+
     for number, (left, right, y) in enumerate(spans):
         for other_left, other_right, other_y in spans[:number]:
             is_beside = right <= other_left or other_right <= left

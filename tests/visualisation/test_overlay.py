@@ -55,7 +55,9 @@ def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(
         if group.name != "legend":
             for raster in images_of(figure, group.name):
                 rectangles.add((raster.x, raster.y, raster.width, raster.height))
+
     assert len(rectangles) == words + 1
+
     for x, y, width, height in rectangles:
         assert max(width, height) == pytest.approx(PANEL)
         for x2, y2, *_ in rectangles - {(x, y, width, height)}:
@@ -66,6 +68,7 @@ def test_cell_with_the_largest_weight_keeps_its_colour() -> None:
     figure = layout_overlay(make_overlay())
     with Image.open(io.BytesIO(draw_png(figure, 2))) as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)
+
     veil = OPACITY * (1 - 0.05 / 0.5)
     dark = GREY * (1 - veil) + np.array(VEIL) * veil
     for t in range(3):
@@ -82,12 +85,16 @@ def test_svg_embeds_the_image_once() -> None:
     root = ElementTree.fromstring(draw_svg(layout_overlay(make_overlay())))
     images = {image.get("id"): image for image in root.iter(f"{SVG}image")}
     used = [use.get("href", "")[1:] for use in root.iter(f"{SVG}use")]
+
     assert set(used) == set(images)
+
     counts = {used.count(name or ""): image for name, image in images.items()}
     assert set(counts) == {1, 4}, "veils and legend once, the image four times"
+
     content = counts[4].get("href", "").split(",")[1]
     with Image.open(io.BytesIO(base64.b64decode(content))) as image:
         assert image.size == (90, 60)
+
     assert "네모가 row 1, column 2, 0.50" in (root.findtext(f"{SVG}desc") or "")
 
 
@@ -102,12 +109,16 @@ def test_mismatched_shapes_are_refused(caption_explanation: Callable[..., Explan
     image = grey_image(6, 6, (2, 3))
     with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
         Overlay(image, ("a",), np.zeros((1, 3, 2)))
+
     with pytest.raises(UsageError, match="finite"):
         Overlay(image, ("a",), np.full((1, 2, 3), np.nan))
+
     with pytest.raises(UsageError, match=r"\(Y, X, 3\) bytes; got float64"):
         SourceImage(np.zeros((6, 6, 3)), (2, 3))
+
     with pytest.raises(UsageError, match="the whole image at least"):
         grey_image(100, 64, (4, 2), 0.5, (0.9, 1.0))
+
     with pytest.raises(UsageError, match="does not have 11 source words"):
         replace(caption_explanation(), source=caption_explanation().source[:-1])
 
@@ -126,16 +137,20 @@ def test_an_animated_caption_shows_the_image_in_each_step(
     explained = caption_explanation("ko")
     steps = layout_frames(explained)
     assert len(steps) == 3 + 3, "the stages of the first token, the others and the end"
+
     for step in steps:
         assert_inside(step)
         (raster, *_) = images_of(step, "image")
         below = min(text.y for text in texts_of(step, "mechanism"))
         assert raster.y + raster.height < below
+
     with Image.open(save(explained, tmp_path / "a.gif")) as image:
         assert image.n_frames == 3 + 3  # type: ignore[attr-defined]
         colours = [pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]
+
     distances = np.abs(np.array(colours).astype(int) - (216, 36, 40)).max(1)
     assert distances.min() < 24, "the attended square keeps its colour"
+
     root = ElementTree.fromstring(save(explained, tmp_path / "a.svg").read_text(encoding="utf-8"))
     assert len(list(root.iter(f"{SVG}image"))) == 5, "the image, and a veil for each step"
 
@@ -161,6 +176,7 @@ def test_cells_are_drawn_around_their_centres(
     """
     image = grey_image(60, 90, (2, 3), centre)
     assert (image.edges()[0] * 90).tolist() == pytest.approx(across)
+
     for cell in range(6):
         weights = np.zeros((2, 3))
         weights.flat[cell] = 1
@@ -185,6 +201,7 @@ def test_page_data_hold_the_image(caption_explanation: Callable[..., Explanation
     values = page_data(caption_explanation())
     assert values["title"] == "a red square"
     assert values["source"][4] == "2·1"
+
     image = values["image"]
     assert image["grid"] == [3, 4]
     assert image["size"] == [80, 60]

@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from browser import assert_accessible_and_narrow
 from PIL import Image
@@ -45,36 +44,45 @@ def test_an_alignment_is_read_by_mouse_keys_and_table(
     page = open_explanation([bread])
     page.hover("#queries .word:nth-child(2)")
     readout = page.inner_text("#readout")
+
     assert (
         readout
         == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
     )
     assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
+
     point_at(page, 0.5, 0.95)
     assert page.inner_text("#readout").startswith("있었다 attends to ")
+
     page.mouse.move(0, 0)
     assert page.inner_text("#readout") == ""
 
     page.focus("#columns .word")
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#readout").startswith("was is attended by 있었다 0.60")
+
     page.keyboard.press("Enter")
     assert page.get_attribute("#columns .word:nth-child(2)", "aria-pressed") == "true"
+
     page.keyboard.press("Tab")
     page.keyboard.press("End")
     assert page.inner_text("#readout").startswith("있었다 attends to was 0.60")
+
     page.keyboard.press("Escape")
     assert page.locator(".word.chosen").count() == 0
 
     page.select_option("#view", "arcs")
     point_at(page, 0.98, 0.05)
     assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
+
     point_at(page, 0.02, 0.05)
     assert page.inner_text("#readout").startswith("나는 attends to I 0.90")
+
     page.click("#numbers summary")
     page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 4
+
     cells = page.inner_text("#table tbody tr:nth-child(2)").split()
     assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]
 
@@ -92,6 +100,7 @@ def test_layers_heads_roles_and_views_can_be_selected(
         best = int(weights[row].argmax())
         strongest = page.inner_text("#readout").split(" attends to ")[1].split(" · ")[0]
         word, weight = strongest.rsplit(" ", 1)
+
         assert word == explained.source[best]
         assert float(weight) == pytest.approx(weights[row, best], abs=0.0056)
 
@@ -104,20 +113,25 @@ def test_layers_heads_roles_and_views_can_be_selected(
     page.select_option("#row", "shifted")
     check(explained.layers[0].weights.mean(0), row=1)
     page.select_option("#role", "encoder")
+
     assert page.inner_text("#queries-name") == "Source"
+
     check(explained.layers[3].weights.mean(0))
     page.select_option("#view", "all")
     assert not page.is_visible("#layer")
+
     box = page.locator("#canvas").bounding_box()
     across = 26 + (box["width"] - 26) * 0.4
     down = 22 + (box["height"] - 22) * 0.75
     page.mouse.click(box["x"] + across, box["y"] + down)
+
     assert page.input_value("#view") == "heat"
     assert page.input_value("#head") == "1", "the second of three heads"
     assert page.inner_text("#layer option:checked") == "2", "the lower row of layers"
 
     page.select_option("#view", "heads")
     assert not page.is_visible("#scale")
+
     seen = page.evaluate(
         """() => { const canvas = document.getElementById('canvas');
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, 24);
@@ -129,9 +143,11 @@ def test_layers_heads_roles_and_views_can_be_selected(
         paint = colour(f"s{head}", "light")
         channels = [str(int(paint[start : start + 2], 16)) for start in (1, 3, 5)]
         assert ",".join(channels) in seen, "the legend shows the colour of each head"
+
     page.select_option("#role", "attribution")
     assert page.inner_text("#layer-name") == "Measure"
     assert page.inner_text("#weight-name") == "share of the attribution"
+
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#layer option:checked") == "word erasure"
     assert "0.50" in page.inner_text("#agreement")
@@ -145,52 +161,45 @@ def test_the_player_steps_by_buttons_and_keys(
     page = open_explanation(explained)
     status = "#step-status"
     first = "Step 1 of 8: encoder layer 1 of 2: each word attends to the others"
+
     assert page.inner_text(status) == first
     assert page.is_visible("#encoding-canvas")
+
     page.click("#forth")
     page.click("#forth")
     predicted = "Step 3 of 8: predicts 저는, probability 75.0 %; attends to "
+
     assert page.inner_text(status).startswith(predicted)
     assert not page.is_visible("#encoding-canvas")
+
     weights = explained.shown_weights()[0]
     assert page.locator("#context-text").text_content().startswith(f"c = {weights.max():.2f} h(")
     assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
+
     page.click("#forth")
     assert page.inner_text(status).startswith("Step 4 of 8: predicts 도서관에서")
     assert page.inner_text(".token.current") == "도서관에서"
     assert page.locator("#tree text").count() == 4
     assert page.locator("#tree .wins text").count() == 2
+
     width = page.get_attribute("#tree svg", "width")
     page.focus("#player")
     page.keyboard.press("End")
+
     assert "ends the sentence" in page.inner_text(status)
     assert page.is_disabled("#forth")
     assert page.get_attribute("#tree svg", "width") == width, "the tree grows in its place"
+
     page.keyboard.press("ArrowLeft")
     assert page.inner_text(status).startswith("Step 7 of 8")
+
     page.keyboard.press("Home")
     page.click("#buttons summary")
     page.select_option("#speed", "4")
     page.click("#play")
     page.locator(status, has_text="Step 8 of 8").wait_for()
     page.locator("#play", has_text="Play").wait_for()
-
-
-def test_scores_of_the_data_are_shown(
-    open_explanation: Callable[..., Any], explanation: Explain
-) -> None:
-    explained = explanation(3, 2, 1)
-    sums = np.array([[1.0] * 4, [2.5, -7.25, 4.0, 0.5]])
-    cross = replace(explained.layers[0], log_sums=sums)
-    page = open_explanation(replace(explained, layers=(cross, *explained.layers[1:])))
-    page.select_option("#head", index=2)
-    page.fill("#step", "2")  # the second token, after a layer of the encoder
-    weights = np.append(cross.weights[1, 1], cross.special_weights[1, 1])
-    texts = page.locator("#mechanism rect.score + text").all_text_contents()
-    numbers = np.array([float(text.removeprefix("< ").replace("−", "-")) for text in texts])
-    likely = weights > 0.02  # the page has weights in thousandths
-    np.testing.assert_allclose(numbers[likely], (np.log(weights) - 7.25)[likely], atol=0.1)
 
 
 def with_pieces(explained: ExplanationData) -> ExplanationData:
@@ -203,6 +212,7 @@ def with_pieces(explained: ExplanationData) -> ExplanationData:
         _, lost = step.candidates
         nodes = (replace(kept, token=token), pruned)
         steps.append(replace(step, nodes=nodes, candidates=((token, 0.75, True), lost)))
+
     cross = explained.layers[0]
     rows = [0, 1, 1, 1, 2]
     cross = replace(
@@ -218,16 +228,21 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
     page = open_explanation(with_pieces(explanation(2, 1, 1)))
     status = "#step-status"
     likely = "Step 1 of 3: predicts building, probability 42.2 % (bu 75.0 % × ild 75.0 %"
+
     assert page.inner_text(status).startswith(likely)
     assert page.locator("#output .token").all_inner_texts() == ["building", "b"]
     assert page.locator("#mechanism #product").text_content() == "p = … × 0.75 × 0.75 = 0.42"
+
     page.click("#forth")
     page.focus("#pieces")
     page.keyboard.press("Space")
+
     assert page.inner_text(status).startswith("Step 4 of 5: predicts b, probability 75.0 %;")
+
     page.click("#back")
     assert page.inner_text(status).startswith("Step 3 of 5: predicts ing, probability 75.0 %;")
     assert page.locator("#output .token").all_inner_texts() == ["bu", "ild", "ing", "b"]
+
     page.uncheck("#pieces")
     assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
 
@@ -238,20 +253,27 @@ def test_a_model_without_attention_is_played_with_its_states(
     page = open_explanation(without_attention)
     for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding"):
         assert not page.is_visible(hidden), hidden
+
     assert page.inner_text("#source-line") == "나는 간다"
+
     status = "#step-status"
     assert page.inner_text(status) == "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
+
     painted = "() => document.querySelectorAll('#mechanism .lit rect[fill]').length"
     before = page.evaluate(painted)
     page.focus("#player")
     page.keyboard.press("ArrowRight")
+
     assert page.evaluate(painted) != before
+
     page.keyboard.press("ArrowRight")
     assert page.inner_text(status).endswith("all is read, and the decoder begins")
+
     page.keyboard.press("ArrowRight")
     assert page.inner_text(status) == "Step 4 of 6: predicts I, probability 75.0 %"
     assert page.locator("#mechanism .handed").count() == 2
     assert not page.is_visible("#step-attention")
+
     page.click("#language")
     assert page.inner_text("#step-note").startswith("넘어가는 것: 두 방향의 마지막 상태")
 
@@ -265,14 +287,19 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     page = open_explanation(explanation(12, 4, 3), **options)
     for summary in ("#more summary", "#buttons summary", "#numbers summary"):
         page.click(summary)
+
     page.fill("#step", "4")
     assert_accessible_and_narrow(page, axe)
     player = page.locator("#player").bounding_box()
+
     assert page.locator("#search").bounding_box()["y"] >= player["y"] + player["height"]
+
     page.set_viewport_size({"width": 1280, "height": 900})
     assert page.locator("#search").bounding_box()["x"] < page.locator("#player").bounding_box()["x"]
+
     is_korean = "locale" in options
     assert page.evaluate("document.documentElement.lang") == ("ko" if is_korean else "en")
+
     page.emulate_media(media="print", color_scheme=options.get("color_scheme", "light"))
     page.evaluate(
         "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -280,6 +307,7 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     corner = """() => { const pen = document.createElement("canvas").getContext("2d");
         pen.drawImage(document.getElementById("canvas"), 0, 0);
         return [...pen.getImageData(1, 1, 1, 1).data].slice(0, 3); }"""
+
     assert min(page.evaluate(corner)) > 200
 
 
@@ -332,10 +360,13 @@ def test_another_sentence_is_compared_if_a_server_answers(
     page.click("#edit button[type=submit]")
     page.wait_for_selector("#comparison section")
     marked = page.locator("#comparison mark").all_inner_texts()
+
     assert [text.split()[0] for text in marked] == ["that", "사진을", "this", "책을"]
     assert page.inner_text("#source-line") == "I was told this"
+
     page.click("#comparison section:nth-child(1) button")
     assert page.inner_text("#source-line") == "I was told that"
+
     page.fill("#text", "no")
     page.click("#edit button[type=submit]")
     page.locator("#status", has_text="too hard").wait_for()
@@ -357,14 +388,18 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
     red = (216, 36, 40)
     assert colour_at(0.125, 0.5) == red
     assert colour_at(0.9, 0.9) == (235, 235, 235)
+
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#readout").startswith("square attends to 2·1 0.")
     assert colour_at(0.125, 0.5) == red, "attended cells keep their colour"
     assert max(colour_at(0.9, 0.9)) < 235 / 2, "other cells are dark"
+
     point_at(page, 0.125, 0.5)
     assert page.inner_text("#readout").startswith("2·1 is attended by ")
+
     page.select_option("#view", "sheet")
     assert page.locator("#view option").all_inner_texts() == ["one word", "every word"]
+
     page.click("#forth")
     assert page.inner_text("#step-status").startswith("Step 2 of 4: predicts red")
     assert colour_at(0.125, 0.5, ".step-image") == red

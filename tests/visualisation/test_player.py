@@ -40,6 +40,7 @@ def filled_boxes(figure: Figure, paint: str) -> list[Box]:
 def with_states(explained: ExplanationData, other: ExplanationData, **changes: Any) -> Any:
     """Return an explanation with attention and with the states of another one."""
     assert other.states is not None
+
     states = replace(other.states, is_all=False, **changes)
     return replace(explained, source=other.source, states=states)
 
@@ -50,6 +51,7 @@ def test_frames_have_one_size_and_contain_all_marks(explanation: Explain, words:
     layers = 1
     assert len(frames) == layers + STAGES + words
     assert len({(figure.width, figure.height) for figure in frames}) == 1
+
     for figure in frames:
         assert_inside(figure)
 
@@ -58,17 +60,22 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Explain
     explained = explanation(5, 2, 1)
     second = layout_frames(explained)[1 + STAGES]
     assert words_of(second, "output")[1:] == list(explained.target[:2])
+
     mechanism = words_of(second, "mechanism")
     assert not set(explained.source) - set(mechanism), "all five words have room"
     assert mechanism[-3:] == ["75.0 %", "lost", "12.5 %"]
     assert explained.target[1] in mechanism, "the next word"
+
     tree = [explained.target[0], "lost", explained.target[1], "lost"]
     assert words_of(second, "tree")[1:] == tree
+
     weights = explained.shown_weights()[1].tolist()
     weights.append(1 - sum(weights))  # on the start and the end
     assert "(end)" in mechanism
+
     shown = [text for text in mechanism if text.startswith("0.")]
     assert shown == [f"{weight:.2f}" for weight in weights]
+
     heights = [box.height for box in boxes_of(second, "mechanism") if box.paint[0] == "w"]
     without_candidates = heights[:-2]
     assert without_candidates == [pytest.approx(max(1.0, HIGH * weight)) for weight in weights]
@@ -81,7 +88,9 @@ def test_tokens_are_joined_to_words_and_stay_off_each_other(explanation: Explain
         texts = texts_of(figure, "mechanism")
         (label,) = (text for text in texts if text.text == "word before")
         before += [text.text for text in texts if text.y == label.y and text.x > label.x]
+
     assert before == ["(start)", "bu", "build", "(space)", "b"]
+
     for t, figure in enumerate(frames[:-1]):
         _, *earlier, own = texts_of(figure, "output")
         (frame,) = boxes_of(figure, "output")
@@ -97,6 +106,7 @@ def test_the_cells_that_a_word_attends_to_are_drawn(caption_explanation: Explain
     names = words_of(layout_frames(explained)[0], "mechanism")
     assert any(name.startswith("cells") for name in names)
     assert not any(name.startswith("words") for name in names)
+
     layer = explained.layers[0]
     cells = [11, 4, 8, 0]
     weights = np.full_like(layer.weights, 0.01)
@@ -117,11 +127,14 @@ def test_columns_stay_the_same_while_words_are_written(explanation: Explain) -> 
         (y,) = (text.y for text in texts if text.text == "words (+6)")
         row = [text.text for text in texts if text.y == y and text.anchor == "middle"]
         rows.append(row[:-1])
+
     assert len(rows) == STAGES + 12
     assert all(row == rows[0] for row in rows)
+
     weights = explained.layers[0].weights[0]
     on_end = (1 - weights.sum(1)).max()
     strongest = np.argsort(-np.append(weights.max(0), on_end))[:6]
+
     assert rows[0] == [[*"abcdefghijkl", "(end)"][s] for s in sorted(strongest)]
 
 
@@ -131,6 +144,7 @@ def test_the_states_that_are_handed_over_stay_in_view(
 ) -> None:
     words = tuple("abcdefgh")
     assert without_attention.states is not None
+
     numbers = np.linspace(-1, 1, 9 * directions * 4, dtype=np.float32)
     encoder = numbers.reshape(9, directions, 4)
     states = States((*words, "</s>"), encoder, without_attention.states.decoder, True)
@@ -149,6 +163,7 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
         return layout_frames(data)[3]
 
     assert "state before" in words_of(first_frame(order="bahdanau"), "mechanism")
+
     initial = np.full(5, 0.25, np.float32)
     boxes = boxes_of(first_frame(order="bahdanau", initial=initial), "mechanism")
     assert [box.hint for box in boxes].count("0.25") == 5, "the first state asks first"
@@ -172,24 +187,32 @@ def test_the_first_word_comes_in_stages_each_of_which_adds_marks(
         frames = layout_frames(data)[data.encoding_steps :]
     finally:
         LANGUAGE.reset(reset)
+
     assert len(frames) == STAGES + 2
+
     stages = frames[:STAGES]
     statuses = [words_of(frame, "mechanism")[0] for frame in stages]
     assert len({*statuses}) == STAGES
+
     for frame, text in zip(stages, statuses, strict=True):
         assert frame.description.endswith(text)
         assert is_korean(text) == (language == "ko")
         assert measure(text, HEADING_SIZE) < WIDTH - 2 * MARGIN, "it stays on its line"
+
     drawn = []
     for frame in stages:
         marks = marks_of(frame, "mechanism")[1:]
         drawn.append({mark for mark in marks if getattr(mark, "paint", "") != "grid"})
+
     assert drawn[0] < drawn[1] < drawn[2], "what one stage shows stays"
     assert all(filled_boxes(frame, "s3") for frame in stages), "scores come first"
+
     has_weights = [bool(filled_boxes(frame, "w")) for frame in stages]
     assert has_weights == [False, True, True], "then weights"
+
     has_word = [data.target[0] in words_of(frame, "mechanism") for frame in stages]
     assert has_word == [False, False, True], "and at last the word"
+
     has_tree = [len(marks_of(frame, "output") + marks_of(frame, "tree")) > 2 for frame in stages]
     assert has_tree == [False, False, True]
 
@@ -199,13 +222,13 @@ def test_states_that_the_decoder_reads_are_outlined(
 ) -> None:
     plain = layout_frames(without_attention)[2]
     assert "outlined" in plain.description
+
+    of_each_direction_and_the_next_word = [box for box in boxes_of(plain) if box.outline == 2.0]
+    assert len(of_each_direction_and_the_next_word) == 2 + 1
+
     data = with_states(explanation(2, 1, 1), without_attention, order="luong")
     attended = layout_frames(data)[2]
     assert attended.description.endswith("the decoder can attend to each of these states")
-    outlined = [
-        len([box for box in boxes_of(frame) if box.outline == 2.0]) for frame in (plain, attended)
-    ]
-    assert outlined == [2 + 1, 1], "a state of each direction; and the next word"
 
 
 def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
@@ -217,6 +240,7 @@ def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
         words = words_of(frame, "mechanism")
         assert heading in words
         assert ("scores e" in words) == (head is not None)
+
     frame = layout_frames(replace(explained, shown_head=ShownHead(0, 1)))[1 + STAGES]
     heights = np.array([box.height / HIGH for box in filled_boxes(frame, "s3")])
     powers = np.exp((1 - heights) * LEAST)
@@ -260,6 +284,7 @@ def test_a_gif_has_a_frame_for_each_token_in_true_colours(
         assert image.info["loop"] == 0
         assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255)
         colours = {pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []}
+
     strong = [colour(f"w{level}", "light") for level in range(50, 101)]
     channels = [tuple(int(paint[start : start + 2], 16) for start in (1, 3, 5)) for paint in strong]
     assert colours & {*channels}, "the strongest weight keeps its colour"
@@ -271,6 +296,7 @@ def test_svg_is_animated_without_a_script(explanation: Explain, tmp_path: Path) 
     groups = ElementTree.fromstring(text).iter(f"{SVG}g")
     frames = [group for group in groups if "animation-delay" in (group.get("style") or "")]
     delays = [f"animation-delay:{900 * number}ms" for number in range(1 + STAGES + 4)]
+
     assert [frame.get("style") for frame in frames] == delays
     assert [frame.get("class") for frame in frames] == ["f"] * 7 + ["f l"]
     assert "prefers-reduced-motion:reduce" in text
@@ -292,17 +318,22 @@ def test_the_encoder_is_played_before_the_decoder(
 ) -> None:
     frames = layout_frames(explanation(5, 2, 3))
     assert len(frames) == 3 + STAGES + 5
+
     for number in (1, 2):
         what = "which words each word (left) attends to"
         expected = f"Step {number} of 11: Encoder, layer {number} of 3: {what}"
         assert frames[number - 1].description == expected
+
     lines = [line for line in lines_of(frames[0]) if line.hint]
     layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)
     assert len(lines) == (layer >= 0.02).sum()
+
     frames = layout_frames(without_attention)
     assert len(frames) == 3 + 3
+
     states = without_attention.states
     assert states is not None
+
     for step, frame in enumerate(frames[:3]):
         assert_inside(frame)
         hints = [box.hint for box in boxes_of(frame) if box.hint]
@@ -310,6 +341,7 @@ def test_the_encoder_is_played_before_the_decoder(
         backward = states.encoder[2 - step :, 1].ravel()
         read = [f"{value:.2f}".replace("-", "−") for value in (*forward, *backward)]
         assert sorted(hints) == sorted(read), "each direction has the states of what it has read"
+
     words = words_of(frames[3])
     assert any("all that the decoder gets of the source" in word for word in words)
     assert not any(word.startswith("Attention") for word in words)
@@ -331,8 +363,10 @@ def test_heads_are_drawn_side_by_side(
     figure = layout_heads(Heads(tuple(heads), "layer 1, all heads"))
     names = words_of(figure)
     captions = [name for name in names if name.startswith("head ")]
+
     assert captions == [f"head {number + 1}" for number in range(count)]
     assert (heads[0].source[0] in names) == (size <= 19)
+
     assert_inside(figure)
 
 

@@ -22,6 +22,7 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
     for d in range(0, size, 2):
         expected[:, d : d + 1] = np.sin(position / 10000 ** (d / size))
         expected[:, d + 1 : d + 2] = np.cos(position / 10000 ** (d / size))
+
     np.testing.assert_allclose(sinusoid_rows(size, 30), expected, atol=1e-5)
     assert shown_dimensions(20) == [4, 5, 6, 7]
     assert sorted(interleaved(7)) == list(range(7))
@@ -32,6 +33,7 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
     encoding = sinusoid_rows(20, 50)
     figure = layout_sinusoids(encoding)
     assert {"dimension 4, sine", "dimension 7, cosine"} <= {*words_of(figure)}
+
     lines = [line for line in lines_of(figure) if len(line.points) == 50]
     for line, d in zip(lines, (4, 5, 6, 7), strict=True):
         heights = np.array([y for _, y in line.points])
@@ -51,8 +53,10 @@ def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similari
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
     paints = [box.paint for box in boxes_of(figure, "encoder")]
     values, _, cosines = " ".join(paints).partition(" rule ")
+
     assert values.startswith("p50 p0 p0 n100 p0 n25 p0"), "−4 is the strongest"
     assert cosines.startswith("p100 p0 n100 p0 p100 p0 n100"), "of all pairs"
+
     texts = texts_of(figure)
     expected = {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"}
     assert expected <= {text.text for text in texts}

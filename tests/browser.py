@@ -1,12 +1,13 @@
-"""A real browser, node, and the library as WebAssembly; tests that need what is missing are
-skipped.
+"""A real browser and its pages, node, and the library as WebAssembly; tests that need what is
+missing are skipped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,9 @@ import pytest
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-MORE = ["--disable-component-update", "--disable-sync"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
+"""What playwright does not give by itself: it starts Chromium without a window and without all
+that asks the network."""
 NODE_MODULES = Path(
     os.environ.get("NODE_MODULES", Path(__file__).parent / "serving" / "node_modules")
 )
@@ -59,12 +55,102 @@ def node() -> str:
     return program
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Start Chromium, once in each worker."""
     if not CHROMIUM:
         pytest.skip("there is no Chromium: apt install chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=CHROMIUM, args=QUIET + MORE)
-        yield chromium
-        chromium.close()
+        started = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield started, loop
+        asyncio._set_running_loop(loop)
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Any) -> Iterator[Any]:
+    """Return Chromium.
+
+    The event loop of playwright runs in the thread of the tests; between modules that use the
+    browser it does not count as running, so that others can run one of their own.
+    """
+    started, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield started
+    for context in started.contexts:
+        context.close()
+
+    asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="module")
+def contexts() -> dict[str, Any]:
+    """Return the contexts of the browser that a module has opened, by their options."""
+    return {}
+
+
+@pytest.fixture
+def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens a page, in a context of the module that has the given options.
+
+    The test fails if a page has an error, writes a message, or requests what is not its own.
+    """
+    problems: list[str] = []
+    pages: list[Any] = []
+
+    def note_message(message: Any) -> None:
+        # The browser's own note of a status, or of a server that is away.
+        if not message.text.startswith("Failed to load resource"):
+            problems.append(message.text)
+
+    def open_address(
+        address: str | Path, wait: str = "html[data-ready]", script: str = "", **options: Any
+    ) -> Any:
+        url = address if isinstance(address, str) else address.as_uri()
+        scheme, _, rest = url.partition("://")
+        host = rest.partition("/")[0]
+        own = ("file:", "blob:", "data:") if scheme == "file" else (f"{scheme}://{host}/", "data:")
+        own += (f"blob:{scheme}://{host}/",)
+
+        def note_request(request: Any) -> None:
+            if not request.url.startswith(own):
+                problems.append(request.url)
+
+        key = repr(sorted(options.items()))
+        if key not in contexts:
+            contexts[key] = browser.new_context(**{"locale": "en-GB", **options})
+        page = contexts[key].new_page()
+        pages.append(page)
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", note_message)
+        page.on("request", note_request)
+        if script:
+            page.add_init_script(script)
+        page.goto(url)
+        if wait:
+            page.wait_for_selector(wait)
+        return page
+
+    yield open_address
+    for page in pages:  # a page that goes on running slows down the next ones
+        if page.url.startswith("http"):
+            page.evaluate("localStorage.clear()")
+        page.close()
+
+    assert problems == []
+
+
+def assert_accessible_and_narrow(page: Any, axe: str, widths: Sequence[int] = (1280, 400)) -> None:
+    """Check with axe, and that nothing scrolls sideways, on a wide screen and on a phone."""
+    page.evaluate(axe)
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 800})
+        violations = page.evaluate(
+            "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
+        )
+        assert not violations, f"at {width}: {violations}"
+        assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -21,7 +21,15 @@ import forked
 import laws.checking
 import pytest
 import torch
-from browser import axe, browser, node, wasm  # noqa: F401  fixtures of all folders
+from browser import (  # noqa: F401  fixtures of all folders
+    axe,
+    browser,
+    chromium,
+    contexts,
+    node,
+    open_page,
+    wasm,
+)
 from cached import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook

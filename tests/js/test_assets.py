@@ -21,8 +21,10 @@ def test_a_script_is_as_valid_in_a_page_as_in_its_file(
     package = ".".join(script.relative_to(ROOT.parent).parts[:-2])
     source = script.read_text(encoding="utf-8")
     text = str(templates(package).globals["asset"](script.name))  # type: ignore[operator]
+
     assert len(text) < len(source)
     assert "\n\n" not in text
+
     (tmp_path / "in-page.js").write_text(text, encoding="utf-8")
     subprocess.run([node, "--check", str(tmp_path / "in-page.js")], check=True, timeout=60)
     for number, line in enumerate(source.splitlines(), 1):

@@ -33,7 +33,7 @@ from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.runtime.engine import pack_model
-from regard.runtime.engine.runtime_file import _output_columns, runtime_file, share_embeddings
+from regard.runtime.engine.runtime_file import runtime_file, share_embeddings
 from regard.visualisation.live import LiveModel, render_live_page
 
 
@@ -52,6 +52,12 @@ def files_of(page: str) -> list[bytes]:
     return [gzip.decompress(base64.b64decode(part)) for part in parts]
 
 
+def models_of(page: str) -> list[dict[str, Any]]:
+    (data,) = re.findall('<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    models: list[dict[str, Any]] = json.loads(data)["models"]
+    return models
+
+
 def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> None:
     run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     out = tmp_path / "page.html"
@@ -59,19 +65,22 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
     parity, _ = export_page(
         [run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out
     )
+
     assert parity.mismatches["tokenisation"] == 0
+
     page = out.read_text("utf-8")
     wasm, first, second = files_of(page)
     assert wasm == built
+
     for content in (first, second):
         (tmp_path / "model.regard").write_bytes(content)
         assert is_runtime_file(tmp_path / "model.regard")
-    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert match
-    models = json.loads(match[1])["models"]
+
+    models = models_of(page)
     assert [model["languages"] for model in models] == [["ko", "en"], ["", ""]]
     assert models[0]["readme"] == "# </script> A card"
     assert 1 < len(set(models[0]["examples"])) == len(models[0]["examples"]) <= EXAMPLES
+
     trust = models[0]["trust"]
     assert 0 < trust["sentences"] <= MEASURED
     assert [name for name, _ in trust["agreement"]] == ["gradient × input", "word erasure"]
@@ -90,30 +99,28 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
     path = folder(tmp_path / "run", end=0.5)
     trust = measure_trust(path, [*SENTENCES, "x" * 1000])
     assert trust is not None
-    explanations = [
-        explain(load_translator(path), sentence).data.attributions for sentence in SENTENCES
-    ]
-    pairs = [item.agreement for item in explanations if item is not None]
+
+    translator = load_translator(path)
+    pairs = []
+    for sentence in SENTENCES:
+        attributions = explain(translator, sentence).data.attributions
+        assert attributions is not None
+        pairs.append(attributions.agreement)
+
     assert trust.sentences == len(pairs) == len(SENTENCES)
     assert list(trust.agreement.values()) == pytest.approx(np.nanmean(pairs, axis=0))
     assert measure_trust(path, []) is None
-    assert (
-        measure_trust(folder(tmp_path / "other", "recurrent", "no_attention", end=0.5), SENTENCES)
-        is None
-    )
+
+    other = folder(tmp_path / "other", "recurrent", "no_attention", end=0.5)
+    assert measure_trust(other, SENTENCES) is None, "it has no attention to trust"
 
 
 def test_languages_that_are_given_hold_for_both_directions(built: bytes, tmp_path: Path) -> None:
     run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     out = tmp_path / "page.html"
     export_page([run, run], out, languages=Languages(source="de", target="fr"))
-    match = re.search(
-        r'<script type="application/json" id="data">(.*?)</script>',
-        out.read_text("utf-8"),
-        re.DOTALL,
-    )
-    assert match
-    models = json.loads(match[1])["models"]
+    models = models_of(out.read_text("utf-8"))
+
     assert [model["languages"] for model in models] == [["de", "fr"], ["fr", "de"]]
     assert "fr → de" in str(models[1]["facts"])
 
@@ -125,6 +132,7 @@ def test_a_page_requests_nothing() -> None:
     assert "default-src 'none'" in policy[1]
     assert "connect-src 'none'" in policy[1]
     assert page == render_live_page([LiveModel(b"model")], b"library"), "the same bytes each time"
+
     script = page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert not re.search("https?:|localStorage|sessionStorage|indexedDB|cookie", script)
 
@@ -135,6 +143,7 @@ def test_the_library_for_browsers_is_needed(
     monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
     with pytest.raises(ExportError, match=r"python tools/build_library.py wasm"):
         export_page([tmp_path], tmp_path / "page.html")
+
     (tmp_path / "wasm").mkdir()
     (tmp_path / "wasm" / "regard.wasm").write_bytes(b"\0asm of older sources")
     with pytest.raises(ExportError, match="built from other sources"):
@@ -147,7 +156,7 @@ def test_captioners_are_refused(built: bytes, tmp_path: Path) -> None:
     assert not (tmp_path / "page.html").exists()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precision: Any) -> None:
     run = folder(tmp_path / "run", end=0.5)
     sizes = []
@@ -156,15 +165,16 @@ def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precisi
         out = tmp_path / f"{embeddings}.regard"
         parity = export(run, out, precision, None, embeddings)  # type: ignore[arg-type]
         assert parity.mismatches["tokenisation"] == 0
-        assert set(parity.mismatches.values()) == {0} or precision != "float32"
         sizes.append(out.stat().st_size)
-        scores.append(
-            [line.score for line in RuntimeTranslator(out, threads=1).translate(SENTENCES, beam=1)]
-        )
+        translations = RuntimeTranslator(out, threads=1).translate(SENTENCES, beam=1)
+        scores.append([line.score for line in translations])
+
     if precision == "float32":
+        assert set(parity.mismatches.values()) == {0}
         assert sizes[0] == sizes[1], "they are the same numbers, and lie in the file once"
         assert scores[0] == scores[1]
     else:
+        assert scores[0] == pytest.approx(scores[1], rel=0.05)
         table = load_folder(run).model.decoder.embedding.weight
         assert sizes[0] - sizes[1] >= table.numel() * 4
 
@@ -173,24 +183,11 @@ def test_embeddings_that_are_not_tied_stay_as_they_are(tmp_path: Path) -> None:
     model = load_folder(folder(tmp_path / "run", "recurrent", "recurrent"))
     for side in (model.model.encoder, model.model.decoder):
         side.embedding.weight = torch.nn.Parameter(side.embedding.weight.detach().flip(0).clone())  # type: ignore[union-attr]
+
     packed = pack_model(model.model, "int8")
     before = runtime_file(model, packed, None, {})
     assert not share_embeddings(packed)
     assert runtime_file(model, packed, None, {}) == before
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_columns_of_the_packed_output_are_its_weight(tmp_path: Path, precision: Any) -> None:
-    model = load_folder(folder(tmp_path / "run")).model
-    weight = model.decoder.output.weight.detach().numpy()
-    tolerance = {
-        "float32": 0.0,
-        "bfloat16": np.abs(weight).max() / 256,
-        "int8": np.abs(weight).max() / 250,
-    }
-    np.testing.assert_allclose(
-        _output_columns(pack_model(model, precision)), weight, rtol=0, atol=tolerance[precision]
-    )
 
 
 def test_arguments_are_divided(tmp_path: Path) -> None:
@@ -201,6 +198,7 @@ def test_arguments_are_divided(tmp_path: Path) -> None:
     assert _second_and_out([tmp_path], "page") == ([tmp_path], None)
     assert _second_and_out([tmp_path, out], "page") == ([tmp_path], out)
     assert _second_and_out([tmp_path], "runtime") == ([], tmp_path)
+
     with pytest.raises(UsageError, match=r"wanted RUN \[OUT\], got 2 paths"):
         _second_and_out([tmp_path, out], "runtime")
 
@@ -211,15 +209,16 @@ def test_the_command_line_writes_a_page(
     from regard.cli import main
 
     run = folder(tmp_path / "run", end=0.5)
-    for arguments, out in (
-        [[], run / "exports" / "translator.html"],
-        [[str(tmp_path / "a.html")], tmp_path / "a.html"],
-    ):
+    default = run / "exports" / "translator.html"
+    named = tmp_path / "a.html"
+    for arguments, out in (([], default), ([str(named)], named)):
         with pytest.raises(SystemExit) as ended:
             main(["export", str(run), *arguments, "--to=page", "--threads=1"])
         assert ended.value.code == 0
         assert f"wrote {out}" in capsys.readouterr().err
         assert files_of(out.read_text("utf-8"))[0] == wasm.read_bytes()
+
     with pytest.raises(SystemExit):
         main(["export", str(run), "--to=page", "--precision=float32"])
+
     assert "a page has int8 weights" in capsys.readouterr().err

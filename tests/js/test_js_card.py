@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import regard
 from regard.common.errors import ModelFolderError
 from regard.runtime.model import _read_card
@@ -21,58 +19,29 @@ import { readFileSync } from "node:fs";
 const { cardFlaws } = await import(process.argv[1]);
 console.log(JSON.stringify(JSON.parse(readFileSync(0)).map(cardFlaws)));
 """
-VALUES: list[Any] = [
-    *(None, True, False, "low", "auto", "on", "", [], [1], {}),
-    *(
-        -(10**9) - 1,
-        -1,
-        -0.5,
-        0,
-        0.5,
-        1,
-        2,
-        10,
-        11,
-        50,
-        51,
-        100,
-        101,
-        250,
-        1_000,
-        1_001,
-        10_000,
-        10_001,
-    ),
-    *(20_000, 20_001, 100_000, 100_001, 10**9, 10**9 + 1),
-]
+WORDS: list[Any] = [None, True, False, "low", "auto", "on", "", [], [1], {}]
+NUMBERS = [-(10**9) - 1, -1, -0.5, 0, 0.5, 1, 2, 10, 11, 50, 51, 100, 101, 250, 1_000, 1_001]
+NUMBERS += [10_000, 10_001, 20_000, 20_001, 100_000, 100_001, 10**9, 10**9 + 1]
+VALUES = WORDS + NUMBERS
 FAMILIAR: list[Any] = [
-    *(
-        {},
-        {"pairs": "AAAA", "most": 0},
-        {"pairs": "AAA=", "most": 3},
-        {"pairs": "AAA", "most": 1},
-        {"pairs": "AAAA"},
-    ),
-    *(
-        {"most": 1},
-        {"pairs": 5, "most": 1},
-        {"pairs": "AAAA", "most": -1},
-        {"pairs": "AAAA", "most": 1.5},
-        [],
-        "text",
-    ),
-    *(
-        {"pairs": "AAAA" * 6000, "most": 1},
-        {"pairs": "AAAA", "most": 1, "more": 1},
-        {"pairs": "AAAA", "most": "1"},
-    ),
-    *(
-        {"pairs": "AAAA", "most": None},
-        {"pairs": "", "most": 1},
-        {"pairs": "AA==AAAA", "most": 1},
-        None,
-    ),
+    {},
+    {"pairs": "AAAA", "most": 0},
+    {"pairs": "AAA", "most": 1},
+    {"pairs": "AAAA"},
+    {"most": 1},
+    {"pairs": 5, "most": 1},
+    {"pairs": "AAAA", "most": -1},
+    {"pairs": "AAAA", "most": 1.5},
+    {"pairs": "AAAA" * 6000, "most": 1},
+    {"pairs": "AAAA", "most": 1, "more": 1},
+    {"pairs": "AAAA", "most": "1"},
+    {"pairs": "AAAA", "most": None},
+    {"pairs": "AA==AAAA", "most": 1},
+    [],
+    "text",
+    None,
 ]
+LANGUAGES: list[Any] = [["", ""], ["tr", "el"], ["tr"], "tr", {}, None, [1, "tr"], ["a", "b", "c"]]
 
 
 def refusals(cards: list[dict[str, Any]]) -> list[bool]:
@@ -84,6 +53,7 @@ def refusals(cards: list[dict[str, Any]]) -> list[bool]:
             _read_card(Path("model.regard"), json.dumps(card).encode())
             is_refused = False
         results.append(is_refused)
+
     return results
 
 
@@ -96,63 +66,45 @@ def flaws_in_javascript(node: str, cards: list[Any]) -> list[list[str]]:
     return flaws
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *SearchSettings.model_fields,
-        "unknown",
-        "beam_size",
-        "noRepeatNgram",
-        "constructor",
-        "__proto__",
-    ],
-)
-def test_each_search_setting_is_checked_alike(node: str, name: str) -> None:
-    # Those whose right values depend on other settings are given what they depend on.
-    others = {"top_k": {"sample": True}, "top_p": {"sample": True}, "temperature": {"sample": True}}
-    others |= {"beam": {"sample": True}, "groups": {"beam": 2}, "coverage_penalty": {}}
-    cards = [{"search": {**others.get(name, {}), name: value}} for value in VALUES]
-    if name == "groups":
-        cards = [
-            {"search": {name: value, "beam": value if type(value) is int else 2}}
-            for value in VALUES
-        ]
-    flaws = flaws_in_javascript(node, cards)
-    assert [bool(flaw) for flaw in flaws] == refusals(cards)
-    assert all(f"search.{name}" in " ".join(flaw) for flaw in flaws if flaw)
-    assert any(flaws)
+def cards_of(name: str) -> list[Any]:
+    """Return a card for each value of a search setting, with what the right values depend on."""
+    others = {name: {"sample": True} for name in ("top_k", "top_p", "temperature", "beam")}
+    cards = []
+    for value in VALUES:
+        settings = {**others.get(name, {}), name: value}
+        if name == "groups":
+            settings["beam"] = value if type(value) is int else 2
+        cards.append({"search": settings})
+
+    return cards
 
 
-LANGUAGES: list[Any] = [
-    ["", ""],
-    ["tr", "el"],
-    ["tr"],
-    [],
-    "tr",
-    {},
-    None,
-    [1, "tr"],
-    ["a", "b", "c"],
-    5,
-]
+def test_each_setting_is_checked_alike(node: str) -> None:
+    unknown = ["unknown", "beam_size", "noRepeatNgram", "constructor", "__proto__"]
+    names = [*SearchSettings.model_fields, *unknown]
+    cards = [card for name in names for card in cards_of(name)]
+    others = [{"familiar": familiar} for familiar in FAMILIAR]
+    others += [{"languages": codes} for codes in LANGUAGES]
+    flaws = flaws_in_javascript(node, cards + others)
+    for card, is_refused, flaw in zip(cards + others, refusals(cards + others), flaws, strict=True):
+        assert bool(flaw) == is_refused, card
 
+    for number, name in enumerate(names):
+        of_name = flaws[number * len(VALUES) : (number + 1) * len(VALUES)]
+        assert any(of_name)
+        assert all(f"search.{name}" in " ".join(flaw) for flaw in of_name if flaw)
 
-def test_familiar_pairs_and_languages_are_checked_alike(node: str) -> None:
-    cards = [{"familiar": familiar} for familiar in FAMILIAR] + [
-        {"languages": codes} for codes in LANGUAGES
-    ]
-    flaws = flaws_in_javascript(node, cards)
-    assert [bool(flaw) for flaw in flaws] == refusals(cards)
-    assert all(flaw[0].startswith(("familiar", "languages")) for flaw in flaws if flaw)
+    for flaw in flaws[len(cards) :]:
+        assert not flaw or flaw[0].startswith(("familiar", "languages"))
 
 
 def test_cards_that_are_no_tables_are_refused(node: str) -> None:
-    assert all(
-        flaws_in_javascript(
-            node, [None, [], 5, "text", {"search": []}, {"search": None}, {"familiar": 5}]
-        )
-    )
-    assert flaws_in_javascript(node, [{}, {"search": {}, "familiar": {}, "more": 1}]) == [[], []]
+    wrong = [None, [], 5, "text", {"search": []}, {"search": None}, {"familiar": 5}]
+    right = [{}, {"search": {}, "familiar": {}, "more": 1}]
+    flaws = flaws_in_javascript(node, wrong + right)
+
+    assert all(flaws[:-2])
+    assert flaws[-2:] == [[], []]
 
 
 def test_a_file_with_a_wrong_card_is_not_opened(node: str, wasm: Path, tmp_path: Path) -> None:
@@ -178,4 +130,5 @@ def test_a_file_with_a_wrong_card_is_not_opened(node: str, wasm: Path, tmp_path:
     because = (
         'search.beam: wanted a whole number from 1 to 20000, got "wide"; export the model again'
     )
+
     assert done.stdout.strip() == f"load: the card of the runtime file, {because}"

@@ -8,8 +8,6 @@ import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
-import live
-
 import regard
 from regard.data.familiar import Familiar
 
@@ -32,7 +30,9 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
         [-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]
     ]
     familiar = Familiar.learn(training, [], 0.03)
+
     assert familiar is not None
+
     request = json.dumps({"familiar": asdict(familiar), "lines": lines})
     process = subprocess.run(
         [node, "--input-type=module", "-e", SCRIPT, str(MODULE)],
@@ -42,54 +42,6 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
         check=True,
     )
     strange = [familiar.unseen(ids) > familiar.most for ids in lines]
+
     assert json.loads(process.stdout) == [False, False, *strange]
     assert 20 < sum(strange) < len(lines) - 20
-
-
-LINES = [
-    *(
-        "나는 집에 간다",
-        "나는 빵을 먹고 있었다",
-        "나는 학생이다",
-        "",
-        "너를 사랑해",
-        "나는 자동차를 운전한다",
-    ),
-    *(
-        "우리 영화 보러 갈래?",
-        "asdf",
-        "おはよう",
-        "나는 빵을 먹었니?",
-        "안녕하세요",
-        "집에 나는 간다",
-        "12 34",
-        "😀",
-    ),
-]
-OF_A_MODEL = """
-import { readFileSync } from "node:fs";
-const { load } = await import(process.argv[1]);
-const translator = await load({ wasm: readFileSync(process.argv[2]), model: readFileSync(process.argv[3]) });
-console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((line) => translator.translate(line)[0].doubtful)));
-"""
-
-
-def test_a_model_tells_the_same_lines_in_javascript(node: str, wasm: Path) -> None:
-    translator = regard.load(live.MODEL)
-    expected = [translation.doubtful for translation in translator.translate(LINES)]
-    command = [
-        node,
-        "--input-type=module",
-        "-e",
-        OF_A_MODEL,
-        str(MODULE),
-        str(wasm),
-        str(live.MODEL),
-    ]
-    process = subprocess.run(
-        command, input=json.dumps(LINES), capture_output=True, text=True, check=True
-    )
-    assert json.loads(process.stdout) == expected
-    assert not any(expected[:4])
-    assert all(expected[4:9])
-    assert not any(expected[12:]), "what has no letters is copied"

@@ -23,161 +23,92 @@ from tests.data.test_spans import LINES as SPANS
 from tests.js.test_js_text_rules import LABELS, TITLES
 from tests.js.test_module import run
 
+COPY_TOKEN = "[\U000f1900-\U000f1917]"
 SCRIPTS = [
-    *(
-        "ሰላም ለዓለም።",
-        "مرحبا بالعالم",
-        "Բարեւ աշխարհ։",
-        "হ্যালো বিশ্ব।",
-        "你好，世界。",
-        "გამარჯობა",
-        "Γειά σου Κόσμε",
-        "નમસ્તે",
-        "ਸਤ ਸ੍ਰੀ ਅਕਾਲ",
-    ),
-    *(
-        "שלום עולם",
-        "नमस्ते दुनिया।",
-        "こんにちは世界",
-        "ಹಲೋ",
-        "សួស្តី",
-        "안녕 세계",
-        "ສະບາຍດີ",
-        "ഹലോ",
-        "မင်္ဂလာပါ",
-        "ହେଲୋ",
-        "Привет, мир",
-    ),
-    *("හෙලෝ", "வணக்கம்", "హలో", "สวัสดีชาวโลก", "བཀྲ་ཤིས་", "ᠰᠠᠢᠨ", "ⴰⵣⵓⵍ", "ޙެލޯ", "ᏏᏲ", "ᱡᱚᱦᱟᱨ"),
+    "ሰላም ለዓለም።",
+    "مرحبا بالعالم",
+    "你好，世界。",
+    "Γειά σου Κόσμε",
+    "नमस्ते दुनिया।",
+    "သွား",
+    "สวัสดีชาวโลก",
+    "ᠰᠠᠢᠨ",
 ]
 ODD = [
-    *(
-        "",
-        " ",
-        "12",
-        "…",
-        "12 %s",
-        "{a} {b}",
-        "  나는   집에 간다 ",
-        "나는\u00a0집에\u200b 간다",
-        "\u200b",
-        "\u200b %s 집",
-        "나는\t집에",
-    ),
-    *(
-        "나는 집에 간다. 너는 책을 읽는다. I go home!",
-        "나는 {a} 집에. 너는 {b} 읽는다.",
-        "집\n빵 %s\n12",
-        "가\u0301 %s 나",
-    ),
-    *(
-        ">>deu<< I go home {x}",
-        ">>tr<< OPEN THE FILE",
-        "MSB5018: I go home 2026",
-        "I go home 10 20 30 F5",
-        "Ctrl+S © 12.5",
-        "\U000f1900 집",
-    ),
-    *(
-        "집 " * 60,
-        "집 {a} " + "빵을 먹고 " * 30,
-        "I'm “sure”",
-        "it's 'ok' {x}",
-        "CAFÉ OUVERT",
-        "ΟΔΟΣ {a} ΣΑΣ",
-    ),
+    "",
+    "…",
+    "{a} {b}",
+    "  나는   집에 간다 ",
+    "나는\u00a0집에\u200b 간다",
+    "\u200b %s 집",
+    "나는\t집에",
+    "나는 {a} 집에. 너는 {b} 읽는다.",
+    "집\n빵 %s\n12",
+    "가\u0301 %s 나",
+    ">>tr<< OPEN THE FILE",
+    "Ctrl+S © 12.5",
+    "\U000f1900 집",
+    "집 {a} " + "빵을 먹고 " * 30,
+    "it's 'ok' {x}",
+    "ΟΔΟΣ {a} ΣΑΣ",
 ]
-
-
-def spans_lines() -> list[str]:
-    """Return lines with one span of each kind, with two, and with three."""
-    found = [span for spans in SPANS.values() for span in spans]
-    lines = [f"{SENTENCES[n % 6]} {span} 집" for n, span in enumerate(found)]
-    lines += [
-        f"{one} {SENTENCES[n % 6]} ({other})"
-        for n, (one, other) in enumerate(zip(found, found[7:], strict=False))
-    ]
-    lines += [
-        f"{a}, {b} 집 {c}." for a, b, c in zip(found[::3], found[1::3], found[2::3], strict=False)
-    ]
-    return lines
-
-
-LINES = [*SENTENCES, *SCRIPTS, *ODD, *TITLES, *LABELS, *spans_lines()]
-LINES += [
-    unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "_Àbc %s", "É {a} É")
-]
-LINES += [capitals for language in ("tr", "el", "lt", "nl") for _, capitals in labels(language)[:6]]
+SPANS_OF_ALL_KINDS = [span for spans in SPANS.values() for span in spans]
+WITH_SPANS = [f"{SENTENCES[n % 6]} {span} 집" for n, span in enumerate(SPANS_OF_ALL_KINDS)]
+LINES = [*SENTENCES, *SCRIPTS, *ODD, *TITLES, *LABELS, *WITH_SPANS]
+LINES += [unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "É {a} É")]
+LINES += [capitals for language in ("tr", "el") for _, capitals in labels(language)[:6]]
 
 
 def translations_of(model: Path, lines: Sequence[str], **options: Any) -> list[dict[str, Any]]:
     """Return what Python gives for lines, each with its notes."""
-    results = list[dict[str, Any]]()
+    results = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         translations = RuntimeTranslator(model, threads=1).translate(lines, **options)
-    for n, one in enumerate(translations):
-        notes = [
-            str(w.message)
-            for w in caught
-            if isinstance(w.message, LineWarning) and w.message.index == n
-        ]
-        parts = [(part.source, part.text, part.doubtful) for part in one.parts]
+
+    notes: list[list[str]] = [[] for _ in lines]
+    for warning in caught:
+        if isinstance(warning.message, LineWarning):
+            notes[warning.message.index].append(str(warning.message))
+
+    for number, one in enumerate(translations):
         result = {
             "text": one.text,
             "tokens": list(one.tokens),
             "doubtful": one.doubtful,
-            "parts": parts,
-            "score": one.score,
+            "parts": [(part.source, part.text, part.doubtful) for part in one.parts],
+            "alignments": None if one.alignments is None else [*map(list, one.alignments)],
+            "score": pytest.approx(one.score, abs=1e-4),
+            "notes": notes[number],
         }
-        results.append(
-            {
-                **result,
-                "notes": notes,
-                "alignments": None if one.alignments is None else [*map(list, one.alignments)],
-            }
-        )
+        results.append(result)
+
     return results
 
 
 def assert_equal(
     lines: Sequence[str], answers: Sequence[Any], expected: Sequence[dict[str, Any]]
 ) -> None:
-    wrong = list[Any]()
     for line, answer, other in zip(lines, answers, expected, strict=True):
-        result = {name: answer[name] for name in ("text", "tokens", "doubtful", "alignments")}
-        result["parts"] = [
-            (part["source"], part["text"], part["doubtful"]) for part in answer["parts"]
-        ]
-        differing = {
-            name: (value, other[name]) for name, value in result.items() if value != other[name]
-        }
-        if answer["score"] != pytest.approx(other["score"], abs=1e-4):
-            differing["score"] = (answer["score"], other["score"])
-        if not set(answer["notes"]) <= set(
-            other["notes"]
-        ):  # Python also tells those of tries that were given up
-            differing["notes"] = (answer["notes"], other["notes"])
-        if differing:
-            wrong.append((line, differing))
-    assert wrong[:10] == [], "\n".join(map(str, wrong))
+        parts = [(part["source"], part["text"], part["doubtful"]) for part in answer["parts"]]
+        actual = {**answer, "parts": parts}
+        # Python also gives the notes of tries that were given up.
+        assert {*actual["notes"]} <= {*other["notes"]}, line
+        for name in ("text", "tokens", "doubtful", "parts", "alignments", "score"):
+            assert actual[name] == other[name], (line, name)
 
 
-@pytest.mark.parametrize(
-    ("languages", "copy_tokens"),
-    [(("tr", "el"), 24), pytest.param(("nl", "tr"), 0, marks=pytest.mark.slow), (("", ""), 1)],
-)
 def test_lines_are_translated_as_by_the_package(
-    node: str, wasm: Path, make: Callable[..., Path], languages: tuple[str, str], copy_tokens: int
+    node: str, wasm: Path, make: Callable[..., Path]
 ) -> None:
-    model = make(copy_tokens=copy_tokens, languages=languages)
+    model = make(copy_tokens=24, languages=("tr", "el"))
     answers = run(node, wasm, model, lines=LINES, options={})["answers"]
     assert_equal(LINES, answers, translations_of(model, LINES))
     whole = run(node, wasm, model, lines=LINES, options={"keep": False})["answers"]
     assert_equal(LINES, whole, translations_of(model, LINES, keep=False))
-    assert (
-        sum(one["text"] != other["text"] for one, other in zip(answers, whole, strict=True)) > 100
-    )
+    texts = zip(answers, whole, strict=True)
+
+    assert sum(one["text"] != other["text"] for one, other in texts) > 50
 
 
 def test_constraints_of_one_line_leave_the_others(
@@ -185,10 +116,30 @@ def test_constraints_of_one_line_leave_the_others(
 ) -> None:
     model = make(copy_tokens=24)
     lines = ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"]
-    constraints = [Constraints(prefix="I go" if n % 2 else "") for n in range(4)]
-    prefixes = [item.prefix for item in constraints]
+    prefixes = ["", "I go", "", "I go"]
+    constraints = [Constraints(prefix=prefix) for prefix in prefixes]
     answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})["answers"]
     assert_equal(lines, answers, translations_of(model, lines, constraints=constraints))
+
+
+def test_a_search_that_is_recorded_and_a_stream_show_the_spans(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
+    model = make(copy_tokens=24)
+    options = {"trace": True, "attention": "cross", "alignments": True}
+    lines = [*WITH_SPANS[::9], "OPEN {a} THE FILE", "열기(_O)"]
+    result = run(
+        node, wasm, model, lines=["나는 {name} 집에 간다"], options=options, streamed=lines
+    )
+    (answer,) = result["answers"]
+    tokens = [candidate["token"] for step in answer["steps"] for candidate in step["candidates"]]
+
+    assert "{name}" in tokens
+    assert sum("{name}" in word for word in answer["targetWords"]["texts"]) == 1
+    assert not re.search(COPY_TOKEN, str(answer))
+
+    translator = RuntimeTranslator(model, threads=1)
+    assert result["streams"] == [list(translator.begin_stream(line)) for line in lines]
 
 
 def test_a_hypothesis_goes_on_with_its_spans(
@@ -203,7 +154,7 @@ def test_a_hypothesis_goes_on_with_its_spans(
         (answer,) = run(node, wasm, model, lines=[line], options=options)["answers"]
         assert answer["ids"][:size] == shown["ids"][:size]
         assert answer["text"].count("{name}") == 1
-        assert not re.search("[\U000f1900-\U000f1917]", answer["text"])
+        assert not re.search(COPY_TOKEN, answer["text"])
 
 
 def test_links_count_the_words_of_the_line_as_it_was_given(
@@ -211,48 +162,33 @@ def test_links_count_the_words_of_the_line_as_it_was_given(
 ) -> None:
     model = make(copy_tokens=24)
     marked = "나는\u00a0새  {name} \u200b 집에 %s."
-    lines = [
-        *SENTENCES,
-        *SCRIPTS[:24],
-        "  나는   집에 간다 ",
-        "나는\u00a0집에\u200b 간다",
-        "나는 \u200b 집에 간다",
-        "",
-    ]
+    lines = [*SENTENCES, *SCRIPTS, "  나는   집에 간다 ", "나는 \u200b 집에 간다", "", marked]
     answers = run(node, wasm, model, lines=lines, options={"alignments": True})["answers"]
-    assert_equal(lines, answers, translations_of(model, lines, alignments=True))
-    (answer,) = run(node, wasm, model, lines=[marked], options={"alignments": True})["answers"]
-    assert {"{name}", "%s"} <= {*answer["text"].replace(".", " ").split()} | {"%s"}
-    assert {source for source, _ in answer["alignments"]} <= {0, 1, 2, 4, 5}, (
-        "the word of invisible characters is no word"
-    )
-    assert {target for _, target in answer["alignments"]} <= {*range(len(answer["text"].split()))}
+    assert_equal(lines[:-1], answers[:-1], translations_of(model, lines[:-1], alignments=True))
+    links = answers[-1]["alignments"]
+    sources = {source for source, _ in links}
+
+    assert sources <= {0, 1, 2, 4, 5}, "the word of invisible characters is no word"
+    assert {target for _, target in links} <= {*range(len(answers[-1]["text"].split()))}
 
 
-def test_hypotheses_are_in_the_letters_of_the_line(
+def test_hypotheses_are_in_the_letters_of_the_line_and_figures_in_those_of_the_model(
     node: str, wasm: Path, make: Callable[..., Path]
 ) -> None:
-    lines = ["OPEN THE FILE {name}", "_PDF", "Close The Last Window"]
-    whole = run(node, wasm, make(copy_tokens=24), lines=lines, options={"nbest": 3})["answers"]
-    for rank in range(3):
-        text = whole[0]["nbest"][rank]["text"]
-        assert text.replace("{name}", "") == text.replace("{name}", "").upper()
-        assert "{name}" in text
-        assert "_" in whole[1]["nbest"][rank]["text"]
-    (plain,) = run(
-        node, wasm, make(copy_tokens=24), lines=["Close the last window"], options={"nbest": 3}
-    )["answers"]
-    assert [one["text"] for one in whole[2]["nbest"]] == [one["text"] for one in plain["nbest"]]
+    model = make(copy_tokens=24)
+    lines = ["OPEN THE FILE {name}", "_PDF"]
+    capitals, label = run(node, wasm, model, lines=lines, options={"nbest": 3})["answers"]
+    for hypothesis in capitals["nbest"]:
+        letters = hypothesis["text"].replace("{name}", "")
+        assert letters == letters.upper() != hypothesis["text"]
 
+    assert all("_" in hypothesis["text"] for hypothesis in label["nbest"])
 
-def test_a_figure_shows_the_letters_that_the_model_reads(
-    node: str, wasm: Path, make: Callable[..., Path]
-) -> None:
-    for options in ({"attention": "cross"}, {"trace": True}):
-        answers = run(node, wasm, make(), lines=["OPEN THE FILE"], options=options)["answers"]
-        assert [one["text"] for one in answers] == [
-            one["text"] for one in translations_of(make(), ["OPEN THE FILE"], keep=False)
-        ]
+    options = {"attention": "cross"}
+    (figure,) = run(node, wasm, make(), lines=["OPEN THE FILE"], options=options)["answers"]
+    (expected,) = translations_of(make(), ["OPEN THE FILE"], keep=False)
+
+    assert figure["text"] == expected["text"]
 
 
 def test_an_error_names_the_line_among_all(
@@ -261,32 +197,26 @@ def test_an_error_names_the_line_among_all(
     lines = ["나는 집에 간다", "{a}\n집\n빵", "집" * 50]
     wrong = [["translate", lines, {"maxLine": 20}]]
     (message,) = run(node, wasm, make(copy_tokens=24), lines=[], options={}, wrong=wrong)["errors"]
+
     assert message.startswith("line 3:")
 
 
 @pytest.mark.system
 def test_a_page_translates_as_the_package(
-    browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path
+    open_page: Callable[..., Any], wasm: Path, make: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = make(copy_tokens=24, languages=("tr", "el"))
     lines = ["OPEN THE FILE", "İŞİ SİL", "나는 {name} 집에", "_PDF", "집 <b>{a}</b> %s 빵"]
-    page = browser.new_context(offline=True).new_page()
-    problems = list[str]()
-    page.on("pageerror", lambda error: problems.append(str(error)))
     path = tmp_path / "page.html"
-    path.write_text(
-        render_live_page([LiveModel(model.read_bytes(), ("tr", "el"))], wasm.read_bytes()),
-        encoding="utf-8",
-    )
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-loaded]")
+    live = LiveModel(model.read_bytes(), ("tr", "el"))
+    path.write_text(render_live_page([live], wasm.read_bytes()), encoding="utf-8")
+    page = open_page(path, "html[data-loaded]", offline=True)
     page.fill("#input", "\n".join(lines))
     page.wait_for_function(
         "n => document.querySelectorAll('#translation .line-of-text:not(.pending)').length === n",
         arg=len(lines),
     )
     shown = page.locator("#translation .line-of-text").all_inner_texts()
+
     assert shown == [one["text"] for one in translations_of(model, lines)]
     assert "{name}" in shown[2]
-    assert problems == []
-    page.context.close()

@@ -43,5 +43,6 @@ def test_sentences_are_those_of_the_package(node: str, tmp_path: Path) -> None:
         for line, parts in zip(lines, json.loads(done.stdout), strict=True)
         if parts != split(line)
     ]
+
     assert not wrong, wrong[:3]
     assert sum(len(split(line)) > 1 for line in lines) > 5_000

@@ -21,16 +21,6 @@ from regard.runtime.model import Constraints, RuntimeStates
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-WRONG = [
-    *("beam: wanted 1", "there is none", "got wide", "line 2", "got number", "cross"),
-    *(
-        "prefix: wanted text",
-        "wanted an array of 2",
-        "token 3 is none",
-        "one line is recorded",
-        "is recurrent",
-    ),
-]
 LINES = [
     *SENTENCES,
     "",
@@ -47,6 +37,7 @@ def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
         command, input=json.dumps(request), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -65,189 +56,165 @@ globalThis.fetch = async () => new Response(await readFile({json.dumps(str(make(
 """
     command = [node, "--input-type=module", "--eval", f"{begin}{code}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
     assert done.returncode == 0, done.stderr
     assert "decoder.layers.0.cross_attention 2 " in done.stdout
     assert "fate: " in done.stdout
+
+
+def assert_close(actual: Any, expected: Any) -> None:
+    """Compare arrays; what is not finite is null in JavaScript."""
+    expected = np.where(np.isfinite(expected), expected, np.nan).ravel()
+    np.testing.assert_allclose(np.array(actual, np.float32), expected, atol=1e-4)
 
 
 def assert_same_states(actual: dict[str, Any] | None, expected: RuntimeStates | None) -> None:
     if expected is None or actual is None:
         assert actual is expected is None
         return
+
     assert expected.encoder is not None
     assert (actual["directions"], actual["encoderSize"]) == expected.encoder.shape[1:]
-    assert (actual["decoderSize"], actual["attendsFirst"]) == (
-        expected.decoder.shape[1],
-        expected.attends_first,
-    )
-    np.testing.assert_allclose(actual["encoder"], expected.encoder.ravel(), atol=1e-4)
-    np.testing.assert_allclose(actual["decoder"], expected.decoder.ravel(), atol=1e-4)
+    assert actual["decoderSize"] == expected.decoder.shape[1]
+    assert actual["attendsFirst"] == expected.attends_first
+    assert_close(actual["encoder"], expected.encoder)
+    assert_close(actual["decoder"], expected.decoder)
     assert expected.initial is not None
-    np.testing.assert_allclose(actual["initial"], expected.initial, atol=1e-4)
+    assert_close(actual["initial"], expected.initial)
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+def assert_same_hypothesis(actual: dict[str, Any], expected: Any, model: Any) -> None:
+    assert actual["text"] == expected.text
+    assert actual["ids"] == list(expected.ids)
+    assert actual["tokens"] == model.tokens(expected.ids, True)
+    assert actual["score"] == pytest.approx(expected.score, abs=1e-4)
+    links = None if expected.links is None else [list(link) for link in expected.links]
+    assert actual["alignments"] == links
+    assert [layer["name"] for layer in actual["attention"]] == list(expected.weights)
+    for layer in actual["attention"]:
+        weights = expected.weights[layer["name"]]
+        assert (layer["heads"], layer["rows"], layer["columns"]) == weights.shape
+        assert_close(layer["weights"], weights)
+        assert_close(layer["scores"], expected.scores[layer["name"]])
+
+    assert_same_states(actual["states"], expected.states)
+
+
 @pytest.mark.parametrize(
-    ("encoder", "decoder"),
-    [("transformer", "transformer"), ("recurrent", "recurrent"), ("recurrent", "no_attention")],
+    ("encoder", "decoder", "precision"),
+    [
+        ("transformer", "transformer", "float32"),
+        ("transformer", "transformer", "int8"),
+        ("recurrent", "recurrent", "float32"),
+        ("recurrent", "no_attention", "float32"),
+    ],
 )
 def test_it_translates_as_the_native_library(
     node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str, precision: str
 ) -> None:
-    model = make(encoder, decoder, precision)
-    native = RuntimeTranslator(model, threads=1)
-    attends = decoder != "no_attention"
-    options = {
-        "beam": 3,
-        "nbest": 3,
-        "attention": "all",
-        "alignments": attends and decoder == "transformer",
-    }
-    options["states"] = encoder == "recurrent"
-    result = run(node, wasm, model, lines=LINES, options=options, streamed=STREAMED)
-    chosen = native.model.options()
+    path = make(encoder, decoder, precision)
+    native = RuntimeTranslator(path, threads=1)
+    model = native.model
+    has_links = decoder == "transformer"
+    has_states = encoder == "recurrent"
+    options = {"beam": 3, "nbest": 3, "attention": "all"}
+    options |= {"alignments": has_links, "states": has_states}
+    result = run(node, wasm, path, lines=LINES, options=options, streamed=STREAMED)
+    chosen = model.options()
     chosen.beam = chosen.nbest = 3
     chosen.attention = 2
-    chosen.alignments = int(options["alignments"])
-    chosen.states = int(options["states"])
-    for line, expected, actual in zip(
-        LINES, native.model.translate(LINES, chosen), result["answers"], strict=True
-    ):
-        assert [(part["source"], part["text"]) for part in actual["parts"]] == [
-            part[:2] for part in expected.parts
-        ]
-        assert actual["doubtful"] == any(
-            native.doubts.is_doubtful(part.source, part.score, -8.0) for part in expected.parts
-        )
+    chosen.alignments = int(has_links)
+    chosen.states = int(has_states)
+    lines = model.translate(LINES, chosen)
+
+    for expected, actual in zip(lines, result["answers"], strict=True):
+        parts = [(part["source"], part["text"]) for part in actual["parts"]]
+        assert parts == [part[:2] for part in expected.parts]
+        doubts = [native.doubts.is_doubtful(p.source, p.score, -8.0) for p in expected.parts]
+        assert actual["doubtful"] == any(doubts)
         assert actual["notes"][: len(expected.notes)] == list(expected.notes)
-        assert actual["sourceTokens"] == native.model.tokens(expected.source, False)
-        assert actual["sourceWords"]["ofTokens"] == native.model.word_indices(
-            expected.source, False
-        )
-        for one, other in zip(actual["nbest"], expected.hypotheses, strict=True):
-            assert (one["text"], one["ids"]) == (other.text, list(other.ids)), line
-            assert one["tokens"] == native.model.tokens(other.ids, True)
-            assert one["score"] == pytest.approx(other.score, abs=1e-4)
-            assert one["alignments"] == (
-                None if other.links is None else [list(link) for link in other.links]
-            )
-            assert [layer["name"] for layer in one["attention"]] == list(other.weights)
-            for layer in one["attention"]:
-                weights = np.reshape(
-                    layer["weights"], (layer["heads"], layer["rows"], layer["columns"])
-                )
-                np.testing.assert_allclose(weights, other.weights[layer["name"]], atol=1e-4)
-                # None becomes NaN.
-                scores = np.array(layer["scores"], np.float32).reshape(weights.shape)
-                expected_scores = other.scores[layer["name"]]
-                np.testing.assert_allclose(
-                    scores,
-                    np.where(np.isfinite(expected_scores), expected_scores, np.nan),
-                    atol=1e-4,
-                )
-            assert_same_states(one["states"], other.states)
-    translator = RuntimeTranslator(model, threads=1)
-    assert result["streams"] == [list(translator.begin_stream(line)) for line in STREAMED]
+        assert actual["sourceTokens"] == model.tokens(expected.source, False)
+        assert actual["sourceWords"]["ofTokens"] == model.word_indices(expected.source, False)
+        for hypothesis, other in zip(actual["nbest"], expected.hypotheses, strict=True):
+            assert_same_hypothesis(hypothesis, other, model)
+
+    assert result["streams"] == [list(native.begin_stream(line)) for line in STREAMED]
     assert result["ids"] == [native.encode(line) for line in LINES]
-    assert {**native.model.card, **result["card"]} == native.model.card
-    assert [layer["role"] for layer in result["layers"]] == [
-        layer.role for layer in native.model.layers
-    ]
-    assert result["recurrent"] == {
-        "encoder": encoder == "recurrent",
-        "decoder": decoder != "transformer",
-    }
+    assert {**model.card, **result["card"]} == model.card
+    assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in model.layers]
+    assert result["recurrent"] == {"encoder": has_states, "decoder": decoder != "transformer"}
 
 
-@pytest.mark.parametrize(
-    ("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")]
-)
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_prefixes_and_traces_are_those_of_the_native_library(
-    node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str
+    node: str, wasm: Path, make: Callable[..., Path], kind: str
 ) -> None:
-    model = make(encoder, decoder)
-    prefixes = ["I go", "", [20, 21, 22], "나는 빵을", "", "you"]
-    native = RuntimeTranslator(model, threads=1).model
-    ids = [
-        native.encode_target(prefix) if isinstance(prefix, str) else prefix for prefix in prefixes
-    ]
+    path = make(kind, kind)
+    model = RuntimeTranslator(path, threads=1).model
+    prefixes: list[Any] = ["I go", "", "나는 빵을", "", "you", [20, 21, 22]]
+    ids = [model.encode_target(prefix) for prefix in prefixes[:-1]] + prefixes[-1:]
     begun = [Constraints.of_prefix(prefix) for prefix in ids]
-    options = native.options()
+    options = model.options()
     options.beam = 4
-    expected = native.translate(SENTENCES, options, begun)
-    answers = run(node, wasm, model, lines=SENTENCES, options={"beam": 4, "prefixes": prefixes})[
-        "answers"
-    ]
-    for line, answer, prefix in zip(expected, answers, ids, strict=True):
+    lines = model.translate(SENTENCES, options, begun)
+    chosen = {"beam": 4, "prefixes": prefixes}
+    answers = run(node, wasm, path, lines=SENTENCES, options=chosen)["answers"]
+
+    for line, answer, prefix in zip(lines, answers, ids, strict=True):
         (best,) = line.hypotheses
         assert answer["ids"] == list(best.ids)
         assert answer["ids"][: len(prefix)] == prefix
         assert answer["logProbs"] == pytest.approx(best.log_probs, abs=1e-4)
         assert answer["steps"] == []
+
     options.trace = 1
-    (line,) = native.translate(SENTENCES[:1], options, begun[:1])
+    (line,) = model.translate(SENTENCES[:1], options, begun[:1])
     chosen = {"beam": 4, "trace": True, "prefix": prefixes[0]}
-    (answer,) = run(node, wasm, model, lines=SENTENCES[:1], options=chosen)["answers"]
-    assert [step["prefixes"] for step in answer["steps"]] == [
-        [list(p) for p in step.prefixes] for step in line.steps
-    ]
+    (answer,) = run(node, wasm, path, lines=SENTENCES[:1], options=chosen)["answers"]
+
     for step, other in zip(answer["steps"], line.steps, strict=True):
-        for one, candidate in zip(step["candidates"], other.candidates, strict=True):
-            assert (one["beam"], one["id"], one["fate"]) == (
-                candidate.beam,
-                candidate.token,
-                candidate.fate,
-            )
-            assert one["token"] == native.tokens([candidate.token], True)[0]
-            assert (one["logProb"], one["total"]) == pytest.approx(
-                (candidate.log_prob, candidate.total_log_prob), abs=1e-3
-            )
+        assert step["prefixes"] == [list(prefix) for prefix in other.prefixes]
+        for candidate, expected in zip(step["candidates"], other.candidates, strict=True):
+            assert candidate["beam"] == expected.beam
+            assert candidate["id"] == expected.token
+            assert candidate["token"] == model.tokens([expected.token], True)[0]
+            assert candidate["fate"] == expected.fate
+            assert candidate["logProb"] == pytest.approx(expected.log_prob, abs=1e-3)
+            assert candidate["total"] == pytest.approx(expected.total_log_prob, abs=1e-3)
 
 
-def test_words_are_those_of_the_readings(node: str, wasm: Path, make: Callable[..., Path]) -> None:
-    (answer,) = run(node, wasm, make(), lines=SENTENCES[:1], options={"attention": "cross"})[
-        "answers"
-    ]
-    (translation,) = RuntimeTranslator(make(), threads=1).translate(SENTENCES[:1], readings=True)
-    readings = translation.readings
-    assert readings is not None
-    assert answer["sourceWords"] == {
-        "texts": list(readings.source_text),
-        "ofTokens": list(readings.source_words),
-    }
-    assert answer["targetWords"] == {
-        "texts": list(readings.target_text),
-        "ofTokens": list(readings.target_words),
-    }
-    assert {layer["role"] for layer in answer["attention"]} == {"cross"}
+WRONG: list[tuple[list[Any], str]] = [
+    (["translate", "x", {"beam": 0}], "beam: wanted 1"),
+    (["translate", "x", {"beem": 5}], "there is none"),
+    (["translate", "x", {"beam": "wide"}], "got wide"),
+    (["translate", ["x", "y" * 30000]], "line 2"),
+    (["translate", 5], "got number"),
+    (["stream", "x", {"attention": "some"}], "cross"),
+    (["translate", "x", {"prefix": 5}], "prefix: wanted text"),
+    (["translate", ["x", "y"], {"prefixes": ["x"]}], "wanted an array of 2"),
+    (["translate", "x", {"prefix": [3]}], "token 3 is none"),
+    (["translate", ["x", "y"], {"trace": True}], "one line is recorded"),
+    (["translate", "x", {"states": True}], "is recurrent"),
+]
 
 
 def test_errors_are_sentences(
     node: str, wasm: Path, make: Callable[..., Path], tmp_path: Path
 ) -> None:
-    wrong = [
-        ["translate", "x", {"beam": 0}],
-        ["translate", "x", {"beem": 5}],
-        ["translate", "x", {"beam": "wide"}],
-        ["translate", ["x", "y" * 30000]],
-        ["translate", 5],
-        ["stream", "x", {"attention": "some"}],
-        ["translate", "x", {"prefix": 5}],
-        ["translate", ["x", "y"], {"prefixes": ["x"]}],
-        ["translate", "x", {"prefix": [3]}],
-        ["translate", ["x", "y"], {"trace": True}],
-        ["translate", "x", {"states": True}],
-    ]
+    wrong = [call for call, _ in WRONG]
     result = run(node, wasm, make(), lines=["I go home"], options={}, wrong=wrong)
-    for message, part in zip(result["errors"], WRONG, strict=True):
+    for message, (_, part) in zip(result["errors"], WRONG, strict=True):
         assert part in message
+
     assert result["closed"] == "this translator was closed"
+
     damaged = tmp_path / "damaged.regard"
     damaged.write_bytes(make().read_bytes()[:-100])
     command = [node, str(HERE / "translate.mjs"), str(wasm), str(damaged)]
     done = subprocess.run(
         command, input='{"lines": []}', capture_output=True, text=True, timeout=60, check=False
     )
+
     assert "Error: the model: damaged" in done.stderr
 
 
@@ -257,12 +224,15 @@ def test_npm_packs_it(wasm: Path, node: str, tmp_path: Path) -> None:
         pytest.skip("npm is not installed")
     for part in ("js", "regard/runtime/js", "regard/runtime/lib/wasm"):
         shutil.copytree(ROOT / part, tmp_path / part)
+
     shutil.copy(ROOT / "LICENSE", tmp_path)
     command = [npm, "pack", "--json", "--offline"]
     done = subprocess.run(
         command, cwd=tmp_path / "js", capture_output=True, text=True, timeout=120, check=False
     )
+
     assert done.returncode == 0, done.stderr
+
     files = {file["path"] for file in json.loads(done.stdout[done.stdout.index("[") :])[0]["files"]}
     modules = {path.name for path in (ROOT / "regard" / "runtime" / "js").iterdir()}
     assert files == {"LICENSE", "README.md", "package.json", "regard.d.ts", "regard.wasm", *modules}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,16 @@ PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 
 
 
 def test_it_translates_the_sentences_of_the_demonstration(
-    browser: Any, wasm: Path, tmp_path: Path
+    open_page: Callable[..., Any], wasm: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "translator.html"
     file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
     assert file.stat().st_size < 2_500_000
-    requests: list[str] = []
-    page = browser.new_context(offline=True).new_page()
-    page.on(
-        "request",
-        lambda request: request.url.startswith(("file:", "blob:")) or requests.append(request.url),
-    )
-    page.goto(file.as_uri())
-    page.wait_for_selector("html[data-loaded]")
+
+    page = open_page(file, "html[data-loaded]", offline=True)
     page.fill("#input", "\n".join(PAIRS))
     for line, expected in enumerate(PAIRS.values(), 1):
         page.locator(f"#translation p:nth-child({line})", has_text=expected).wait_for()
-    assert requests == []
 
 
 def test_its_model_can_be_taken_out_of_it(
@@ -40,7 +34,9 @@ def test_its_model_can_be_taken_out_of_it(
     text = live.page(wasm.read_bytes())
     monkeypatch.setattr(live, "MODEL", tmp_path / before.name)
     live.take_apart(text)
+
     assert (tmp_path / before.name).read_bytes() == before.read_bytes()
+
     about = before.with_suffix(".json").read_text(encoding="utf-8")
     assert (tmp_path / before.with_suffix(".json").name).read_text(encoding="utf-8") == about
     assert live.page(wasm.read_bytes()) == text

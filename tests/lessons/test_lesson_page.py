@@ -5,6 +5,7 @@ change.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,16 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(block: BlockWalkth
     given = [block["self.Q"]["Q"][0, GO]]
     for row in range(3):
         given += [block["self.K"]["K"][0, row], block["self.V"]["V"][0, row]]
+
     assert numbers(exercise) == [text for values in given for text in shown(values)]
+
     scores = block["self.scores"]["scores"][0, 0, GO]
     expected = [*shown(scores), *shown(np.exp(scores)), *shown(np.exp(scores).sum())]
     expected += [
         *shown(block["self.weights"]["A"][0, 0, GO]),
         *shown(block["self.context"]["A·V"][0, 0, GO]),
     ]
+
     assert numbers(solution)[: len(expected)] == expected
 
 
@@ -59,6 +63,7 @@ def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
     exercise = LESSON.split("## The exercise")[1].split("## The solution")[0]
     text = (DOCS / page).read_text(encoding="utf-8")
     assert numbers(text) == numbers(exercise)
+
     changes = re.compile(r"^\| (\*?[\w ]+\*?: \S+) \|", re.MULTILINE)
     lesson = (DOCS / page.replace("worksheet", "tutorials/lesson")).read_text(encoding="utf-8")
     assert changes.findall(text) == changes.findall(lesson) != []
@@ -69,7 +74,9 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
     weights = block["self.weights"]["A"][0, :, 2]
     read = block["self.context"]["A·V"][0, 1, 2]
     masked = np.exp(block["self.scores"]["scores"][0, 1, 2]) * [1, 0, 1]
+
     assert (weights[0].argmax(), weights[1].argmax()) == (2, 1)
+
     expected = [
         *shown(weights[1]),
         *shown(read),
@@ -81,17 +88,16 @@ def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
 
 @pytest.mark.system
 def test_the_changes_have_the_results_of_the_table(
-    block: BlockWalkthrough, browser: Any, tmp_path: Path
+    block: BlockWalkthrough, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
     steps = {step.key: number for number, step in enumerate(block.steps, 1)}
     assert (steps["self.weights"], steps["self.context"]) == (9, 10), (
         "the steps that the lesson names"
     )
+
     (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "numbers.html").as_uri())
-    page.wait_for_selector("html[data-ready]")
+    page = open_page(tmp_path / "numbers.html")
     page.keyboard.press("a")
     weights, context = (page.locator(f"#step-{number} table") for number in (9, 10))
 
@@ -107,4 +113,3 @@ def test_the_changes_have_the_results_of_the_table(
         assert results == numbers(row), row
         if changes:
             page.click("#reset")
-    page.close()

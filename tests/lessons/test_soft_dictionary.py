@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import math
 import xml.dom.minidom
-from pathlib import Path
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention import SCORES, Attention, Memory, watch
@@ -43,26 +41,26 @@ def test_soft_dictionary_behaves_as_the_dict() -> None:
     assert animals.get("puppy", 7) == 7
     assert repr(animals) == "SoftDictionary({computer: 9.00, dog: 2.00, cat: 3.00})"
 
-
-@pytest.mark.parametrize("key", ANIMALS)
-def test_equality_gives_the_value_of_the_dict(key: str) -> None:
-    answer = SoftDictionary(ANIMALS).look_up(key)
-    assert answer.weights.tolist() == [float(key == animal) for animal in ANIMALS]
-    assert answer.value == ANIMALS[key]
+    answer = animals.look_up("dog")
+    assert answer.weights.tolist() == [0, 1, 0]
+    assert answer.value == 2
+    assert animals.look_up("dog", lambda key, query: float(key == query)).value == 2
 
 
 def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
     animals = SoftDictionary(ANIMALS)
-    for missing in (lambda: animals["dgo"], lambda: animals.look_up("dgo")):
-        with pytest.raises(KeyError) as caught:
-            missing()
-        assert (
-            str(caught.value)
-            == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
-        )
-        assert isinstance(caught.value, UnknownKey)
+    message = "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+    with pytest.raises(KeyError) as caught:
+        animals["dgo"]
+
+    assert str(caught.value) == message
+
+    with pytest.raises(UnknownKey, match="near it are dog"):
+        animals.look_up("dgo")
+
     with pytest.raises(KeyError, match="there are computer, dog, cat"):
         animals["xyz"]
+
     with pytest.raises(KeyError, match="no key equals 7"):
         animals[7]
 
@@ -73,6 +71,7 @@ def test_vectors_can_be_looked_up_exactly() -> None:
     )
     assert words[torch.tensor([0.0, 1.0])] == (1.0, 2.0, 3.0)
     assert words[1.0, 0.0] == (5.0, 6.0, 7.0)
+
     with pytest.raises(KeyError, match="near it are east, north"):
         words[torch.tensor([0.9, 0.1])]
 
@@ -84,6 +83,7 @@ def test_weighted_mean_equals_the_worked_example() -> None:
     answer = SoftDictionary(ANIMALS).look_up("puppy", similarity)
     total = 0.1 + 0.9 + 0.7
     close(answer.value, 0.1 / total * 9 + 0.9 / total * 2 + 0.7 / total * 3)
+
     assert math.floor(1000 * float(answer.value)) == 2823
     assert str(answer) == (
         "puppy reads  2.824\n"
@@ -96,18 +96,9 @@ def test_weighted_mean_equals_the_worked_example() -> None:
 
 def test_softmax_of_similarities_gives_the_weights() -> None:
     answer = SoftDictionary(ANIMALS).look_up("puppy", similarity, softmax=True)
-    shares = [
-        math.exp(s) / sum(map(math.exp, SIMILARITIES.values())) for s in SIMILARITIES.values()
-    ]
-    close(answer.weights, torch.tensor(shares))
-    close(
-        answer.value,
-        sum(share * value for share, value in zip(shares, ANIMALS.values(), strict=True)),
-    )
-
-
-def test_equality_as_a_similarity_equals_exact_look_up() -> None:
-    assert SoftDictionary(ANIMALS).look_up("dog", lambda key, query: float(key == query)).value == 2
+    weights = torch.tensor(list(SIMILARITIES.values())).softmax(0)
+    close(answer.weights, weights)
+    close(answer.value, weights @ torch.tensor([9.0, 2.0, 3.0]))
 
 
 def test_gradients_flow_to_the_similarity() -> None:
@@ -123,30 +114,11 @@ def test_gradients_flow_to_the_similarity() -> None:
     close(gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum())
 
 
-def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
-    """Write out keys that are also values, cosine similarity and softmax as a loop."""
-    vectors = torch.randn(3, 100)
-    words = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS))
-    query = torch.randn(100)
-    answer = words.look_up(
-        query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True
-    )
-    cosines = [float(v @ query) / float(v.norm() * query.norm()) for v in vectors]
-    total = sum(map(math.exp, cosines))
-    close(
-        answer.value,
-        sum(
-            (math.exp(cosine) / total * v for cosine, v in zip(cosines, vectors, strict=True)),
-            torch.zeros(100),
-        ),
-    )
-
-
 # --- look-up by vectors: attention
 
 
-@pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
-@pytest.mark.parametrize("queries", [None, 1, 5])
+@pytest.mark.parametrize("name", ["scaled_dot", "cosine_fixed"])
+@pytest.mark.parametrize("queries", [None, 5])
 def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> None:
     keys = torch.randn(4, 6)
     values = torch.randn(4, 9)
@@ -154,9 +126,12 @@ def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> 
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
     attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
     memory = attention.prepare(keys[None], values[None], keep[None])
+
     assert isinstance(memory, Memory)
+
     with watch(attention) as readings:
         expected = attention(query.view(1, -1, 6), memory)
+
     answer = SoftDictionary(keys, values).look_up(query, name, keep=keep)
     assert torch.equal(answer.value, expected.view(answer.value.shape)), "equal to the bit"
     assert torch.equal(answer.weights, readings[""].view(answer.weights.shape))
@@ -174,39 +149,6 @@ def test_trained_score_is_accepted() -> None:
     close(answer.value, weights @ values)
 
 
-def test_gradients_flow_to_queries_keys_and_values() -> None:
-    inputs = [torch.randn(n, d, requires_grad=True) for n, d in ((2, 6), (4, 6), (4, 3))]
-    query, keys, values = inputs
-    direction = torch.randn(2, 3)
-    answer = SoftDictionary(keys, values).look_up(query)
-    gradients = torch.autograd.grad((answer.value * direction).sum(), inputs)
-    plain = (query @ keys.T / math.sqrt(6)).softmax(-1) @ values
-    for ours, theirs in zip(
-        gradients, torch.autograd.grad((plain * direction).sum(), inputs), strict=True
-    ):
-        close(ours, theirs)
-
-
-# --- properties of attention
-
-
-def test_a_unit_vector_attends_most_to_itself() -> None:
-    words = F.normalize(torch.randn(8, 5), dim=1)
-    answer = SoftDictionary(words, words).look_up(words)
-    assert answer.weights.argmax(1).tolist() == list(range(8))
-
-
-def test_order_of_entries_does_not_change_the_value() -> None:
-    keys = torch.randn(6, 5)
-    values = torch.randn(6, 2)
-    query = torch.randn(3, 5)
-    order = torch.randperm(6)
-    plain = SoftDictionary(keys, values).look_up(query)
-    reordered = SoftDictionary(keys[order], values[order]).look_up(query)
-    close(reordered.value, plain.value)
-    close(reordered.weights, plain.weights[:, order])
-
-
 @pytest.mark.parametrize("hidden", [0.3, math.nan])
 def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
     keys = torch.randn(5, 4)
@@ -214,7 +156,8 @@ def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
     query = torch.randn(4)
     keep = [True, False, True, True, False]
     with_all = SoftDictionary(keys, values).look_up(query)
-    keys[1], values[4] = hidden, hidden
+    keys[1] = hidden
+    values[4] = hidden
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
     zeroed = with_all.weights * torch.tensor(keep)
     close(answer.weights, zeroed / zeroed.sum())
@@ -240,28 +183,29 @@ def test_fully_masked_look_up_gives_zero() -> None:
 def test_long_tables_are_abbreviated() -> None:
     answer = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8)).look_up(torch.randn(2, 3))
     first, second = str(answer).split("\n\n")
-    assert first.startswith("query 1 reads")
     assert second.startswith("query 2 reads")
-    assert len(first.split("\n")) == 2 + 24 + 1
-    label, rest = first.split("\n")[-1].rsplit(" ", 1)
+
+    heading, _, *rows = first.split("\n")
+    assert heading.startswith("query 1 reads")
+    assert len(rows) == 24 + 1
+
+    label, rest = rows[-1].rsplit(" ", 1)
     assert label.startswith("… and 16 more")
-    assert abs(float(rest) - (1 - float(answer.weights[0].topk(24).values.sum()))) < 1e-3
+
+    shown = float(answer.weights[0].topk(24).values.sum())
+    assert float(rest) == pytest.approx(1 - shown, abs=1e-3)
 
 
-def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
-    answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up(
-        "a<b", lambda key, query: 3 if key == query else 1
-    )
+def test_figure_has_a_bar_for_each_key() -> None:
+    dictionary = SoftDictionary({"a<b": 1, "강아지": 2})
+    answer = dictionary.look_up("a<b", lambda key, query: 3 if key == query else 1)
     for image in (answer._repr_svg_(), answer._repr_html_()):
         svg = xml.dom.minidom.parseString(image)
-        bars = [
-            float(bar.getAttribute("width"))
-            for bar in svg.getElementsByTagName("rect")
-            if bar.hasAttribute("x")
-        ]
-        assert bars == [150, 50]
+        boxes = [box for box in svg.getElementsByTagName("rect") if box.hasAttribute("x")]
+        assert [float(box.getAttribute("width")) for box in boxes] == [150, 50]
         texts = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
         assert texts == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
+
     assert "currentColor" in answer._repr_html_(), "the text colour of the notebook"
     assert "prefers-color-scheme:dark" in answer._repr_svg_()
 
@@ -277,7 +221,7 @@ def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
             "there are 3 keys and 2 values",
         ),
         (
-            lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]),
+            lambda: SoftDictionary(torch.randn(3, 4), torch.randn(2, 4), names=["a"]),
             "3 keys and 1 names",
         ),
         (lambda: SoftDictionary({}), "at least one entry"),
@@ -291,14 +235,10 @@ def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_entries_are_refused(build: object, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as caught:
         build()  # type: ignore[operator]
-
-
-def test_all_problems_are_reported_at_once() -> None:
-    with pytest.raises(UsageError) as caught:
-        SoftDictionary(torch.randn(3, 4), torch.randn(2, 4), names=["a"])
-    assert len(caught.value.causes) == 2
+    if "names" in message:
+        assert len(caught.value.causes) == 2, "all problems are reported at once"
 
 
 def test_wrong_queries_are_refused() -> None:
@@ -328,17 +268,11 @@ def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -
     values = torch.randn(3, 2, dtype=dtype)
     query = torch.randn(4)
     expected = SoftDictionary(keys, values).look_up(query).value
+
     assert expected.dtype == dtype
+
     torch.testing.assert_close(
         SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected
     )
     torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6
-
-
-def test_plain_cosine_has_no_weights_and_no_temperature() -> None:
-    keys = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
-    answer = SoftDictionary(keys, torch.tensor([1.0, 2.0])).look_up(
-        torch.tensor([2.0, 0.0]), "cosine_plain"
-    )
-    assert torch.allclose(answer.weights.flatten(), torch.tensor([1.0, 0.6]).softmax(0))

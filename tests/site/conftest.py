@@ -27,6 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         native.wasm_file()
     except RuntimeError as problem:
         pytest.skip(str(problem))
+
     folder = tmp_path_factory.mktemp("site")
     command = [
         sys.executable,
@@ -46,5 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         check=False,
     )
+
     assert done.returncode == 0, done.stderr
+
     return folder / "html"

@@ -2,7 +2,10 @@
 caption.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,15 +51,46 @@ KOREAN = [
 ]
 
 
+def english(count: int) -> tuple[str, ...]:
+    return tuple(islice(cycle(ENGLISH), count))
+
+
+def korean(count: int) -> tuple[str, ...]:
+    return tuple(islice(cycle(KOREAN), count))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores)
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def search_of(tokens: Sequence[str]) -> tuple[TreeStep, ...]:
+    """Return a search of two hypotheses, of which one is pruned at every step."""
+    steps = []
+    for t, token in enumerate(tokens):
+        parent = -1 if t == 0 else 0
+        fate: Any = "ended" if t == len(tokens) - 1 else "kept"
+        kept = SearchNode(parent, token, 0.75, -0.3 * t, fate, True)
+        pruned = SearchNode(parent, "▁lost", 0.125, -3.0 - t, "pruned", False)
+        candidates = ((token, 0.75, True), ("▁lost", 0.125, False))
+        steps.append(TreeStep((kept, pruned), candidates))
+
+    return tuple(steps)
+
+
+def tokens_of(words: Sequence[str]) -> tuple[str, ...]:
+    return (*(f"▁{word}" for word in words), "</s>")
+
+
 def _random_alignment(
-    rows: int, columns: int, seed: int = 0, has_end: bool = True, **options: object
+    rows: int, columns: int, seed: int = 0, has_end: bool = True, **options: Any
 ) -> Alignment:
-    scores = np.random.default_rng(seed).normal(size=(rows, columns + 1), scale=3)
-    weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(columns))
-    target = tuple(KOREAN[t % len(KOREAN)] for t in range(rows))
-    special_weights = weights[:, -1] if has_end else None
-    return Alignment(source, target, weights[:, :-1], special_weights=special_weights, **options)  # type: ignore[arg-type]
+    rng = np.random.default_rng(seed)
+    weights = softmax(rng.normal(size=(rows, columns + 1), scale=3))
+    on_end = weights[:, -1] if has_end else None
+    return Alignment(
+        english(columns), korean(rows), weights[:, :-1], special_weights=on_end, **options
+    )
 
 
 @pytest.fixture
@@ -90,46 +124,32 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
     one token.
     """
     rng = np.random.default_rng(1)
+    sizes: dict[Any, tuple[int, int]] = {
+        "cross": (words + 1, words),
+        "encoder": (words, words),
+        "decoder": (words, words),
+    }
+    layers_ = []
+    for role, (rows, columns) in sizes.items():
+        for number in range(layers):
+            weights = softmax(rng.normal(size=(heads, rows, columns + 1), scale=3))
+            name = str(number + 1)
+            layers_.append(LayerWeights(name, role, weights[..., :-1], weights[..., -1]))
 
-    def weights(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
-        scores = np.exp(rng.normal(size=(heads, rows, columns + 1), scale=3))
-        scores /= scores.sum(-1, keepdims=True)
-        return scores[..., :-1], scores[..., -1]
-
-    source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(words))
-    target = tuple(KOREAN[t % len(KOREAN)] for t in range(words))
-    sizes = {"cross": (words + 1, words), "encoder": (words, words), "decoder": (words, words)}
-    layers_ = [
-        LayerWeights(str(n + 1), role, *weights(*size))
-        for role, size in sizes.items()
-        for n in range(layers)
-    ]  # type: ignore[arg-type]
-    steps = []
-    for t, token in enumerate((*target, "</s>")):
-        kept = SearchNode(
-            -1 if t == 0 else 0,
-            f"▁{token}",
-            0.75,
-            -0.3 * t,
-            "ended" if t == words else "kept",
-            True,
-        )
-        pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        steps.append(TreeStep((kept, pruned), ((f"▁{token}", 0.75, True), ("▁lost", 0.125, False))))
     attributions = Attributions(
         ("gradient × input", "word erasure"),
         (np.eye(words), np.ones((words, words))),
         (0.5, float("nan")),
     )
-    tokens = (*(f"▁{word}" for word in target), "</s>")
+    tokens = tokens_of(korean(words))
     return ExplanationData(
-        source,
-        target,
+        english(words),
+        korean(words),
         tokens,
         (*range(words), -1),
         tuple(layers_),
         ShownHead(layers - 1, 0),
-        tuple(steps),
+        search_of(tokens),
         attributions,
     )
 
@@ -145,21 +165,13 @@ def without_attention() -> ExplanationData:
     numbers.
     """
     rng = np.random.default_rng(3)
-    states = States(
-        ("▁나는", "▁간다", "</s>"),
-        *(rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((3, 2, 5), (3, 7))),
-        is_all=True,
-    )
-    steps = []
-    for t, token in enumerate(("▁I", "▁go", "</s>")):
-        kept = SearchNode(
-            -1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == 2 else "kept", True
-        )
-        pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        steps.append(TreeStep((kept, pruned), ((token, 0.75, True), ("▁lost", 0.125, False))))
-    tokens = ("▁I", "▁go", "</s>")
+    encoder = rng.uniform(-1, 1, (3, 2, 5)).astype(np.float32)
+    decoder = rng.uniform(-1, 1, (3, 7)).astype(np.float32)
+    states = States(("▁나는", "▁간다", "</s>"), encoder, decoder, is_all=True)
+    tokens = tokens_of(("I", "go"))
+    steps = search_of(tokens)
     return ExplanationData(
-        ("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=tuple(steps), states=states
+        ("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=steps, states=states
     )
 
 
@@ -167,36 +179,24 @@ def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationDa
     """Build an explanation of a caption: a red square at the left of an image of 3 rows and 4
     columns of cells.
     """
-    rng, (rows, columns) = np.random.default_rng(2), (3, 4)
+    rng = np.random.default_rng(2)
+    rows, columns = (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)
     target = {"en": ("a", "red", "square"), "ko": ("빨간", "네모가", "있다")}[language]
     T = len(target)
-    S = rows * columns
     layers_ = []
     for layer in range(layers):
-        weights = rng.random((2, T + 1, S)) + 0.1
+        weights = rng.random((2, T + 1, rows * columns)) + 0.1
         weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
-        layers_.append(
-            LayerWeights(
-                str(layer + 1),
-                "cross",
-                weights / weights.sum(-1, keepdims=True),
-                np.zeros((2, T + 1)),
-            )
-        )
-    weights = rng.random((2, T, T))
-    layers_.append(
-        LayerWeights("1", "decoder", weights / weights.sum(-1, keepdims=True), np.zeros((2, T)))
-    )
-    steps = []
-    for t, token in enumerate((*(f"▁{word}" for word in target), "</s>")):
-        node = SearchNode(
-            -1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == T else "kept", True
-        )
-        steps.append(TreeStep((node,), ((token, 0.75, True), ("▁lost", 0.125, False))))
+        weights /= weights.sum(-1, keepdims=True)
+        layers_.append(LayerWeights(str(layer + 1), "cross", weights, np.zeros((2, T + 1))))
+
+    weights = softmax(rng.random((2, T, T)))
+    layers_.append(LayerWeights("1", "decoder", weights, np.zeros((2, T))))
+    tokens = tokens_of(target)
+    steps = [replace(step, nodes=step.nodes[:1]) for step in search_of(tokens)]
     image = SourceImage(pixels, (rows, columns))
-    tokens = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(
         image.cells(),
         target,

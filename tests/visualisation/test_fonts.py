@@ -14,6 +14,7 @@ from regard.visualisation.fonts import FAMILY, face
 def test_only_needed_glyphs_are_embedded() -> None:
     rule = face("나는 빵을 Größe")
     assert FAMILY in rule
+
     (data,) = re.findall(r"base64,([\w+/=]+)\)", rule)
     font = TTFont(io.BytesIO(base64.b64decode(data)))
     assert {chr(code) for code in font.getBestCmap()} == set("나는 빵을 Größe")

@@ -47,18 +47,18 @@ def test_links_must_join_words() -> None:
         make(links=frozenset({(1, 2)}))
 
 
-@pytest.mark.parametrize(("source", "target"), [((), ("x",)), (("a",), ())])
-def test_a_sentence_without_words_is_refused(
-    source: tuple[str, ...], target: tuple[str, ...]
-) -> None:
+def test_a_sentence_without_words_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one"):
-        Alignment(source, target, np.zeros((len(target), len(source))))
+        Alignment((), ("x",), np.zeros((1, 0)))
+    with pytest.raises(UsageError, match="at least one"):
+        Alignment(("a",), (), np.zeros((0, 1)))
 
 
 def test_the_weights_are_a_copy_that_cannot_be_written() -> None:
     weights = GOOD.copy()
     alignment = make(weights)
     weights[0, 0] = 9
+
     assert alignment.weights[0, 0] == 0.25
     assert not alignment.weights.flags.writeable
 

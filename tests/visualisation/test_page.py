@@ -6,7 +6,6 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -23,38 +22,32 @@ def data_of(document: str) -> dict[str, object]:
         r'<script type="application/json" id="data">(.*?)</script>', document, re.DOTALL
     )
     assert match
+
     data = json.loads(match[1])
     assert isinstance(data, dict)
+
     return data
 
 
 def unpacked(data: dict[str, object]) -> list[np.ndarray]:
     """Unpack the layers (H, rows, columns + 1) as the page does."""
-    raw = np.frombuffer(zlib.decompress(base64.b64decode(str(data["weights"]))), np.uint8).astype(
-        int
-    )
+    packed = zlib.decompress(base64.b64decode(str(data["weights"])))
+    raw = np.frombuffer(packed, np.uint8).astype(int)
     steps = int(str(data["weight_steps"]))
-    numbers = (raw if steps <= 255 else raw[: len(raw) // 2] + 256 * raw[len(raw) // 2 :]) / steps
+    if steps > 255:  # low bytes, then high ones
+        low, high = np.split(raw, 2)
+        raw = low + 256 * high
+    numbers = raw / steps
     layers = []
     start = 0
     for layer in data["layers"]:  # type: ignore[attr-defined]
         H, R, C = layer["shape"]
         layers.append(numbers[start : start + H * R * (C + 1)].reshape(H, R, C + 1))
         start += H * R * (C + 1)
+
     assert start == len(numbers)
+
     return layers
-
-
-class Tags(HTMLParser):
-    """Parser that collects the elements of a page."""
-
-    def __init__(self, document: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.feed(document)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        self.tags.append(tag)
 
 
 def test_page_makes_no_requests(explanation: Callable[..., ExplanationData]) -> None:
@@ -66,13 +59,9 @@ def test_page_makes_no_requests(explanation: Callable[..., ExplanationData]) -> 
     assert "connect-src 'none'" in document
     assert "{{" not in document
 
-
-def test_only_a_served_page_may_connect_to_its_server(
-    explanation: Callable[..., ExplanationData],
-) -> None:
-    document = render_page(explanation(5, 2, 2), Meta(endpoint="/explain"))
-    assert "connect-src 'self'" in document
-    assert data_of(document)["endpoint"] == "/explain"
+    served = render_page(explanation(1, 1, 1), Meta(endpoint="/explain"))
+    assert "connect-src 'self'" in served
+    assert data_of(served)["endpoint"] == "/explain"
 
 
 def test_page_contains_the_words_and_all_weights(
@@ -83,12 +72,14 @@ def test_page_contains_the_words_and_all_weights(
     assert data["source"] == list(explained.source)
     assert data["langs"] == {"source": [""] * 5, "target": ["ko"] * 5}
     assert data["shown_head"] == [2, 0, False]
+
     *layers, gradient, erasure = unpacked(data)
     for expected, layer in zip(explained.layers, layers, strict=True):
         np.testing.assert_allclose(layer[..., :-1], expected.weights, rtol=0, atol=0.0005 + 1e-9)
         np.testing.assert_allclose(
             layer[..., -1], expected.special_weights, rtol=0, atol=0.0005 + 1e-9
         )
+
     np.testing.assert_allclose(gradient[0, :, :-1], np.eye(5))
     np.testing.assert_allclose(erasure[0, :, :-1], 0.2)
     assert data["agreement"] == [["gradient × input", 0.5], ["word erasure", None]]
@@ -105,10 +96,13 @@ def test_each_alignment_is_a_layer(bread: Alignment) -> None:
     )  # type: ignore[index]
     data = data_of(render_page([bread, second]))
     assert [layer["name"] for layer in data["layers"]] == [bread.caption, "layer 2"]  # type: ignore[attr-defined]
+
     np.testing.assert_allclose(unpacked(data)[1][0, :, :-1], second.weights, atol=0.0006)
     assert data["links"] == [[0, 0], [3, 1]]
+
     with pytest.raises(UsageError, match="at least one"):
         render_page([])
+
     with pytest.raises(UsageError, match="alignment 1 has other words"):
         render_page([bread, replace(bread, source=("You", "were", "eating", "bread"))])
 
@@ -118,8 +112,11 @@ def test_user_text_is_escaped(explanation: Callable[..., ExplanationData]) -> No
     evil = replace(plain, source=(EVIL, "<!--", "{{js}}"), target=(EVIL,) * 3)
     meta = Meta(title=EVIL, source_lang='"><b>', facts={EVIL: EVIL})
     document = render_page(evil, meta)
+
     assert EVIL not in document
-    assert Tags(document).tags == Tags(render_page(plain, Meta(facts={"a": "a"}))).tags
+
+    safe = render_page(plain, Meta(facts={"a": "a"}))
+    assert re.findall("<[a-z]+", document) == re.findall("<[a-z]+", safe), "no tag is added"
     assert data_of(document)["source"] == list(evil.source)
 
 
@@ -131,21 +128,18 @@ def test_languages_and_direction_are_recorded(explanation: Callable[..., Explana
     assert data["rtl"] == {"source": True, "target": False}
 
 
-def test_smallest_page_is_small(explanation: Callable[..., ExplanationData]) -> None:
-    assert len(render_page(explanation(1, 1, 1)).encode()) < 120_000
-
-
-@pytest.mark.system
 @pytest.mark.parametrize(
-    ("words", "largest"), [(60, 700_000), pytest.param(200, 5_000_000, marks=pytest.mark.slow)]
+    ("words", "heads", "largest"),
+    [
+        (1, 1, 120_000),
+        (60, 8, 700_000),
+        pytest.param(200, 8, 5_000_000, marks=pytest.mark.slow),
+    ],
 )
-def test_pages_of_eight_by_eight_heads_are_small(
-    explanation: Callable[..., ExplanationData], words: int, largest: int
+def test_pages_are_small_and_deterministic(
+    explanation: Callable[..., ExplanationData], words: int, heads: int, largest: int
 ) -> None:
-    assert len(render_page(explanation(words, 8, 8)).encode()) < largest
-
-
-def test_pages_are_deterministic(explanation: Callable[..., ExplanationData]) -> None:
-    assert render_page(explanation(4, 2, 1), Meta(facts={"model": "m"})) == render_page(
-        explanation(4, 2, 1), Meta(facts={"model": "m"})
-    )
+    page = render_page(explanation(words, heads, heads), Meta(facts={"model": "m"}))
+    assert len(page.encode()) < largest
+    if words == 1:
+        assert page == render_page(explanation(1, 1, 1), Meta(facts={"model": "m"}))

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+from drawn import boxes_of, lines_of, texts_of, words_of
 
 from regard.cli.plain_views import sinusoid_rows
 from regard.layers.positions import interleaved
 from regard.visualisation import save
-from regard.visualisation.figure import Box, Polyline, Text
 from regard.visualisation.positions import (
     layout_learned_positions,
     layout_sinusoids,
@@ -22,6 +22,7 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
     for d in range(0, size, 2):
         expected[:, d : d + 1] = np.sin(position / 10000 ** (d / size))
         expected[:, d + 1 : d + 2] = np.cos(position / 10000 ** (d / size))
+
     np.testing.assert_allclose(sinusoid_rows(size, 30), expected, atol=1e-5)
     assert shown_dimensions(20) == [4, 5, 6, 7]
     assert sorted(interleaved(7)) == list(range(7))
@@ -31,55 +32,37 @@ def test_columns_are_in_the_order_of_the_paper() -> None:
 def test_the_waves_are_those_of_their_dimensions() -> None:
     encoding = sinusoid_rows(20, 50)
     figure = layout_sinusoids(encoding)
-    names = [
-        mark.text
-        for mark in figure.marks()
-        if isinstance(mark, Text) and mark.text.startswith("dimension ")
-    ]
-    assert {
-        "dimension 4, sine",
-        "dimension 5, cosine",
-        "dimension 6, sine",
-        "dimension 7, cosine",
-    } <= set(names)
-    lines = [
-        mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 50
-    ]
-    assert len(lines) == 4
+    assert {"dimension 4, sine", "dimension 7, cosine"} <= {*words_of(figure)}
+
+    lines = [line for line in lines_of(figure) if len(line.points) == 50]
     for line, d in zip(lines, (4, 5, 6, 7), strict=True):
         heights = np.array([y for _, y in line.points])
         assert np.corrcoef(heights, encoding[:, d])[0, 1] < -0.9999, "up is positive"
 
 
 def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -> None:
-    encoding = np.array([[-1.0, 0.0, 1.0], [1.0, 1.0, -1.0]])
-    figure = layout_sinusoids(encoding)
-    groups = {group.name: group.marks for group in figure.groups}
-    boxes = [mark for mark in groups["sinusoids"] if isinstance(mark, Box)]
+    figure = layout_sinusoids(np.array([[-1.0, 0.0, 1.0], [1.0, 1.0, -1.0]]))
+    boxes = boxes_of(figure, "sinusoids")
     assert [box.paint for box in boxes[:5]] == ["n100", "p0", "p100", "p100", "n100"]
     assert boxes[3].width == 2 * boxes[0].width, "equal neighbours are one box"
     assert save(figure, tmp_path / "a.png").stat().st_size > 500
 
 
-def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities(
-    tmp_path: Path,
-) -> None:
+def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities() -> None:
     vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
-    groups = {group.name: group.marks for group in figure.groups}
-    boxes = [mark.paint for mark in groups["encoder"] if isinstance(mark, Box)]
-    rows = ["p50", "p0", "p0", "n100", "p0", "n25", "p0"]
-    assert boxes[: len(rows)] == rows, "−4 is the strongest"
-    frame = boxes.index("rule") + 1
-    assert boxes[frame : frame + 7] == ["p100", "p0", "n100", "p0", "p100", "p0", "n100"], (
-        "cosines of all pairs"
-    )
-    texts = [mark.text for mark in figure.marks() if isinstance(mark, Text)]
-    assert {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"} <= set(texts)
-    assert all(mark.x < figure.width for mark in figure.marks() if isinstance(mark, Text))
-    assert save(figure, tmp_path / "a.png").stat().st_size > 500
+    paints = [box.paint for box in boxes_of(figure, "encoder")]
+    values, _, cosines = " ".join(paints).partition(" rule ")
+
+    assert values.startswith("p50 p0 p0 n100 p0 n25 p0"), "−4 is the strongest"
+    assert cosines.startswith("p100 p0 n100 p0 p100 p0 n100"), "of all pairs"
+
+    texts = texts_of(figure)
+    expected = {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"}
+    assert expected <= {text.text for text in texts}
+    assert all(text.x < figure.width for text in texts)
 
 
 def test_zero_vectors_have_no_nan_similarities(tmp_path: Path) -> None:
     figure = layout_learned_positions([("encoder", np.zeros((2, 2)))])
-    assert save(figure, tmp_path / "a.svg").read_text(encoding="utf-8").count("NaN") == 0
+    assert "NaN" not in save(figure, tmp_path / "a.svg").read_text(encoding="utf-8")

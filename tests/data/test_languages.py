@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_table import rows
 
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.corpus import CorpusSettings, MixSettings
@@ -20,15 +21,15 @@ from regard.data.languages import (
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [
-        ("", ""),
-        ("ko", "ko"),
-        ("deu", "de"),
-        ("ger", "de"),
-        ("cmn-Hant", "zh-Hant"),
-        ("nds", "nds"),
-        ("pt-BR", "pt-BR"),
-    ],
+    rows("""
+                 |
+        ko       | ko
+        deu      | de
+        ger      | de
+        cmn-Hant | zh-Hant
+        nds      | nds
+        pt-BR    | pt-BR
+    """),
 )
 def test_codes_are_shortened(code: str, expected: str) -> None:
     assert canonical_code(code) == expected
@@ -138,28 +139,24 @@ def test_codes_of_an_option() -> None:
 
 @pytest.mark.parametrize(
     ("code", "near"),
-    [
-        *(
-            ("jp", "ja"),
-            ("cn", "zh"),
-            ("gr", "el"),
-            ("cz", "cs"),
-            ("dk", "da"),
-            ("ua", "uk"),
-            ("vn", "vi"),
-            ("tj", "tg"),
-        ),
-        *(
-            ("by", "be"),
-            ("kz", "kk"),
-            ("rs", "sr"),
-            ("il", "he"),
-            ("us", "en"),
-            ("Koreen", "ko"),
-            ("zz", ""),
-            ("qq-Latn", ""),
-        ),
-    ],
+    rows("""
+        jp      | ja
+        cn      | zh
+        gr      | el
+        cz      | cs
+        dk      | da
+        ua      | uk
+        vn      | vi
+        tj      | tg
+        by      | be
+        kz      | kk
+        rs      | sr
+        il      | he
+        us      | en
+        Koreen  | ko
+        zz      |
+        qq-Latn |
+    """),
 )
 def test_a_code_that_is_none_is_refused_with_the_nearest(code: str, near: str) -> None:
     hint = (

@@ -22,3 +22,8 @@ def blocks(text: str) -> list[list[str]]:
     """
     parts = [lines(part) for part in re.split(r"\n\s*\n", text)]
     return [[line for line in part if not line.startswith("# ")] for part in parts]
+
+
+def items(text: str) -> list[str]:
+    """Return what stands between white space."""
+    return text.split()

@@ -114,6 +114,9 @@ def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
     batches = BatchStream(examples(120), settings, 4)
     length = (len(batches.epoch(0)) + len(batches.epoch(1))) // micro_batches + 3
     stream = list(itertools.islice(batches.updates(), length))
+    plans = [plan for update in stream for plan in update.plans]
+    epochs = itertools.chain.from_iterable(map(batches.epoch, itertools.count()))
+    assert plans == list(itertools.islice(epochs, len(plans)))
     position = Position()
     for start, update in enumerate(stream):
         fresh = BatchStream(examples(120), settings, 4)
@@ -156,6 +159,10 @@ def test_padding_share_equals_that_of_the_tensors() -> None:
     targets = torch.cat([batch.target_out.flatten() for batch in tensors])
     shares = [(side == PAD).float().mean().item() for side in (sources, targets)]
     assert batches.padding() == pytest.approx(shares, abs=1e-6)
+    stats = batches.epoch_stats
+    assert stats.batches == len(tensors)
+    assert stats.tokens[1] == sum(batch.tokens for batch in tensors)
+    assert stats.positions[1] == len(targets)
 
 
 def test_bucketing_leaves_little_padding() -> None:

@@ -43,6 +43,11 @@ def translated(text: str) -> str:
         a: {a}        | a:A.           | a: {a}.
         a:{a}         | a:A            | a:{a}
         See {a} now   | <b>Jetzt</b>A  | <b>Jetzt</b> {a}
+        Open ( {a} )  | ÖFFNE (A       | ÖFFNE ( {a}
+        Say „ {a}“    | sag „A“        | sag „ {a}“
+        a  {a}        | b A            | b  {a}
+        Open ({a})    | ÖFFNE (A       | ÖFFNE ({a}
+        Open {a}      | (A             | ({a}
     """),
 )
 def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restored: str) -> None:

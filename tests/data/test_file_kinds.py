@@ -8,7 +8,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from text_table import lines
+from text_table import items, lines
 
 from regard.common.errors import DataError
 from regard.data.file_kinds import input_kind
@@ -85,7 +85,7 @@ def kind(folder: Path, name: str, text: str) -> str:
     return only
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.de", "a", "html", "json", "corpus.po.en", "a.ts"])
+@pytest.mark.parametrize("name", items("a.txt a.de a html json corpus.po.en a.ts"))
 def test_plain_text_is_never_refused(tmp_path: Path, name: str) -> None:
     assert [text for text in TEXTS if kind(tmp_path, name, text) != "text"] == []
 

@@ -9,7 +9,7 @@ import subprocess
 import unicodedata
 
 import pytest
-from text_table import lines, rows
+from text_table import items, lines, rows
 
 from regard.data.letter_case import letter_case
 
@@ -43,35 +43,18 @@ PARTS = {
         ὧ
     """),
     "nl": ["ij", "IJ", "íj́", "oei", "'s ij"],
-    "lt": ["i̇́", "i̇̀", "i̇̃", "į̇́", "į̇̃", "j̇̃", "ie", "J̃", "Į́", "Ì", "Í", "Ĩ"],
+    "lt": items("i̇́ i̇̀ i̇̃ į̇́ į̇̃ j̇̃ ie J̃ Į́ Ì Í Ĩ"),
     "tr": ["İ", "I", "ıI", "iİ"],
     "az": ["İ", "I", "ıI", "Ə"],
     "de": ["ss", "ẞ"],
 }
 WORDS = {
-    "el": [
-        "μάιος",
-        "Μάιος",
-        "άυλος",
-        "προϊόν",
-        "νεράιδα",
-        "ρόιδι",
-        "ή",
-        "Ή",
-        "ήλιος",
-        "ΐ",
-        "Αθήνα",
-        "ακύρωση",
-        "τώρα",
-        "όνομά",
-        "μου",
-        "ΟΔΟΣ",
-        "ΟΔΟΣ.",
-        "ΣΑΣ;",
-        "σας",
-    ],
+    "el": items("""
+        μάιος Μάιος άυλος προϊόν νεράιδα ρόιδι ή Ή ήλιος ΐ Αθήνα ακύρωση τώρα όνομά μου ΟΔΟΣ ΟΔΟΣ.
+        ΣΑΣ; σας
+    """),
     "lt": ["Ą̃žuolas", "šį̃", "jį́", "Jūs", "RỸTAS", "i̇̀r"],
-    "tr": ["IŞIKLARI", "KAPAT", "İPTAL", "ET", "ılık", "Kapıyı", "kilitle", "DİYARBAKIR"],
+    "tr": items("IŞIKLARI KAPAT İPTAL ET ılık Kapıyı kilitle DİYARBAKIR"),
     "az": ["İMTAHAN", "IŞIQ", "işıq", "Şəhər", "ƏLİ"],
 }
 NODE = """
@@ -175,35 +158,10 @@ def test_a_word_begins_with_the_capital_of_its_language(code: str, text: str, in
 
 @pytest.mark.parametrize(
     "word",
-    [
-        "ακύρωση",
-        "τώρα",
-        "άνοιγμα",
-        "αρχείου",
-        "προϊόν",
-        "προϊόντα",
-        "μάιος",
-        "ρόιδι",
-        "παϊδάκι",
-        "νεράιδα",
-        "άυλος",
-        "όνομά",
-        "όνομα",
-        "που",
-        "πού",
-        "και",
-        "ή",
-        "η",
-        "διακόπτης",
-        "ταΐζω",
-        "Αΰπνος",
-        "εϋτυχία",
-        "υιός",
-        "ευαγγέλιο",
-        "βοήθεια",
-        "μαΐου",
-        "θεϊκός",
-    ],
+    items("""
+        ακύρωση τώρα άνοιγμα αρχείου προϊόν προϊόντα μάιος ρόιδι παϊδάκι νεράιδα άυλος όνομά όνομα
+        που πού και ή η διακόπτης ταΐζω Αΰπνος εϋτυχία υιός ευαγγέλιο βοήθεια μαΐου θεϊκός
+    """),
 )
 def test_capitals_may_be_each_word_that_they_write(word: str) -> None:
     case = letter_case("el")

@@ -5,6 +5,7 @@ as a whole.
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import tracemalloc
 import unicodedata
@@ -91,7 +92,7 @@ SIMILAR = {
 def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
     """Each call is a second or less; quadratic time would be many minutes."""
     vocabulary = tokenizer.target
-    line = (HOSTILE[kind] * 400_000)[:400_000]
+    line = (HOSTILE[kind] * 150_000)[:150_000]
     for call in (clean, vocabulary.encode, vocabulary.unknown_share, vocabulary.language_code):
         with time_limit():
             call(line)
@@ -138,6 +139,19 @@ def test_a_line_beyond_the_limit_is_dropped_from_a_corpus(bomb: Path) -> None:
     assert [pair.line for pair in corpus.pairs] == [1, 3]
     assert "  dropped, too long: 1 (line 2)" in corpus.report.lines()
     assert "    line 2: (not read) ↔ (not read)" in corpus.report.lines()
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(13, [1, 2, 3]), (12, [1, 3]), (11, [3])])
+def test_the_limit_counts_characters_and_can_be_set(
+    tmp_path: Path, limit: int, kept: list[int]
+) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"\xef\xbb\xbf" + ("가" * 12 + "\r\n" + "나" * 13 + "\n다").encode())
+    corpus = read_corpus(PairFiles(path, path, max_line=limit))
+    assert [pair.line for pair in corpus.pairs] == kept
+    escaped = tmp_path / "pairs.jsonl"
+    escaped.write_text(json.dumps({"source": "가" * 11, "target": "나"}) + "\n")
+    assert len(read_corpus(PairFiles(pairs=escaped, max_line=limit + 2))) == 1, "not its code"
 
 
 def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(tmp_path: Path) -> None:

@@ -200,18 +200,6 @@ def _append(path: str) -> None:
     write_lines(path, [*read_lines(path), "ein neuer Satz"])
 
 
-def test_a_changed_weight_is_reported(tmp_path: Path) -> None:
-    data = mixture_settings(tmp_path)
-    run = tmp_path / "run"
-    prepare_data(data, SIZES, BATCHING, 3, run)
-    news, third = (corpus.model_dump() for corpus in data.mix)
-    changed = data.with_values(mix=[{**news, "weight": 5.0}, third])
-    assert describe_changes(changed, run) == (
-        "data.weights.news is 5.0 and was 2.0 when the run began",
-    )
-    assert describe_changes(data, run) == ()
-
-
 def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=True)
     run = tmp_path / "run"
@@ -288,9 +276,10 @@ def test_missing_text_leaves_the_shards_intact(tmp_path: Path) -> None:
     [
         ({"max_length": 7}, "data.max_length is 7 and was 200 when the run began", "filters"),
         ({"valid_pairs": "v.tsv"}, "valid.pairs: v.tsv was not there when", "held-out pairs"),
-        ({"mix": [{"pairs": "v.tsv"}]}, "mix1.pairs: v.tsv was not there when", "text"),
+        ({"mix": [{"pairs": "c.tsv", "weight": 5.0}]}, "data.weights.mix1 is 5.0 and was 1.0", ""),
+        ({"mix": [{"pairs": "v.tsv"}]}, "mix1.pairs: v.tsv is not what c.tsv was", "text"),
+        ({"test_pairs": "v.tsv"}, "", ""),
     ],
-    ids=["filter", "valid", "mix"],
 )
 @pytest.mark.parametrize("shards", [False, True])
 def test_changed_settings_are_reported(
@@ -303,23 +292,19 @@ def test_changed_settings_are_reported(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_lines("v.tsv", ["Hund\tDOG", "Ball\tBALL"])
-    data = corpus_settings(tmp_path, shards=shards)
-    tokenizer = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run").tokenizer
+    write_lines("c.tsv", ["Hut\tHAT", "Katze\tCAT"])
+    data = corpus_settings(tmp_path, shards=shards, mix=[{"pairs": "c.tsv"}])
+    run = tmp_path / "run"
+    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
     changed = data.with_values(**change)
-    prepared = prepare_data(changed, tokenizer, BATCHING, 3, tmp_path / "run")
-    assert any(each.startswith(expected) for each in prepared.changes)
+    prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
+    assert prepared.changes == describe_changes(changed, run)
+    assert [each.startswith(expected) for each in prepared.changes] == [True] * bool(expected)
     anew = [line for line in prepared.report if "made anew" in line]
-    assert len(anew) == shards
-    assert not shards or f"with other {made_anew}: made anew" in anew[0]
-
-
-def test_a_new_file_to_test_on_is_no_change(tmp_path: Path) -> None:
-    data = corpus_settings(tmp_path, shards=True)
-    tokenizer = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run").tokenizer
-    tested = corpus_settings(tmp_path, shards=True, **evaluation_files(tmp_path, "test"))
-    prepared = prepare_data(tested, tokenizer, BATCHING, 3, tmp_path / "run")
-    assert prepared.changes == ()
-    assert "was not compared again" in prepared.report[-1]
+    assert len(anew) == (shards and bool(made_anew))
+    assert not anew or f"with other {made_anew}: made anew" in anew[0]
+    is_compared = "was not compared again" not in prepared.report[-1]
+    assert is_compared is not (shards and "test_pairs" in change)
 
 
 def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
@@ -331,21 +316,29 @@ def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
     assert prepared.batches.epoch(0) == expected.batches.epoch(0)
 
 
-@pytest.mark.parametrize("harm", ["shard", "summary", "no summary"])
-def test_damaged_shards_are_made_anew(tmp_path: Path, harm: str) -> None:
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("train/00000.source_tokens.npy", _cut),
+        ("summary.json", _cut),
+        ("summary.json", Path.unlink),
+    ],
+)
+def test_damaged_shards_are_made_anew(tmp_path: Path, name: str, harm: Any) -> None:
     data = corpus_settings(tmp_path, shards=True)
     run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
-    path = run / "shards" / ("train/00000.source_tokens.npy" if harm == "shard" else "summary.json")
-    path.write_bytes(path.read_bytes()[:-1])
-    if harm == "no summary":
-        path.unlink()
+    harm(run / "shards" / name)
     prepared = prepare_data(data, original.tokenizer, BATCHING, 3, run)
     assert "made anew" in prepared.report[0]
     assert prepared.report[1:] == original.report
     assert prepared.batches.epoch(0) == original.batches.epoch(0)
     again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
-    assert not any("made anew" in line for line in again.report)
+    assert again.report == original.report
 
 
 def test_preparation_killed_between_two_corpora_is_repeated(

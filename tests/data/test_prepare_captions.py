@@ -18,7 +18,7 @@ from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, Position
 from regard.data.corpus import CorpusSettings
-from regard.data.image_cache import cached_images
+from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -166,20 +166,40 @@ def test_a_random_crop_shows_different_parts(tmp_path: Path) -> None:
     assert {box[2] - box[0] for box in boxes} == {8}
 
 
-def test_the_cache_on_disk_equals_the_one_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = folder(tmp_path, count=8)
-    size_settings = ImageSizeSettings(height=6, width=5)
-    paths = sorted((path / "images").iterdir())
-    (path / "images" / "03.png").write_bytes(b"")
-    in_memory = cached_images(paths, size_settings, tmp_path / "kept")
-    assert not (tmp_path / "kept").exists(), "small images stay in memory"
+Decode = Callable[[ImageSizeSettings], tuple[ImageCache, list[str]]]
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> list[Path]:
+    return sorted((folder(tmp_path, count=8) / "images").iterdir())
+
+
+@pytest.fixture
+def decode(album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Decode:
+    """Return a function that decodes an album with a cache on disk, and says what it reports."""
     monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
-    for reused in (False, True, True):
+
+    def call(size: ImageSizeSettings) -> tuple[ImageCache, list[str]]:
         messages: list[str] = []
-        images = cached_images(paths, size_settings, tmp_path / "kept", messages.append)
-        assert messages == [], f"used again: {reused}"
+        return cached_images(album, size, tmp_path / "kept", messages.append), messages
+
+    return call
+
+
+SIZE = ImageSizeSettings(height=6, width=5)
+
+
+def test_the_cache_on_disk_equals_the_one_in_memory(
+    album: list[Path], tmp_path: Path, decode: Decode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    album[3].write_bytes(b"")
+    with monkeypatch.context() as patch:
+        patch.setattr(image_cache, "IN_MEMORY", 10**9)
+        in_memory, _ = decode(SIZE)
+    assert not (tmp_path / "kept").exists(), "small images stay in memory"
+    for _ in range(3):
+        images, messages = decode(SIZE)
+        assert messages == []
         for name in ("sizes", "problems", "digest"):
             assert getattr(images, name) == getattr(in_memory, name)
         for i in {*range(8)} - {3}:
@@ -190,9 +210,9 @@ def test_the_cache_on_disk_equals_the_one_in_memory(
 
 
 def _change_a_pixel(path: Path) -> None:
-    data = bytearray((path / "pixels.npy").read_bytes())
+    data = bytearray(path.read_bytes())
     data[-1] ^= 1
-    (path / "pixels.npy").write_bytes(data)
+    path.write_bytes(data)
 
 
 def _cut(path: Path) -> None:
@@ -200,41 +220,34 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm",
+    ("name", "harm"),
     [
-        _change_a_pixel,
-        lambda cache: _cut(cache / "pixels.npy"),
-        lambda cache: _cut(cache / "index.json"),
-        lambda cache: (cache / "index.json").unlink(),
+        ("pixels.npy", _change_a_pixel),
+        ("pixels.npy", _cut),
+        ("index.json", _cut),
+        ("index.json", Path.unlink),
     ],
 )
 def test_a_damaged_cache_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None]
+    tmp_path: Path, decode: Decode, name: str, harm: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
-    paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
-    settings = ImageSizeSettings(height=6, width=5)
-    original = cached_images(paths, settings, tmp_path / "kept").pixels.copy()
-    harm(tmp_path / "kept")
-    messages: list[str] = []
-    rebuilt = cached_images(paths, settings, tmp_path / "kept", messages.append)
+    original = decode(SIZE)[0].pixels.copy()
+    harm(tmp_path / "kept" / name)
+    rebuilt, messages = decode(SIZE)
+    assert np.array_equal(rebuilt.pixels, original)
     (message,) = messages
     assert message.endswith("the images are decoded again")
-    assert np.array_equal(rebuilt.pixels, original)
 
 
-def test_an_outdated_cache_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
-    paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
-    settings = ImageSizeSettings(height=6, width=5)
-    original = cached_images(paths, settings, tmp_path / "kept").pixels.copy()
-    noise((12, 16)).save(paths[2])
-    for changed in (settings, ImageSizeSettings(height=5, width=6)):
-        messages: list[str] = []
-        rebuilt = cached_images(paths, changed, tmp_path / "kept", messages.append)
+def test_an_outdated_cache_is_made_again(album: list[Path], decode: Decode) -> None:
+    original = decode(SIZE)[0].pixels.copy()
+    noise((12, 16)).save(album[2])
+    for size in (SIZE, ImageSizeSettings(height=5, width=6)):
+        rebuilt, messages = decode(size)
         assert len(messages) == 1
         assert not np.array_equal(rebuilt.pixels, original)
-        again = cached_images(paths, changed, tmp_path / "kept")
+        again, messages = decode(size)
+        assert messages == []
         assert np.array_equal(again.pixels, rebuilt.pixels)
 
 
@@ -283,6 +296,9 @@ def test_images_are_held_out(tmp_path: Path) -> None:
     images = named(folder(tmp_path))
     data = _prepare({**images, "valid_captions": None}, tmp_path / "run")
     assert any("1 image was held out" in line for line in data.report)
+    shared = {**images, "valid_captions": images["captions"]}
+    report = _prepare(shared, tmp_path / "shared").report
+    assert any("9 of 9 images are also in train (00.png" in line for line in report)
     assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
 
 

@@ -107,7 +107,7 @@ def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
 
 @EVERY
 def test_a_word_of_any_length_takes_time_with_its_length(tokenizer: Tokenizer) -> None:
-    word = "Hundehut" * 100_000
+    word = "Hundehut" * 20_000
     with time_limit():
         ids = tokenizer.sample([word], [], 0.1, 1)[0][0]
         assert tokenizer.source.decode(ids) == word
@@ -137,9 +137,9 @@ def test_unigram_sampling_follows_the_probabilities() -> None:
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
         rng = random.Random(3)
         segment = unigram_sampling(scores, sharpness)
-        counts = Counter(" ".join(segment("aba", rng)) for _ in range(20_000))
+        counts = Counter(" ".join(segment("aba", rng)) for _ in range(5_000))
         assert counts.keys() == weights.keys()
         for segmentation, weight in weights.items():
-            assert counts[segmentation] / 20_000 == pytest.approx(
+            assert counts[segmentation] / 5_000 == pytest.approx(
                 math.exp(sharpness * weight) / total, abs=0.02
             )

@@ -10,7 +10,7 @@ import unicodedata
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
-from text_table import rows
+from text_table import items, rows
 
 from regard.common.errors import DataError
 from regard.data.tokenizer import TokenizerSettings
@@ -88,7 +88,7 @@ def test_tokens_of_writing_stand_between_spaces() -> None:
 def test_scores_and_their_signatures() -> None:
     outputs = ["a dog runs on grass", "two men", "a box beside a ball"]
     by_name = {score.name: score for score in caption_scores(outputs, REFERENCES)}
-    assert list(by_name) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
+    assert list(by_name) == items("BLEU-1 BLEU-2 BLEU-3 BLEU-4 chrF CIDEr-D exact")
     streams = [[own[k] for own in REFERENCES] for k in (0, 1)]
     four = BLEU(tokenize="none", smooth_method="none").corpus_score(outputs, streams)
     assert by_name["BLEU-4"].value == pytest.approx(four.score)
@@ -152,10 +152,6 @@ def test_a_paired_bootstrap_finds_a_true_difference() -> None:
 
 
 def test_a_paired_bootstrap_finds_no_difference_between_equals() -> None:
-    rng = np.random.default_rng(1)
-    drawn = [rng.normal(0, 1, (2, 60)).tolist() for _ in range(60)]
-    values = [paired_bootstrap(first, second, draws=400).p for first, second in drawn]
-    assert np.mean(np.array(values) < 0.05) < 0.15
     same = paired_bootstrap([1.0, 2.0], [1.0, 2.0], draws=99)
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert str(same) == "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000"

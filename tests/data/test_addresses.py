@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from text_table import lines, rows
 from training.runs import corpus
 
 import regard
@@ -74,7 +75,8 @@ def test_training_from_addresses_is_training_from_files(
 ) -> None:
     _train(bucket, tmp_path / "remote", ".gz", **{"data.shards": shards})
     _train(str(tmp_path), tmp_path / "local", "", **{"data.shards": shards})
-    remote, local = (load_file(tmp_path / run / "model.safetensors") for run in ("remote", "local"))
+    remote = load_file(tmp_path / "remote" / "model.safetensors")
+    local = load_file(tmp_path / "local" / "model.safetensors")
     assert all(torch.equal(remote[name], local[name]) for name in local)
 
 
@@ -105,47 +107,42 @@ def test_addresses_that_cannot_be_asked_for_are_named_together(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        *(
-            ["translate", "http://host/model.regard", "here"],
-            ["translate", "here", "here", "--output", "s3://b/out"],
-        ),
-        *(
-            ["train", "--out", "hf://b/out", "--pairs", "here"],
-            ["sample", "ftp://b/out"],
-            ["serve", "file:///here"],
-        ),
-        *(["export", "here", "gs://b/out"], ["caption", "here", "http://host/a.png"]),
-    ],
+    "command",
+    lines("""
+        translate http://host/model.regard here
+        translate here here --output s3://b/out
+        train --out hf://b/out --pairs here
+        sample ftp://b/out
+        serve file:///here
+        export here gs://b/out
+        caption here http://host/a.png
+    """),
 )
 def test_addresses_are_no_paths(
-    arguments: list[str],
+    command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    arguments = command.split()
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    address = next(argument for argument in arguments if "://" in argument)
-    assert (
-        f"regard: {address.replace('///', '//')}: an address, where a path"
-        in capsys.readouterr().err
-    )
+    address = next(argument for argument in arguments if "://" in argument).replace("///", "//")
+    assert f"regard: {address}: an address, where a path" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("address", "reason"),
-    [
-        ("memory://bucket/absent.ko", "memory://bucket/absent.ko: no such file"),
-        ("nothing://bucket/train.ko", "addresses of this kind cannot be opened here .*nothing"),
-        ("reference://bucket/train.ko", "wanted one of file, memory, http, .*, got reference"),
-        ("simplecache::s3://bucket/train.ko", "wanted one of .*, got simplecache::s3"),
-        ("dir://x", "wanted one of"),
-        ("http://[", "cannot be opened here .Invalid"),
-    ],
+    rows("""
+        memory://bucket/absent.ko | memory://bucket/absent.ko: no such file
+        nothing://bucket/train.ko | addresses of this kind cannot be opened here .*nothing
+        reference://bucket/train.ko | wanted one of file, memory, http, .*, got reference
+        simplecache::s3://bucket/train.ko | wanted one of .*, got simplecache::s3
+        dir://x | wanted one of
+        http://[ | cannot be opened here .Invalid
+    """),
 )
 def test_what_cannot_be_opened_is_named(address: str, reason: str) -> None:
     with pytest.raises(DataError, match=reason):

@@ -3,45 +3,59 @@
 from __future__ import annotations
 
 import pytest
+from text_table import rows
 
 from regard.data.copy_tokens import COPY_CHARACTERS, Copies, copied_spans, with_copies
-from regard.text.protected_line import protect_line
+from regard.text.protected_line import ProtectedLine, protect_line
 
 A, B = COPY_CHARACTERS[:2]
 
 
+def protect(line: str, copies: str = COPY_CHARACTERS) -> ProtectedLine:
+    protected = protect_line(line, False, copies)
+    assert protected is not None
+    return protected
+
+
+def translated(text: str) -> str:
+    """Return a text with the copy characters that A and B stand for."""
+    return text.replace("A", A).replace("B", B)
+
+
 @pytest.mark.parametrize(
     ("line", "translation", "restored"),
-    [
-        ("Open {a}", f"Öffne{A}", "Öffne {a}"),
-        ("Open {a} now", f"{A}", "{a}"),
-        ("Open {a} now", f"Jetzt{A}öffnen", "Jetzt {a} öffnen"),
-        ("Open {a}", f"{A}을 열기", "{a}을 열기"),
-        ("Open {a}", f"打开{A}", "打开{a}"),
-        ("Open {a} now", f"{A}。", "{a}。"),
-        ("Open ({a})", f"Öffne ({A})", "Öffne ({a})"),
-        ("Open “{a}”", f"Öffne{A}", "Öffne {a}"),
-        ("Open {a}", f"Öffne ({A})", "Öffne ({a})"),
-        ("Open pre{a}", f"Öffne pre{A}", "Öffne pre{a}"),
-        ("{a}s", f"{A}e", "{a}e"),
-        ("{a}{b}", f"{A}{B}", "{a}{b}"),
-        ("{a} {b}", f"{A}{B}", "{a} {b}"),
-        ("{a} {b}", f"{B}{A}", "{b} {a}"),
-        ("{a}{b}", f"{B}{A}", "{b}{a}"),
-        ("a: {a}", f"a:{A}.", "a: {a}."),
-        ("a:{a}", f"a:{A}", "a:{a}"),
-        ("See {a} now", f"<b>Jetzt</b>{A}", "<b>Jetzt</b> {a}"),
-    ],
+    rows("""
+        Open {a}      | ÖffneA         | Öffne {a}
+        Open {a} now  | A              | {a}
+        Open {a} now  | JetztAöffnen   | Jetzt {a} öffnen
+        Open {a}      | A을 열기       | {a}을 열기
+        Open {a}      | 打开A          | 打开{a}
+        Open {a} now  | A。            | {a}。
+        Open ({a})    | Öffne (A)      | Öffne ({a})
+        Open “{a}”    | ÖffneA         | Öffne {a}
+        Open {a}      | Öffne (A)      | Öffne ({a})
+        Open pre{a}   | Öffne preA     | Öffne pre{a}
+        {a}s          | Ae             | {a}e
+        {a}{b}        | AB             | {a}{b}
+        {a} {b}       | AB             | {a} {b}
+        {a} {b}       | BA             | {b} {a}
+        {a}{b}        | BA             | {b}{a}
+        a: {a}        | a:A.           | a: {a}.
+        a:{a}         | a:A            | a:{a}
+        See {a} now   | <b>Jetzt</b>A  | <b>Jetzt</b> {a}
+        Open ( {a} )  | ÖFFNE (A       | ÖFFNE ( {a}
+        Say „ {a}“    | sag „A“        | sag „ {a}“
+        a  {a}        | b A            | b  {a}
+        Open ({a})    | ÖFFNE (A       | ÖFFNE ({a}
+        Open {a}      | (A             | ({a}
+    """),
 )
 def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restored: str) -> None:
-    protected = protect_line(line, False, COPY_CHARACTERS)
-    assert protected is not None
-    assert protected.copied.restore(translation) == restored
+    assert protect(line).copied.restore(translated(translation)) == restored
 
 
 def test_the_model_reads_no_space_before_a_copy_character() -> None:
-    protected = protect_line("Open {a} and ({b})", False, COPY_CHARACTERS)
-    assert protected is not None
+    protected = protect("Open {a} and ({b})")
     assert protected.lines == (f"Open{A} and ({B})",)
     assert not protected.needs_links
 
@@ -55,8 +69,7 @@ def test_the_model_reads_no_space_before_a_copy_character() -> None:
     ],
 )
 def test_spans_that_are_many_or_tags_are_put_back_by_links(line: str, copies: str) -> None:
-    protected = protect_line(line, False, copies)
-    assert protected is not None
+    protected = protect(line, copies)
     assert protected.needs_links
     assert not set("".join(protected.lines)) & set(COPY_CHARACTERS)
     assert not protected.copied.spans
@@ -65,27 +78,28 @@ def test_spans_that_are_many_or_tags_are_put_back_by_links(line: str, copies: st
 def test_the_characters_themselves_are_spans() -> None:
     line = f"Open {B} now"
     assert copied_spans(line) == [(5, 6)]
-    protected = protect_line(line, False, COPY_CHARACTERS)
-    assert protected is not None
-    assert protected.copied.restore(f"Jetzt{A} öffnen") == f"Jetzt {B} öffnen"
+    assert protect(line).copied.restore(f"Jetzt{A} öffnen") == f"Jetzt {B} öffnen"
 
 
 @pytest.mark.parametrize(
-    ("line", "translation", "words", "translated"),
-    [
-        ("Open {a} now", f"Jetzt{A} öffnen", [[0, 1], [2]], [[0, 1], [2]]),
-        ("Open ({ $a })", f"Öffne ({A})", [[0], [1, 2, 3]], [[0], [1, 2, 3]]),
-        ("{a} {b} go", f"{B}{A} los", [[0, 1], [2]], [[0, 1], [2]]),
-        ("Open {a}", f"{A}을 열기", [[0, 1]], [[0], [1]]),
-    ],
+    ("line", "translation", "words", "translated_words"),
+    rows("""
+        Open {a} now  | JetztA öffnen | 0 1, 2    | 0 1, 2
+        Open ({ $a }) | Öffne (A)     | 0, 1 2 3  | 0, 1 2 3
+        {a} {b} go    | BA los        | 0 1, 2    | 0 1, 2
+        Open {a}      | A을 열기      | 0 1       | 0, 1
+    """),
 )
 def test_words_with_copy_characters_are_several_in_the_end(
-    line: str, translation: str, words: list[list[int]], translated: list[list[int]]
+    line: str, translation: str, words: str, translated_words: str
 ) -> None:
-    protected = protect_line(line, False, COPY_CHARACTERS)
-    assert protected is not None
-    assert [[*each] for each in protected.copied.restored_words(protected.lines[0])] == words
-    assert [[*each] for each in protected.copied.restored_words(translation)] == translated
+    protected = protect(line)
+    for text, expected in (
+        (protected.lines[0], words),
+        (translated(translation), translated_words),
+    ):
+        restored = protected.copied.restored_words(text)
+        assert ", ".join(" ".join(map(str, each)) for each in restored) == expected
 
 
 def test_texts_without_copy_characters_stay() -> None:

@@ -32,149 +32,180 @@ def _read(path: Path, lines: list[str]) -> tuple[Rows, str]:
     )
 
 
-TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
-    "quotes are doubled": (
-        "a.tsv",
-        ['"He said ""hi"""\t"Er sagte ""hi"""', '"a ""b"""\tc d', "e, f\tg", '""""\tx'],
-        [
-            (1, 'He said "hi"', 'Er sagte "hi"'),
-            (2, 'a "b"', "c d"),
-            (3, "e, f", "g"),
-            (4, '"', "x"),
-        ],
-        [QUOTES],
-    ),
-    "all fields are quoted": (
-        "a.tsv.gz",
-        ['"source"\t"target"\t"id"', '"A dog."\t"Ein Hund."\t7', '"Two, or"\t""\t8'],
-        [(2, "A dog.", "Ein Hund.")],
-        ["2 pairs read", QUOTES, f"{NAMES} (source, target)", "columns 1 and 2 of 3 were read"],
-    ),
-    "commas are quoted": (
-        "a.tsv",
-        ['"Yes, I do."\t"Ja, das."', "No.\tNein.", 'Bye.\t"Na, dann."'],
-        [(1, "Yes, I do.", "Ja, das."), (2, "No.", "Nein."), (3, "Bye.", "Na, dann.")],
-        [QUOTES],
-    ),
-    "line breaks and tabs are quoted": (
-        "a.txt",
-        ["a b\tc", '"two', 'lines"\t"zwei', 'Zeilen"', "", '"a\ttab"\tTab', "d\te"],
-        [(1, "a b", "c"), (2, "two lines", "zwei Zeilen"), (6, "a tab", "Tab"), (7, "d", "e")],
-        ["5 pairs read", QUOTES, "dropped, empty: 1 (line 5)"],
-    ),
-    "quotes come late": (
-        "a.tsv",
-        [*SOME, '"a ""b"""\tc', '"two', 'lines"\td'],
-        [(HEAD + 10, 'a "b"', "c"), (HEAD + 11, "two lines", "d")],
-        [QUOTES],
-    ),
-    "quotes of an author": (
-        "a.tsv",
-        [
-            '"Stop!" he said.\t„Halt!“',
-            'A 5" nail\tx',
-            '"unclosed\ty',
-            '"Stop!"\t"Halt!"',
-            '"a ""b"""\tz',
-            'u\tv"',
-        ],
-        [
-            (1, '"Stop!" he said.', "„Halt!“"),
-            (2, 'A 5" nail', "x"),
-            (3, '"unclosed', "y"),
-            (4, '"Stop!"', '"Halt!"'),
-            (5, '"a ""b"""', "z"),
-            (6, "u", 'v"'),
-        ],
-        ["6 pairs read"],
-    ),
-    "a quotation over two lines": (
-        "a.tsv",
-        ['"I came.\t„Ich kam.', 'I saw."\tIch sah.“', '"Ah!"\tx', "y\tz"],
-        [
-            (1, '"I came.', "„Ich kam."),
-            (2, 'I saw."', "Ich sah.“"),
-            (3, '"Ah!"', "x"),
-            (4, "y", "z"),
-        ],
-        [],
-    ),
-    "quotes of an author come late": (
-        "a.tsv",
-        [*SOME, '"Stop!"\t"Halt!"', '"a ""b"""\tc'],
-        [(HEAD + 10, '"Stop!"', '"Halt!"'), (HEAD + 11, '"a ""b"""', "c")],
-        [],
-    ),
-    "codes": (
-        "a.tsv",
-        ["EN\tsentence_de", "a b\tc"],
-        [(2, "a b", "c")],
-        [f"{NAMES} (EN, sentence_de)"],
-    ),
-    "languages": ("a.tsv", ["English sentence\tGerman", "it\tes"], [(2, "it", "es")], [NAMES]),
-    "codes that are words": (
-        "a.tsv",
-        ["it\tes", "is\tist", "no\tne"],
-        [(1, "it", "es"), (2, "is", "ist"), (3, "no", "ne")],
-        [],
-    ),
-    "names that are words": (
-        "a.tsv",
-        ["text\tText", "source\tQuelle"],
-        [(1, "text", "Text"), (2, "source", "Quelle")],
-        [],
-    ),
-    "names later on": (
-        "a.tsv",
-        ["a\tb", "source\ttarget"],
-        [(1, "a", "b"), (2, "source", "target")],
-        [],
-    ),
-    "more columns": (
-        "deu.txt",
-        ["Go.\tGeh.\tCC-BY 2.0, a\tx", "Hi.\tHallo.\tCC-BY 2.0, b\ty"],
-        [(1, "Go.", "Geh."), (2, "Hi.", "Hallo.")],
-        ["columns 1 and 2 of 4 were read"],
-    ),
-    "numbers between": (
-        "a.tsv",
-        ["1276\tGo.\t77\tGeh.", "1277\tHi.\t78\tHallo."],
-        [(1, "Go.", "Geh."), (2, "Hi.", "Hallo.")],
-        ["columns 2 and 4 of 4 were read"],
-    ),
-    "commas": (
-        "a.csv",
-        ["source,target", '"Hello, you","a ""b"""', 'A 5" nail\u2028x,Nagel', '"two', '",zwei'],
-        [(2, "Hello, you", 'a "b"'), (3, 'A 5" nail x', "Nagel"), (4, "two", "zwei")],
-        ["3 pairs read", NAMES],
-    ),
-    "semicolons": (
-        "a.csv.gz",
-        ["Hello, you;Hallo, du", 'Bye;"Na; dann"'],
-        [(1, "Hello, you", "Hallo, du"), (2, "Bye", "Na; dann")],
-        [],
-    ),
-    "an index": (
-        "a.csv",
-        [",en,de", "0,A dog.,Ein Hund.", '1,"No, it",Nein'],
-        [(2, "A dog.", "Ein Hund."), (3, "No, it", "Nein")],
-        [f"{NAMES} (en, de)", "columns 2 and 3 of 3 were read"],
-    ),
-}
+TABLES = r'''
+# quotes are doubled
+a.tsv
+"He said ""hi"""⇥"Er sagte ""hi"""
+"a ""b"""⇥c d
+e, f⇥g
+""""⇥x
+pairs:
+1 | He said "hi" | Er sagte "hi"
+2 | a "b" | c d
+3 | e, f | g
+4 | " | x
+notes: fields stood in quotation marks
+
+# all fields are quoted
+a.tsv.gz
+"source"⇥"target"⇥"id"
+"A dog."⇥"Ein Hund."⇥7
+"Two, or"⇥""⇥8
+pairs:
+2 | A dog. | Ein Hund.
+notes: 2 pairs read; fields stood in quotation marks; line 1 names the columns (source, target); columns 1 and 2 of 3 were read
+
+# line breaks and tabs are quoted
+a.txt
+a b⇥c
+"two
+lines"⇥"zwei
+Zeilen"
+∅
+"a⇥tab"⇥Tab
+d⇥e
+pairs:
+1 | a b | c
+2 | two lines | zwei Zeilen
+6 | a tab | Tab
+7 | d | e
+notes: 5 pairs read; fields stood in quotation marks; dropped, empty: 1 (line 5)
+
+# quotes come late
+a.tsv  late
+"a ""b"""⇥c
+"two
+lines"⇥d
+pairs:
+1 | a "b" | c
+2 | two lines | d
+notes: fields stood in quotation marks
+
+# quotes of an author
+a.tsv
+"Stop!" he said.⇥„Halt!“
+A 5" nail⇥x
+"unclosed⇥y
+"Stop!"⇥"Halt!"
+"a ""b"""⇥z
+u⇥v"
+pairs:
+1 | "Stop!" he said. | „Halt!“
+2 | A 5" nail | x
+3 | "unclosed | y
+4 | "Stop!" | "Halt!"
+5 | "a ""b""" | z
+6 | u | v"
+notes: 6 pairs read
+
+# quotes of an author come late
+a.tsv  late
+"Stop!"⇥"Halt!"
+"a ""b"""⇥c
+pairs:
+1 | "Stop!" | "Halt!"
+2 | "a ""b""" | c
+
+# codes
+a.tsv
+EN⇥sentence_de
+a b⇥c
+pairs:
+2 | a b | c
+notes: line 1 names the columns (EN, sentence_de)
+
+# languages
+a.tsv
+English sentence⇥German
+it⇥es
+pairs:
+2 | it | es
+notes: line 1 names the columns
+
+# codes that are words
+a.tsv
+it⇥es
+is⇥ist
+no⇥ne
+pairs:
+1 | it | es
+2 | is | ist
+3 | no | ne
+
+# names that are words
+a.tsv
+text⇥Text
+source⇥Quelle
+pairs:
+1 | text | Text
+2 | source | Quelle
+
+# more columns
+deu.txt
+Go.⇥Geh.⇥CC-BY 2.0, a⇥x
+Hi.⇥Hallo.⇥CC-BY 2.0, b⇥y
+pairs:
+1 | Go. | Geh.
+2 | Hi. | Hallo.
+notes: columns 1 and 2 of 4 were read
+
+# numbers between
+a.tsv
+1276⇥Go.⇥77⇥Geh.
+1277⇥Hi.⇥78⇥Hallo.
+pairs:
+1 | Go. | Geh.
+2 | Hi. | Hallo.
+notes: columns 2 and 4 of 4 were read
+
+# commas
+a.csv
+source,target
+"Hello, you","a ""b"""
+A 5" nail x,Nagel
+"two
+",zwei
+pairs:
+2 | Hello, you | a "b"
+3 | A 5" nail x | Nagel
+4 | two | zwei
+notes: 3 pairs read; line 1 names the columns
+
+# semicolons
+a.csv.gz
+Hello, you;Hallo, du
+Bye;"Na; dann"
+pairs:
+1 | Hello, you | Hallo, du
+2 | Bye | Na; dann
+
+# an index
+a.csv
+,en,de
+0,A dog.,Ein Hund.
+1,"No, it",Nein
+pairs:
+2 | A dog. | Ein Hund.
+3 | No, it | Nein
+notes: line 1 names the columns (en, de); columns 2 and 3 of 3 were read
+'''
+"""Files, the pairs that are read of each with their lines, and notes of the report. ⇥ is a tab and
+∅ an empty line; before a file that is `late` stand so many lines that its form is known.
+"""
 
 
-@pytest.mark.parametrize("kind", TABLES)
-def test_the_pairs_of_a_table_are_read(tmp_path: Path, kind: str) -> None:
-    name, lines, expected, notes = TABLES[kind]
-    rows, report = _read(tmp_path / name, lines)
-    assert rows[-len(expected) :] == expected
-    assert len(rows) == len(expected) + (len(SOME) if lines[:9] == SOME[:9] else 0)
-    assert [note for note in notes if note not in report] == []
-    assert [
-        note
-        for note in (QUOTES, NAMES, "were read")
-        if note in report and note not in " ".join(notes)
-    ] == []
+@pytest.mark.parametrize("table", TABLES.strip().split("\n\n"))
+def test_the_pairs_of_a_table_are_read(tmp_path: Path, table: str) -> None:
+    content, _, expected = table.partition("\npairs:\n")
+    _, name, *lines = content.replace("⇥", "\t").replace("∅", "").split("\n")
+    before = SOME if name.endswith("late") else []
+    pairs, _, notes = expected.partition("\nnotes: ")
+    rows, report = _read(tmp_path / name.split()[0], [*before, *lines])
+    found = [f"{line - len(before)} | {source} | {target}" for line, source, target in rows]
+    assert found[len(before) :] == pairs.split("\n")
+    assert all(note in report for note in notes.split("; "))
+    for note in (QUOTES, NAMES, "were read"):
+        assert note in notes or note not in report
 
 
 @pytest.mark.parametrize(

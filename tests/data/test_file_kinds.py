@@ -8,84 +8,75 @@ import gzip
 from pathlib import Path
 
 import pytest
+from text_table import items, lines
 
 from regard.common.errors import DataError
 from regard.data.file_kinds import input_kind
 from regard.data.text import read_lines
 
-HTML = b"<!DOCTYPE html>\n<html><body>"
-XML = b'<?xml version="1.0"?>\n<!-- c > d -->\n<a>'
+HTML = "<!DOCTYPE html>\n<html><body>"
+XML = '<?xml version="1.0"?>\n<!-- c > d -->\n<a>'
 TEXTS = [
-    *(
-        b'{"a": 1} is JSON',
-        b"<b>x</b> and y",
-        b"<p>x</p>\n<p>y</p>",
-        b"- one\n- two",
-        b"1. one",
-        b"1\n2\n",
-        b"# One",
-        b"a\tb",
-    ),
-    *(
-        b"---\na",
-        b"",
-        b"WEBVTT is a format.",
-        b"<!doctype html> begins a page.\nx",
-        b"<html> is a tag.",
-        b"%PDF is a name",
-    ),
-    *(
-        b"<?xml is a declaration ?>\nx",
-        b"\\id is a marker",
-        b"msgid is a key",
-        b"[x](y) is a link",
-        b"\\documentclasses",
-    ),
+    "",
+    "<p>x</p>\n<p>y</p>",
+    "- one\n- two",
+    "1\n2\n",
+    "a\tb",
+    "---\na",
+    "<!doctype html> begins a page.\nx",
+    "<?xml is a declaration ?>\nx",
+    "\\id is a marker",
+    "\\documentclasses",
+    *lines("""
+        {"a": 1} is JSON
+        <b>x</b> and y
+        1. one
+        # One
+        WEBVTT is a format.
+        <html> is a tag.
+        %PDF is a name
+        msgid is a key
+        [x](y) is a link
+    """),
 ]
 """Lines of text, which may look like something else, in files whose names say nothing else."""
 NAMED = "po pot xlf xliff sdlxliff tmx srt vtt ass sub json arb yaml yml toml properties strings resx usfm sfm csv tsv rtf tex"
 BEGUN = [
-    *(
-        b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
-        b"WEBVTT - a film\r\n\r\n",
-        b"1\r\n00:00:01,000 --> 00:00:02,000\r\nHi",
-    ),
-    *(
-        b'# x\n\nmsgid ""\nmsgstr ""\n',
-        b'msgid "a"\r\nmsgstr "b"',
-        b"\\id GEN\n\\c 1",
-        b"{\\rtf1\\ansi",
-        b"%PDF-1.4\n",
-    ),
-    *(
-        b"\\documentclass{article}",
-        b"<?xml version='1.0'?>\n<xliff version='1.2'>",
-        b"<tmx version='1.4'>",
-    ),
-    *(b"<?xml version='1.0'?>\n<!DOCTYPE TS>\n<TS version='2.1'>", b"[Script Info]\nTitle: x"),
+    "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+    "WEBVTT - a film\r\n\r\n",
+    "1\r\n00:00:01,000 --> 00:00:02,000\r\nHi",
+    '# x\n\nmsgid ""\nmsgstr ""\n',
+    'msgid "a"\r\nmsgstr "b"',
+    "\\id GEN\n\\c 1",
+    "{\\rtf1\\ansi",
+    "%PDF-1.4\n",
+    "\\documentclass{article}",
+    "<?xml version='1.0'?>\n<xliff version='1.2'>",
+    "<tmx version='1.4'>",
+    "<?xml version='1.0'?>\n<!DOCTYPE TS>\n<TS version='2.1'>",
+    "[Script Info]\nTitle: x",
 ]
 MARKDOWN = [
-    *(
-        b"see [x](y)",
-        b"---\ntitle: x\n---",
-        b"a\n```\ncode\n```",
-        b"a\n\n| a | b |\n|---|---|",
-        b"# T",
-        b"x\n===",
-        b"`a` b",
-    ),
-    *(b"a **b** c", b"> a", b"- a\n- b"),
+    "---\ntitle: x\n---",
+    "a\n```\ncode\n```",
+    "a\n\n| a | b |\n|---|---|",
+    "x\n===",
+    "- a\n- b",
+    *("see [x](y)", "# T", "`a` b", "a **b** c", "> a"),
 ]
 
 
-def kind(folder: Path, name: str, content: bytes) -> str:
+def kind(folder: Path, name: str, text: str) -> str:
     """Return the kind of a file, with and without a byte-order mark, plain and compressed;
     `refused` if it is.
     """
     kinds = set[str]()
-    for data in (content, b"\xef\xbb\xbf" + content):
-        for path, written in ((folder / name, data), (folder / f"{name}.gz", gzip.compress(data))):
-            path.write_bytes(written)
+    plain = folder / name
+    zipped = folder / f"{name}.gz"
+    for data in (text.encode(), text.encode("utf-8-sig")):
+        plain.write_bytes(data)
+        zipped.write_bytes(gzip.compress(data))
+        for path in (plain, zipped):
             try:
                 kinds.add(input_kind(path))
             except DataError:
@@ -94,39 +85,39 @@ def kind(folder: Path, name: str, content: bytes) -> str:
     return only
 
 
-def test_plain_text_is_never_refused(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.de", "a", "html", "json", "corpus.po.en", "a.ts"):
-        assert [text for text in TEXTS if kind(tmp_path, name, text) != "text"] == []
-    assert kind(tmp_path, "a.md", b"Plain prose, 3 * 4.\nAnd more: it (here) ends.\n") == "text"
+@pytest.mark.parametrize("name", items("a.txt a.de a html json corpus.po.en a.ts"))
+def test_plain_text_is_never_refused(tmp_path: Path, name: str) -> None:
+    assert [text for text in TEXTS if kind(tmp_path, name, text) != "text"] == []
+
+
+def test_prose_in_markdown_is_text(tmp_path: Path) -> None:
+    assert kind(tmp_path, "a.md", "Plain prose, 3 * 4.\nAnd more: it (here) ends.\n") == "text"
 
 
 def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
-    assert [
-        name for name in NAMED.split() if kind(tmp_path, f"a.{name}", b"A b.") != "refused"
-    ] == []
-    assert kind(tmp_path, "MESSAGES.PO", b"A b.") == "refused"
+    for ending in NAMED.split():
+        assert kind(tmp_path, f"a.{ending}", "A b.") == "refused"
+    assert kind(tmp_path, "MESSAGES.PO", "A b.") == "refused"
     assert [text for text in MARKDOWN if kind(tmp_path, "a.md", text) != "refused"] == []
 
 
-def test_other_files_are_refused_by_what_they_begin_with(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.en", "a"):
-        assert [text for text in BEGUN if kind(tmp_path, name, text) != "refused"] == []
+@pytest.mark.parametrize("name", ["a.txt", "a.en", "a"])
+def test_other_files_are_refused_by_what_they_begin_with(tmp_path: Path, name: str) -> None:
+    assert [text for text in BEGUN if kind(tmp_path, name, text) != "refused"] == []
     assert kind(tmp_path, "a.xml", BEGUN[9]) == "refused"
 
 
 def test_pages_and_json_lines_are_told(tmp_path: Path) -> None:
-    assert {kind(tmp_path, f"a.{name}", b"<p>x") for name in ("html", "htm", "xhtml", "HTML")} == {
-        "html"
-    }
-    assert {kind(tmp_path, name, HTML) for name in ("a.txt", "a", "a.xml")} == {"html"}
-    assert kind(tmp_path, "a.xhtml", XML.replace(b"<a>", HTML)) == "html"
-    assert {kind(tmp_path, name, XML) for name in ("a.txt", "a", "a.xml")} == {"xml"}
-    assert kind(tmp_path, "a.jsonl", b"") == "jsonl"
+    for name in ("a.html", "a.htm", "a.xhtml", "a.HTML"):
+        assert kind(tmp_path, name, "<p>x") == "html"
+    for name in ("a.txt", "a", "a.xml"):
+        assert kind(tmp_path, name, HTML) == "html"
+        assert kind(tmp_path, name, XML) == "xml"
+    assert kind(tmp_path, "a.xhtml", XML.replace("<a>", HTML)) == "html"
+    assert kind(tmp_path, "a.jsonl", "") == "jsonl"
 
 
-@pytest.mark.parametrize(
-    "name", ["a.docx", "a.odt", "a.xlsx", "a.pptx", "a.epub", "a.pdf", "a.png", "a.MP3", "a.jpeg"]
-)
+@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.epub", "a.pdf", "a.png", "a.MP3"])
 def test_a_file_that_is_not_text_is_named_in_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04\0\0\n\xff\xb0\n\0")
     with pytest.raises(

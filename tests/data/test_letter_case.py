@@ -9,9 +9,9 @@ import subprocess
 import unicodedata
 
 import pytest
+from text_table import items, lines, rows
 
-from regard.data.languages import canonical_code
-from regard.data.letter_case import _LANGUAGES, PLAIN, letter_case
+from regard.data.letter_case import letter_case
 
 LETTERS = {
     "tr": "abcçdefgğhıijklmnoöprsştuüvyzâîûqwx",
@@ -22,56 +22,39 @@ LETTERS = {
     "de": "abcdefghijklmnopqrstuvwxyzäöüß",
 }
 PARTS = {
-    "el": [
-        "αι",
-        "ει",
-        "οι",
-        "υι",
-        "ου",
-        "αυ",
-        "ευ",
-        "ηυ",
-        "άι",
-        "έι",
-        "όι",
-        "άυ",
-        "έυ",
-        "αΐ",
-        "αϊ",
-        "ή",
-        "ή ή",
-        "ὧ",
-    ],
+    "el": lines("""
+        αι
+        ει
+        οι
+        υι
+        ου
+        αυ
+        ευ
+        ηυ
+        άι
+        έι
+        όι
+        άυ
+        έυ
+        αΐ
+        αϊ
+        ή
+        ή ή
+        ὧ
+    """),
     "nl": ["ij", "IJ", "íj́", "oei", "'s ij"],
-    "lt": ["i̇́", "i̇̀", "i̇̃", "į̇́", "į̇̃", "j̇̃", "ie", "J̃", "Į́", "Ì", "Í", "Ĩ"],
+    "lt": items("i̇́ i̇̀ i̇̃ į̇́ į̇̃ j̇̃ ie J̃ Į́ Ì Í Ĩ"),
     "tr": ["İ", "I", "ıI", "iİ"],
     "az": ["İ", "I", "ıI", "Ə"],
     "de": ["ss", "ẞ"],
 }
 WORDS = {
-    "el": [
-        "μάιος",
-        "Μάιος",
-        "άυλος",
-        "προϊόν",
-        "νεράιδα",
-        "ρόιδι",
-        "ή",
-        "Ή",
-        "ήλιος",
-        "ΐ",
-        "Αθήνα",
-        "ακύρωση",
-        "τώρα",
-        "όνομά",
-        "μου",
-        "ΟΔΟΣ",
-        "ΟΔΟΣ.",
-        "ΣΑΣ;",
-        "σας",
-    ],
+    "el": items("""
+        μάιος Μάιος άυλος προϊόν νεράιδα ρόιδι ή Ή ήλιος ΐ Αθήνα ακύρωση τώρα όνομά μου ΟΔΟΣ ΟΔΟΣ.
+        ΣΑΣ; σας
+    """),
     "lt": ["Ą̃žuolas", "šį̃", "jį́", "Jūs", "RỸTAS", "i̇̀r"],
-    "tr": ["IŞIKLARI", "KAPAT", "İPTAL", "ET", "ılık", "Kapıyı", "kilitle", "DİYARBAKIR"],
+    "tr": items("IŞIKLARI KAPAT İPTAL ET ılık Kapıyı kilitle DİYARBAKIR"),
     "az": ["İMTAHAN", "IŞIQ", "işıq", "Şəhər", "ƏLİ"],
 }
 NODE = """
@@ -119,22 +102,22 @@ def test_letters_change_as_icu_changes_them(language: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "small", "capitals"),
-    [
-        ("crh", "qırım işi", "QIRIM İŞİ"),
-        ("crh", "ılıq çıbıq", "ILIQ ÇIBIQ"),
-        ("kk-Latn", "qazaq tili jıl", "QAZAQ TİLİ JIL"),
-        ("kk-Latn", "ağılşın iri", "AĞILŞIN İRİ"),
-        ("kaz_Latn", "kitap jıyın", "KİTAP JIYIN"),
-        ("tt-Latn", "iske qırıq", "İSKE QIRIQ"),
-        ("kk", "info", "INFO"),
-        ("kk-Cyrl", "іс info", "ІС INFO"),
-        ("tr-TR", "ılık iş", "ILIK İŞ"),
-        ("aze_Latn", "işıq", "İŞIQ"),
-        ("hy", "և կամ", "ԵՎ ԿԱՄ"),
-        ("de", "straße", "STRASSE"),
-        ("", "iıß", "IISS"),
-        ("en", "info ijs", "INFO IJS"),
-    ],
+    rows("""
+        crh      | qırım işi      | QIRIM İŞİ
+        crh      | ılıq çıbıq     | ILIQ ÇIBIQ
+        kk-Latn  | qazaq tili jıl | QAZAQ TİLİ JIL
+        kk-Latn  | ağılşın iri    | AĞILŞIN İRİ
+        kaz_Latn | kitap jıyın    | KİTAP JIYIN
+        tt-Latn  | iske qırıq     | İSKE QIRIQ
+        kk       | info           | INFO
+        kk-Cyrl  | іс info        | ІС INFO
+        tr-TR    | ılık iş        | ILIK İŞ
+        aze_Latn | işıq           | İŞIQ
+        hy       | և կամ          | ԵՎ ԿԱՄ
+        de       | straße         | STRASSE
+                 | iıß            | IISS
+        en       | info ijs       | INFO IJS
+    """),
 )
 def test_other_languages_change_by_a_table(code: str, small: str, capitals: str) -> None:
     case = letter_case(code)
@@ -145,27 +128,27 @@ def test_other_languages_change_by_a_table(code: str, small: str, capitals: str)
 
 @pytest.mark.parametrize(
     ("code", "text", "initial"),
-    [
-        ("nl", "ijs kopen", "IJs kopen"),
-        ("nl", "ijsland", "IJsland"),
-        ("nl", "íj́s", "ÍJ́s"),
-        ("nl", "ĳs", "Ĳs"),
-        ("nl", "iets", "Iets"),
-        ("nl", "'s avonds", "'s Avonds"),
-        ("nl", "’S ijsbeers", "’s IJsbeers"),
-        ("nl", "'t-ijs", "'t-IJs"),
-        ("en", "'s avonds", "'S avonds"),
-        ("en", "ijs", "Ijs"),
-        ("tr", "iptal", "İptal"),
-        ("tr", "ışık", "Işık"),
-        ("el", "άνοιγμα", "Άνοιγμα"),
-        ("lt", "į̇́", "Į́"),
-        ("lt", "i̇̀r", "Ìr"),
-        ("hy", "և", "Եվ"),
-        ("hr", "ǆep", "ǅep"),
-        ("en", "12 files", "12 files"),
-        ("en", "", ""),
-    ],
+    rows("""
+        nl | ijs kopen   | IJs kopen
+        nl | ijsland     | IJsland
+        nl | íj́s         | ÍJ́s
+        nl | ĳs          | Ĳs
+        nl | iets        | Iets
+        nl | 's avonds   | 's Avonds
+        nl | ’S ijsbeers | ’s IJsbeers
+        nl | 't-ijs      | 't-IJs
+        en | 's avonds   | 'S avonds
+        en | ijs         | Ijs
+        tr | iptal       | İptal
+        tr | ışık        | Işık
+        el | άνοιγμα     | Άνοιγμα
+        lt | į̇́           | Į́
+        lt | i̇̀r          | Ìr
+        hy | և           | Եվ
+        hr | ǆep         | ǅep
+        en | 12 files    | 12 files
+        en |             |
+    """),
 )
 def test_a_word_begins_with_the_capital_of_its_language(code: str, text: str, initial: str) -> None:
     assert unicodedata.normalize("NFC", letter_case(code).initial(text)) == unicodedata.normalize(
@@ -175,35 +158,10 @@ def test_a_word_begins_with_the_capital_of_its_language(code: str, text: str, in
 
 @pytest.mark.parametrize(
     "word",
-    [
-        "ακύρωση",
-        "τώρα",
-        "άνοιγμα",
-        "αρχείου",
-        "προϊόν",
-        "προϊόντα",
-        "μάιος",
-        "ρόιδι",
-        "παϊδάκι",
-        "νεράιδα",
-        "άυλος",
-        "όνομά",
-        "όνομα",
-        "που",
-        "πού",
-        "και",
-        "ή",
-        "η",
-        "διακόπτης",
-        "ταΐζω",
-        "Αΰπνος",
-        "εϋτυχία",
-        "υιός",
-        "ευαγγέλιο",
-        "βοήθεια",
-        "μαΐου",
-        "θεϊκός",
-    ],
+    items("""
+        ακύρωση τώρα άνοιγμα αρχείου προϊόν προϊόντα μάιος ρόιδι παϊδάκι νεράιδα άυλος όνομά όνομα
+        που πού και ή η διακόπτης ταΐζω Αΰπνος εϋτυχία υιός ευαγγέλιο βοήθεια μαΐου θεϊκός
+    """),
 )
 def test_capitals_may_be_each_word_that_they_write(word: str) -> None:
     case = letter_case("el")
@@ -220,15 +178,3 @@ def test_accents_that_are_written_stay() -> None:
     assert letter_case("de").spellings("MASSE") == ["masse", "maße"]
     assert len(letter_case("el").spellings("ΑΙ" * 5000)) == 1
     assert len(letter_case("de").spellings("SS" * 5000)) == 4
-
-
-def test_no_mark_is_left_beside_an_i() -> None:
-    for code in ("", "en", "tr", "az", "de", "nl"):
-        assert letter_case(code).lower("İSTANBUL")[:2] == "is"
-
-
-def test_three_letter_codes_have_the_rules_of_the_short_ones() -> None:
-    for code, case in _LANGUAGES.items():
-        language, hyphen, script = code.partition("-")
-        short = canonical_code(language) + hyphen + script
-        assert letter_case(short) is case is not PLAIN

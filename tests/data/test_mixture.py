@@ -7,15 +7,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import pytest
+import torch
 
 from regard.common.errors import ConfigurationError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position, Update
 from regard.data.mixture import Mixture
-from regard.data.vocabulary import EOS
+from regard.data.vocabulary import EOS, PAD
 
 
 def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
@@ -31,23 +33,21 @@ def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
 
 
 def mixture(micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
-    return Mixture(
-        [
-            corpus_stream(10, 90, micro_batches),
-            corpus_stream(11, 40, micro_batches),
-            corpus_stream(12, 1, micro_batches),
-        ],
-        weights,
-        5,
-    )
+    sizes = {10: 90, 11: 40, 12: 1}
+    streams = [corpus_stream(name, count, micro_batches) for name, count in sizes.items()]
+    return Mixture(streams, weights, 5)
 
 
 def origin(plan: BatchPlan) -> int:
-    names = {token for example in plan.examples for token in (*example.source, *example.target)} - {
-        EOS
-    }
-    assert len(names) == 1, "a batch comes from one corpus"
-    return names.pop()
+    names = set[int]()
+    for example in plan.examples:
+        names.update(example.source_ids, example.target)
+    (name,) = names - {EOS}  # a batch comes from one corpus
+    return name
+
+
+def plans_of(updates: Iterable[Update]) -> list[BatchPlan]:
+    return [plan for update in updates for plan in update.plans]
 
 
 def first_updates(batches: Mixture, count: int, position: Position | None = None) -> list[Update]:
@@ -67,53 +67,40 @@ def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
     assert {part.buffer for update in whole for part in update.after.parts} >= {0, 1, 2}
 
 
-def test_a_position_survives_json() -> None:
-    for update in first_updates(mixture(), 30):
-        values = asdict(update.after)
-        assert Position.from_json(json.loads(json.dumps(values))) == update.after
-
-
 def test_every_corpus_goes_through_its_own_epochs() -> None:
     batches = mixture()
-    plans_by_corpus: dict[int, list[BatchPlan]] = {10: [], 11: [], 12: []}
-    for update in first_updates(batches, 80):
-        for plan in update.plans:
-            plans_by_corpus[origin(plan)].append(plan)
-    for stream in batches.streams:
-        plans = plans_by_corpus[stream.examples[0].source[0]]
+    updates = first_updates(batches, 80)
+    plans = plans_of(updates)
+    for name, stream in zip((10, 11, 12), batches.streams, strict=True):
+        own = [plan for plan in plans if origin(plan) == name]
         epochs = itertools.chain.from_iterable(stream.epoch(n) for n in itertools.count())
-        assert plans == list(itertools.islice(epochs, len(plans)))
-        assert len(plans) > 5
+        assert own == list(itertools.islice(epochs, len(own)))
+        assert len(own) > 5
+    for update in updates:
+        epochs_of_parts = [part.epoch for part in update.after.parts]
+        assert update.after.epoch == min(epochs_of_parts), "that of the slowest corpus"
+    assert update.after.epoch < max(epochs_of_parts)
+    assert update.after.batch == 160
+    values = json.loads(json.dumps(asdict(update.after)))
+    assert Position.from_json(values) == update.after
 
 
 def test_shares_follow_the_weights() -> None:
-    counts = Counter(
-        origin(plan)
-        for update in first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
-        for plan in update.plans
-    )
+    updates = first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
+    counts = Counter(map(origin, plans_of(updates)))
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
         assert counts[name] / 1000 == pytest.approx(share, abs=0.048)  # three standard deviations
 
 
-def test_the_epoch_is_that_of_the_slowest_corpus() -> None:
-    for update in first_updates(mixture(), 40):
-        assert update.after.epoch == min(part.epoch for part in update.after.parts)
-    assert update.after.epoch < max(part.epoch for part in update.after.parts)
-    assert update.after.batch == 80
-
-
 def test_the_seed_determines_the_order() -> None:
     streams = [corpus_stream(10, 90), corpus_stream(11, 40)]
-    orders = [
-        [
-            origin(plan)
-            for update in first_updates(Mixture(streams, (1.0, 1.0), seed), 30)
-            for plan in update.plans
-        ]
-        for seed in (1, 1, 2)
-    ]
-    assert orders[0] == orders[1] != orders[2]
+
+    def order(seed: int) -> list[int]:
+        mixed = Mixture(streams, (1.0, 1.0), seed)
+        return [*map(origin, plans_of(first_updates(mixed, 30)))]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
 
 
 def test_a_mixture_of_one_corpus_equals_that_corpus() -> None:
@@ -131,20 +118,16 @@ def test_padding_share_equals_that_of_the_batches() -> None:
         BatchStream(stream.examples, one_buffer, stream.seed) for stream in mixture().streams
     ]
     batches = Mixture(streams, (3.0, 2.0, 1.0), 5)
-    plans = [plan for update in first_updates(batches, 600) for plan in update.plans]
-    sides = [[[len(example.source) for example in plan.examples] for plan in plans]]
-    sides += [[[len(example.target) for example in plan.examples] for plan in plans]]
-    expected = [
-        1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side)
-        for side in sides
-    ]
-    assert batches.padding() == pytest.approx(expected, abs=0.015)
-    # the slowest corpus determines the length of an epoch
-    epoch_lengths = [
+    tensors = [plan.batch() for plan in plans_of(first_updates(batches, 600))]
+    for side, share in zip(("source", "target_out"), batches.padding(), strict=True):
+        ids = torch.cat([getattr(batch, side).flatten() for batch in tensors])
+        assert share == pytest.approx((ids == PAD).float().mean().item(), abs=0.015)
+    # The slowest corpus determines the length of an epoch.
+    lengths = [
         stream.epoch_stats.batches * 6 / weight
-        for stream, weight in zip(batches.streams, (3, 2, 1), strict=True)
+        for stream, weight in zip(streams, (3, 2, 1), strict=True)
     ]
-    assert batches.epoch_stats.batches == pytest.approx(max(epoch_lengths))
+    assert batches.epoch_stats.batches == pytest.approx(max(lengths))
 
 
 @pytest.mark.parametrize(

@@ -46,79 +46,68 @@ def mixture_settings(folder: Path, suffix: str = "", **more: Any) -> CorpusSetti
     return corpus_settings(folder, mix=[second, {"pairs": str(folder / "c.tsv")}], **more)
 
 
+def evaluation_files(folder: Path, part: str, suffix: str = "") -> dict[str, str]:
+    """Write pairs to validate on or to test on, and return their settings."""
+    files = write_corpus(folder, 30, 7, suffix, part)
+    return {f"{part}_{side}": path for side, path in files.items()}
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def first_updates(prepared: PreparedData) -> list[Any]:
+    return list(itertools.islice(prepared.batches.updates(Position()), 60))
+
+
 def assert_same(expected: PreparedData, actual: PreparedData) -> None:
     """Assert that everything a run uses is the same."""
-    assert expected.report == actual.report
-    assert (expected.pairs, expected.longest_source, expected.facts, expected.valid) == (
-        actual.pairs,
-        actual.longest_source,
-        actual.facts,
-        actual.valid,
-    )
+    for name in ("report", "pairs", "longest_source", "facts", "valid"):
+        assert getattr(expected, name) == getattr(actual, name)
     assert expected.tokenizer.fingerprint == actual.tokenizer.fingerprint
     assert expected.batches.padding() == actual.batches.padding()
-    updates = zip(
-        expected.batches.updates(Position()), actual.batches.updates(Position()), strict=True
-    )
-    assert all(left == right for left, right in itertools.islice(updates, 60))
+    assert first_updates(expected) == first_updates(actual)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
-@pytest.mark.parametrize("valid", ["held out", "given"])
-@pytest.mark.parametrize("make", [corpus_settings, mixture_settings])
+@pytest.mark.parametrize(
+    ("make", "valid", "dropout"),
+    [
+        (corpus_settings, "held out", 0.0),
+        (corpus_settings, "given", 0.2),
+        (mixture_settings, "held out", 0.2),
+        (mixture_settings, "given", 0.0),
+    ],
+)
 def test_shards_give_the_same_data_as_memory(
     tmp_path: Path, make: Any, valid: str, dropout: float
 ) -> None:
-    files = write_corpus(tmp_path, 30, 7, name="v")
-    more: dict[str, Any] = {f"test_{side}": path for side, path in files.items()}
+    more = evaluation_files(tmp_path, "test")
     if valid == "given":
-        more |= {
-            f"valid_{side}": path
-            for side, path in write_corpus(tmp_path, 30, 8, ".gz", "w").items()
-        }
+        more |= evaluation_files(tmp_path, "valid", ".gz")
     batching = BATCHING.with_values(subword_dropout=dropout)
-    lists = prepare_data(
-        make(tmp_path, shards=False, **more), SIZES, batching, 3, tmp_path / "lists"
-    )
-    shards = prepare_data(
-        make(tmp_path, shards=True, **more), SIZES, batching, 3, tmp_path / "shards"
-    )
+    in_lists = make(tmp_path, shards=False, **more)
+    in_shards = make(tmp_path, shards=True, **more)
+    run = tmp_path / "shards"
+    lists = prepare_data(in_lists, SIZES, batching, 3, tmp_path / "lists")
+    messages: list[str] = []
+    shards = prepare_data(in_shards, SIZES, batching, 3, run, log=messages.append)
     assert_same(lists, shards)
     assert lists.changes == shards.changes == ()
     assert isinstance(lists.batches, Mixture) is (make is mixture_settings)
     assert not (tmp_path / "lists" / "shards").exists()
-    messages: list[str] = []
-    reopened = prepare_data(
-        make(tmp_path, shards=True, **more),
-        shards.tokenizer,
-        batching,
-        3,
-        tmp_path / "shards",
-        log=messages.append,
-    )
+    assert messages[0] == "reading the training text, which stays on disk"
+    assert messages[-1].startswith("tokenising the ")
+    messages.clear()
+    reopened = prepare_data(in_shards, shards.tokenizer, batching, 3, run, log=messages.append)
     assert_same(shards, reopened)
-    assert (messages, reopened.changes) == ([], ()), "nothing was read again"
-
-
-def test_what_takes_long_with_shards_is_logged(tmp_path: Path) -> None:
-    steps: list[str] = []
-    data = CorpusSettings.parse({**write_corpus(tmp_path, 40), "shards": True}, "the test")
-    prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run", log=steps.append)
-    assert steps[:3] == [
-        "reading the training text, which stays on disk",
-        "holding out pairs for validation",
-        "learning the vocabulary",
-    ]
-    assert steps[3].startswith("tokenising the ")
+    assert reopened.changes == ()
+    assert messages == [], "nothing was read again"
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_prepared_data_equal_the_single_steps(tmp_path: Path, dropout: float) -> None:
     """Compare with the single steps, called one after another."""
-    data = corpus_settings(
-        tmp_path,
-        **{f"test_{side}": path for side, path in write_corpus(tmp_path, 30, 7, name="v").items()},
-    )
+    data = corpus_settings(tmp_path, **evaluation_files(tmp_path, "test"))
     train_corpora, evaluation = read_corpora(data, read_corpus)
     train_corpora, evaluation["valid"] = hold_out(train_corpora, 3)
     corpora = {**train_corpora, **evaluation}
@@ -126,39 +115,28 @@ def test_prepared_data_equal_the_single_steps(tmp_path: Path, dropout: float) ->
     tokenizer = Tokenizer.train(train.sources, train.targets, SIZES)
     pairs = encode_pairs(train.sources, train.targets, tokenizer)
     batching = BATCHING.with_values(subword_dropout=dropout)
-    batches = BatchStream(
-        pairs, batching, 3, resampler(pairs, tokenizer, dropout) if dropout else None
-    )
-    prepared = prepare_data(data, SIZES, batching, 3, tmp_path / "run")
-    reports = [line for corpus in corpora.values() for line in corpus.report.lines()]
-    overlaps = {name: Overlap(corpora[name]) for name in evaluation}
-    for overlap in overlaps.values():
+    resample = resampler(pairs, tokenizer, dropout) if dropout else None
+    batches = BatchStream(pairs, batching, 3, resample)
+    report = [line for corpus in corpora.values() for line in corpus.report.lines()]
+    for name, corpus in evaluation.items():
+        overlap = Overlap(corpus)
         overlap.update(train.pairs)
-    shared = [line for name, overlap in overlaps.items() for line in overlap.lines(name)]
-    assert prepared.report == (*reports, *shared)
+        report += overlap.lines(name)
+
+    prepared = prepare_data(data, SIZES, batching, 3, tmp_path / "run")
+    assert prepared.report == tuple(report)
     assert prepared.tokenizer.fingerprint == tokenizer.fingerprint
     assert prepared.longest_source == max(len(pair.source) for pair in pairs)
-    assert (prepared.pairs, prepared.valid) == (len(pairs), corpora["valid"])
-    assert [prepared.batches.epoch(n) for n in (0, 1)] == [batches.epoch(n) for n in (0, 1)]
-    assert {
-        name: (facts.pairs, facts.source, facts.target) for name, facts in prepared.facts.items()
-    } == {
-        name: (len(corpus), texts_sha256(corpus.sources), texts_sha256(corpus.targets))
-        for name, corpus in corpora.items()
-    }
-
-
-def test_no_corpus_of_a_mix_shares_a_side_with_validation(tmp_path: Path) -> None:
-    data = corpus_settings(
-        tmp_path, mix=[{**write_corpus(tmp_path, 150, name="same"), "name": "same"}], shards=True
-    )
-    prepared = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    held_out = {*prepared.valid.sources}
-    assert isinstance(prepared.batches, Mixture)
-    for part in prepared.batches.streams:
-        texts = {prepared.tokenizer.source.decode(pair.source) for pair in part.examples}
-        assert texts
-        assert not texts & held_out
+    assert prepared.pairs == len(pairs)
+    assert prepared.valid == corpora["valid"]
+    for epoch in (0, 1):
+        assert prepared.batches.epoch(epoch) == batches.epoch(epoch)
+    assert prepared.facts.keys() == corpora.keys()
+    for name, corpus in corpora.items():
+        facts = prepared.facts[name]
+        assert facts.pairs == len(corpus)
+        assert facts.source == texts_sha256(corpus.sources)
+        assert facts.target == texts_sha256(corpus.targets)
 
 
 @pytest.mark.parametrize(("shard_bytes", "expected"), [(10**9, False), (1000, True)])
@@ -174,13 +152,9 @@ def test_the_vocabulary_of_a_long_text_is_learnt_from_a_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.data.tokenizer._MAX_LINES", 50)
-    prepared = [
-        prepare_data(
-            mixture_settings(tmp_path, shards=shards), SIZES, BATCHING, 3, tmp_path / str(shards)
-        )
-        for shards in (False, True)
-    ]
-    assert_same(*prepared)
+    lists, shards = (mixture_settings(tmp_path, shards=shards) for shards in (False, True))
+    in_lists = prepare_data(lists, SIZES, BATCHING, 3, tmp_path / "lists")
+    assert_same(in_lists, prepare_data(shards, SIZES, BATCHING, 3, tmp_path / "shards"))
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
@@ -195,9 +169,8 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> None:
-    parent = prepare_data(
-        corpus_settings(tmp_path), SIZES, BATCHING, 3, tmp_path / "parent"
-    ).tokenizer
+    data = corpus_settings(tmp_path)
+    parent = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "parent").tokenizer
     inspected: list[tuple[Any, ...]] = []
 
     def record(*sides: Any) -> None:
@@ -208,13 +181,14 @@ def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> 
 
     for shards in (False, True):
         data = mixture_settings(tmp_path, shards=shards)
+        run = tmp_path / str(shards)
         with pytest.raises(DataError, match="not this text"):
-            prepare_data(data, parent, BATCHING, 3, tmp_path / "none", inspect=refuse)
-        prepared = prepare_data(data, parent, BATCHING, 3, tmp_path / str(shards), inspect=record)
+            prepare_data(data, parent, BATCHING, 3, run, inspect=refuse)
+        assert not (run / "data.json").exists()
+        prepared = prepare_data(data, parent, BATCHING, 3, run, inspect=record)
         assert prepared.tokenizer is parent
         assert prepared.changes == ()
-        assert describe_changes(data, tmp_path / str(shards)) == (), "the run started with these"
-        assert not (tmp_path / "none" / "data.json").exists()
+        assert describe_changes(data, run) == (), "the run started with these"
     assert inspected[0] == inspected[1]
     assert len(inspected[0][0]) == prepared.pairs
 
@@ -224,18 +198,6 @@ def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> 
 
 def _append(path: str) -> None:
     write_lines(path, [*read_lines(path), "ein neuer Satz"])
-
-
-def test_a_changed_weight_is_reported(tmp_path: Path) -> None:
-    data = mixture_settings(tmp_path)
-    run = tmp_path / "run"
-    prepare_data(data, SIZES, BATCHING, 3, run)
-    news, third = (corpus.model_dump() for corpus in data.mix)
-    changed = data.with_values(mix=[{**news, "weight": 5.0}, third])
-    assert describe_changes(changed, run) == (
-        "data.weights.news is 5.0 and was 2.0 when the run began",
-    )
-    assert describe_changes(data, run) == ()
 
 
 def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
@@ -250,15 +212,11 @@ def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
     assert prepared.changes == describe_changes(data, run)
     assert "the shards were made with other text: made anew" in prepared.report[0]
     assert prepared.pairs >= original.pairs
-    lists = prepare_data(
-        data.with_values(shards=False), original.tokenizer, BATCHING, 3, tmp_path / "lists"
-    )
-    assert list(prepared.batches.updates().__next__().plans) == list(
-        lists.batches.updates().__next__().plans
-    )
-    assert prepare_data(data, original.tokenizer, BATCHING, 3, run).changes == prepared.changes, (
-        "still different from the start of the run"
-    )
+    in_lists = data.with_values(shards=False)
+    lists = prepare_data(in_lists, original.tokenizer, BATCHING, 3, tmp_path / "lists")
+    assert first_updates(prepared) == first_updates(lists)
+    again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
+    assert again.changes == prepared.changes, "still different from the start of the run"
 
 
 @pytest.mark.parametrize("shards", [False, True])
@@ -267,42 +225,37 @@ def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) 
     elsewhere now.
     """
     more: dict[str, Any] = {"shards": shards}
-    for prefix, name in (("valid_", "v"), ("test_", "w")):
-        more |= {
-            f"{prefix}{side}": path
-            for side, path in write_corpus(tmp_path, 20, 8, name=name).items()
-        }
+    more |= evaluation_files(tmp_path, "valid") | evaluation_files(tmp_path, "test")
     data = mixture_settings(tmp_path, **more)
     run = tmp_path / "run"
     tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
-    whole = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+    whole = contents(run)
     for name, role in (
         ("a.target", "train.target"),
         ("b.source", "news.source"),
-        ("v.target", "valid.target"),
+        ("valid.target", "valid.target"),
     ):
-        content = (tmp_path / name).read_bytes()
-        changed = content.replace(b"Hund", b"Kuh", 1) if name == "b.source" else content.swapcase()
-        (tmp_path / name).write_bytes(changed)
+        path = tmp_path / name
+        content = path.read_bytes()
+        path.write_bytes(content.swapcase())
         with pytest.raises(DataError) as refused:
             prepare_data(data, tokenizer, BATCHING, 3, run, resumed=True)
         (cause,) = refused.value.causes
-        assert cause.startswith(f"{role}: {tmp_path / name} has changed since the run began (")
+        assert cause.startswith(f"{role}: {path} has changed since the run began (")
         assert "put back what it was to go on, or train anew in another `out=`" in cause
-        assert {
-            path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()
-        } == whole
-        (tmp_path / name).write_bytes(content)
-        os.utime(tmp_path / name, (1, 1))
-    _append(str(tmp_path / "w.source"))
-    _append(str(tmp_path / "w.target"))
+        assert contents(run) == whole
+        path.write_bytes(content)
+        os.utime(path, (1, 1))
+    _append(str(tmp_path / "test.source"))
+    _append(str(tmp_path / "test.target"))
     (tmp_path / "a.source").rename(tmp_path / "moved.source")
     moved = data.with_values(source=str(tmp_path / "moved.source"))
-    assert prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True).changes == ()
+    prepared = prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
+    assert prepared.changes == ()
+    assert not any("made anew" in line for line in prepared.report)
     _append(str(tmp_path / "moved.source"))
-    with pytest.raises(
-        DataError, match=r"moved.source is not what .*a.source was when the run began; put back"
-    ):
+    message = r"moved.source is not what .*a.source was when the run began; put back"
+    with pytest.raises(DataError, match=message):
         prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
 
 
@@ -310,74 +263,48 @@ def test_missing_text_leaves_the_shards_intact(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=True)
     run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
-    before = {
-        path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()
-    }
+    before = contents(run / "shards")
     assert before
     Path(str(data.source)).rename(tmp_path / "elsewhere")
     with pytest.raises(DataError, match="no such file"):
         prepare_data(data, original.tokenizer, BATCHING, 3, run)
-    assert {
-        path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()
-    } == before
+    assert contents(run / "shards") == before
 
 
 @pytest.mark.parametrize(
     ("change", "expected", "made_anew"),
     [
         ({"max_length": 7}, "data.max_length is 7 and was 200 when the run began", "filters"),
-        ({"test_pairs": "v.tsv"}, None, None),
-        (
-            {"valid_pairs": "v.tsv"},
-            "valid.pairs: v.tsv was not there when the run began",
-            "held-out pairs",
-        ),
-        (
-            {"mix": [{"pairs": "v.tsv"}]},
-            "mix1.pairs: v.tsv was not there when the run began",
-            "text",
-        ),
+        ({"valid_pairs": "v.tsv"}, "valid.pairs: v.tsv was not there when", "held-out pairs"),
+        ({"mix": [{"pairs": "c.tsv", "weight": 5.0}]}, "data.weights.mix1 is 5.0 and was 1.0", ""),
+        ({"mix": [{"pairs": "v.tsv"}]}, "mix1.pairs: v.tsv is not what c.tsv was", "text"),
+        ({"test_pairs": "v.tsv"}, "", ""),
     ],
-    ids=["filter", "test", "valid", "mix"],
 )
 @pytest.mark.parametrize("shards", [False, True])
 def test_changed_settings_are_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: dict[str, Any],
-    expected: str | None,
-    made_anew: str | None,
+    expected: str,
+    made_anew: str,
     shards: bool,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_lines("v.tsv", ["Hund\tDOG", "Ball\tBALL"])
-    data = corpus_settings(tmp_path, shards=shards)
-    original = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    prepared = prepare_data(
-        data.with_values(**change), original.tokenizer, BATCHING, 3, tmp_path / "run"
-    )
-    if expected is None:
-        assert prepared.changes == ()
-    else:
-        assert expected in prepared.changes
-    if shards and made_anew:
-        assert prepared.report[0].endswith(
-            f"the shards were made with other {made_anew}: made anew"
-        )
-    else:
-        assert not any("made anew" in line for line in prepared.report)
-    if shards and "test_pairs" in change:
-        assert "was not compared again" in prepared.report[-1]
-
-
-def test_moved_files_count_as_unchanged(tmp_path: Path) -> None:
-    data = corpus_settings(tmp_path, shards=True)
-    original = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    Path(str(data.source)).rename(tmp_path / "moved")
-    moved = data.with_values(source=str(tmp_path / "moved"))
-    prepared = prepare_data(moved, original.tokenizer, BATCHING, 3, tmp_path / "run")
-    assert prepared.changes == ()
-    assert not any("made anew" in line for line in prepared.report)
+    write_lines("c.tsv", ["Hut\tHAT", "Katze\tCAT"])
+    data = corpus_settings(tmp_path, shards=shards, mix=[{"pairs": "c.tsv"}])
+    run = tmp_path / "run"
+    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+    changed = data.with_values(**change)
+    prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
+    assert prepared.changes == describe_changes(changed, run)
+    assert [each.startswith(expected) for each in prepared.changes] == [True] * bool(expected)
+    anew = [line for line in prepared.report if "made anew" in line]
+    assert len(anew) == (shards and bool(made_anew))
+    assert not anew or f"with other {made_anew}: made anew" in anew[0]
+    is_compared = "was not compared again" not in prepared.report[-1]
+    assert is_compared is not (shards and "test_pairs" in change)
 
 
 def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
@@ -389,23 +316,29 @@ def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
     assert prepared.batches.epoch(0) == expected.batches.epoch(0)
 
 
-@pytest.mark.parametrize("harm", ["shard", "summary", "no summary"])
-def test_damaged_shards_are_made_anew(tmp_path: Path, harm: str) -> None:
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "harm"),
+    [
+        ("train/00000.source_tokens.npy", _cut),
+        ("summary.json", _cut),
+        ("summary.json", Path.unlink),
+    ],
+)
+def test_damaged_shards_are_made_anew(tmp_path: Path, name: str, harm: Any) -> None:
     data = corpus_settings(tmp_path, shards=True)
     run = tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)
-    path = run / "shards" / ("train/00000.source_tokens.npy" if harm == "shard" else "summary.json")
-    path.write_bytes(path.read_bytes()[:-1])
-    if harm == "no summary":
-        path.unlink()
+    harm(run / "shards" / name)
     prepared = prepare_data(data, original.tokenizer, BATCHING, 3, run)
     assert "made anew" in prepared.report[0]
     assert prepared.report[1:] == original.report
     assert prepared.batches.epoch(0) == original.batches.epoch(0)
-    assert not any(
-        "made anew" in line
-        for line in prepare_data(data, original.tokenizer, BATCHING, 3, run).report
-    )
+    again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
+    assert again.report == original.report
 
 
 def test_preparation_killed_between_two_corpora_is_repeated(
@@ -442,21 +375,19 @@ def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_a_run_that_held_out_other_pairs_is_refused(tmp_path: Path) -> None:
-    files = write_corpus(tmp_path, 30, 8, name="v")
-    valid = {f"valid_{side}": path for side, path in files.items()}
-    for name, more in (("held_out", {}), ("given", valid)):
+    run = tmp_path / "run"
+
+    def prepare_twice(**more: str) -> PreparedData:
         data = corpus_settings(tmp_path, **more)
-        run = tmp_path / name
         tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
         record = json.loads((run / "data.json").read_text())
         (run / "data.json").write_text(json.dumps({**record, "version": 1}))
-        if more:
-            assert prepare_data(data, tokenizer, BATCHING, 3, run).changes == ()
-        else:
-            with pytest.raises(
-                DataError, match=r"held out other pairs for validation, .*train anew"
-            ):
-                prepare_data(data, tokenizer, BATCHING, 3, run)
+        return prepare_data(data, tokenizer, BATCHING, 3, run)
+
+    assert prepare_twice(**evaluation_files(tmp_path, "valid")).changes == ()
+    run = tmp_path / "held_out"
+    with pytest.raises(DataError, match=r"held out other pairs for validation, .*train anew"):
+        prepare_twice()
 
 
 # --- memory
@@ -471,35 +402,25 @@ def _print_memory_growth(folder: str, lines: str, shards: str) -> None:
     import regard.data.tokenizer
 
     regard.data.tokenizer._MAX_LINES = 20_000
-    data = CorpusSettings.parse(
-        {**_write_numbered(Path(folder), int(lines)), "shards": shards == "True"}, "the test"
-    )
-    tokenizer = Tokenizer.train(
-        ["1 2 3 4 5 6 7 8 9 0"] * 9, ["1 2 3 4 5 6 7 8 9 0"] * 9, TokenizerSettings(size=280)
-    )
+    files = _write_numbered(Path(folder), int(lines))
+    data = CorpusSettings.parse({**files, "shards": shards == "True"}, "the test")
+    digits = ["1 2 3 4 5 6 7 8 9 0"] * 9
+    tokenizer = Tokenizer.train(digits, digits, TokenizerSettings(size=280))
+    batching = BatchingSettings(micro_batches=1, buffer_size=20_000)
     before = peak_memory()
-    prepared = prepare_data(
-        data,
-        tokenizer,
-        BatchingSettings(micro_batches=1, buffer_size=20_000),
-        1,
-        Path(folder) / f"run{shards}",
-    )
-    plans = itertools.islice(prepared.batches.updates(), 500)
-    example_count = sum(len(plan.indices) for update in plans for plan in update.plans)
-    assert example_count > 20_000
+    prepared = prepare_data(data, tokenizer, batching, 1, Path(folder) / f"run{shards}")
+    updates = itertools.islice(prepared.batches.updates(), 500)
+    assert sum(len(plan.indices) for update in updates for plan in update.plans) > 20_000
     print((peak_memory() or 0) - (before or 0))
 
 
-def _write_numbered(folder: Path, lines: int) -> dict[str, str]:
-    paths = {side: str(folder / f"{lines}.{side}") for side in ("source", "target")}
-    for side, path in paths.items():
-        if not Path(path).exists():
-            with Path(path).open("w") as file:
-                file.writelines(
-                    f"{side} {number} of {number % 1000} and {number % 77}\n"
-                    for number in range(lines)
-                )
+def _write_numbered(folder: Path, count: int) -> dict[str, str]:
+    paths = {}
+    for side in ("source", "target"):
+        path = folder / f"{count}.{side}"
+        paths[side] = str(path)
+        numbers = range(count)
+        write_lines(path, (f"{side} {n} of {n % 1000} and {n % 77}" for n in numbers))
     return paths
 
 
@@ -509,12 +430,9 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     def memory_growth(lines: int, shards: bool) -> float:
         """Return the growth in a separate process, without annotation checks."""
         command = [sys.executable, __file__, str(tmp_path), str(lines), str(shards)]
-        python_path = os.pathsep.join(
-            map(str, (Path(regard.__file__).parents[1], *Path(__file__).parents[:2]))
-        )
-        process = subprocess.run(
-            command, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": python_path}
-        )
+        folders = [Path(regard.__file__).parents[1], *Path(__file__).parents[:2]]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+        process = subprocess.run(command, capture_output=True, check=True, env=environment)
         return float(process.stdout)
 
     lists = memory_growth(LINES // 10, False) * 10
@@ -533,7 +451,7 @@ def test_a_pipe_cannot_be_read_more_than_once(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=False)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(
-        DataError, match="pipe: can be read only once, and training reads its files more often"
-    ):
-        prepare_data(data.with_values(target=str(pipe)), SIZES, BATCHING, 3, tmp_path / "run")
+    piped = data.with_values(target=str(pipe))
+    message = "pipe: can be read only once, and training reads its files more often"
+    with pytest.raises(DataError, match=message):
+        prepare_data(piped, SIZES, BATCHING, 3, tmp_path / "run")

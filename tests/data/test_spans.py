@@ -7,79 +7,50 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
-from typing import Any
 
 import pytest
+from limits import time_limit
+from text_table import items, lines, rows
 
 from regard.common.errors import UsageError
 from regard.data import spans
-from regard.data.spans import _PATTERN, KINDS, differing_spans, find_spans, own_pattern, spans_note
+from regard.data.spans import KINDS, differing_spans, find_spans, own_pattern, spans_note
 
 LINES: dict[str, list[str]] = {
-    "address": [
-        "https://example.com/a_(b)?x=1",
-        "me@example.org",
-        "about:config",
-        "example.com/path",
-        "mailto:a.b@c.de",
-        "https://example.com/a_(b)",
-    ],
+    "address": lines("""
+        https://example.com/a_(b)?x=1
+        me@example.org
+        about:config
+        example.com/path
+        mailto:a.b@c.de
+        https://example.com/a_(b)
+    """),
     "tag": ["<a href='x'>", "</a>", "<br/>", '<x id="0"/>'],
     "entity": ["&nbsp;", "&#8364;", "&#x20AC;"],
     "message": ["{n, plural, one {", "{who, select, other {"],
     "placeholder": [
-        *(
-            "{name}",
-            "{0}",
-            "{{a.b}}",
-            "{ $name }",
-            "{ -brand-short-name }",
-            "{0:.2f}",
-            "${x}",
-            "%{count}",
-        ),
-        *(
-            "%s",
-            "%1$S",
-            "%-5.2f",
-            "%ld",
-            "%(n)s",
-            "%1",
-            "$x",
-            ":total%",
-            "%NAME%",
-            ":count",
-            "__count__",
-        ),
-        *("{{{raw}}}", "{% if x %}", "<%= x %>", "$(name)"),
+        *items("{name} {0} {{a.b}} {0:.2f} ${x} %{count} %s %1$S %-5.2f %ld %(n)s %1 $x"),
+        *[":total%", "%NAME%", ":count", "__count__", "{{{raw}}}", "$(name)"],
+        *("{ $name }", "{ -brand-short-name }", "{% if x %}", "<%= x %>"),
     ],
     "token": ["[X8X]", "###T01###", "@@0@@", "[[PLACE]]"],
     "code": ["`ls -la`", "foo()", "os.path.join()", "--keep=3", "-v", "snake_case"],
     "path": [
-        "/etc/passwd",
-        "~/a/b",
-        r"C:\Users\me",
+        *[r"/etc/passwd", r"~/a/b", r"C:\Users\me", r"\\server\share", r"NT\SYSTEM", r"notes.txt"],
         r"C:\New Folder\a.txt",
-        r"\\server\share",
-        r"NT\SYSTEM",
-        "notes.txt",
     ],
     "key": ["Ctrl+Shift+T", "Ctrl + F5", "Alt+F4", "F5"],
     "emoji": [
-        "👩\u200d👩\u200d👧",
-        "🇰🇷",
-        "❤️",
-        "5️⃣",
-        "👍🏽",
-        "🆗",
-        "‼️",
-        "▶️",
-        "🀄",
+        *("👩\u200d👩\u200d👧", "🇰🇷", "❤️", "5️⃣", "👍🏽", "🆗", "‼️", "▶️", "🀄"),
         "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
     ],
     "symbol": ["©", "°", "→", "▾", "⌘"],
-    "number": ["7", "MSB5018", "v2.0", "10|30", "3.5", "12:30", "2024-05-06", "1,000,000"],
+    "number": items("7 MSB5018 v2.0 10|30 3.5 12:30 2024-05-06 1,000,000"),
 }
+
+
+def texts_of(line: str) -> list[str]:
+    return [line[start:end] for start, end, _ in find_spans(line)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,31 +64,26 @@ def test_every_kind_is_found_whole_and_unchanged(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        *(
-            "and/or",
-            "a state-of-the-art idea, e.g. this",
-            "Spalten und -zeilen",
-            "a < b > c",
-            "Note: this",
-            "me & you",
-        ),
-        *(
-            "{",
-            "}",
-            "{}",
-            "100%",
-            "the README",
-            "what?!",
-            "나는 빵을 먹고 있었다",
-            "it's a_",
-            "vous_même",
-            "yes. -I see",
-            "",
-            "I :D",
-            "$ 5%",
-        ),
-    ],
+    lines("""
+        and/or
+        a state-of-the-art idea, e.g. this
+        Spalten und -zeilen
+        a < b > c
+        Note: this
+        me & you
+        {
+        }
+        {}
+        100%
+        the README
+        what?!
+        나는 빵을 먹고 있었다
+        it's a_
+        vous_même
+        yes. -I see
+        I :D
+        $ 5%
+    """),
 )
 def test_language_is_no_span(line: str) -> None:
     assert [line[span.start : span.end] for span in find_spans(line) if span.kind != "number"] == []
@@ -125,32 +91,22 @@ def test_language_is_no_span(line: str) -> None:
 
 def test_letters_of_other_scripts_may_follow_without_a_space() -> None:
     line = "https://x.org/a를 열고 --force와 foo.json을, {0}을 %s가 snake_case의"
-    spans = [line[start:end] for start, end, _ in find_spans(line)]
-    assert spans == ["https://x.org/a", "--force", "foo.json", "{0}", "%s", "snake_case"]
+    assert texts_of(line) == ["https://x.org/a", "--force", "foo.json", "{0}", "%s", "snake_case"]
 
 
 def test_a_key_takes_no_span_in() -> None:
     line = "Ctrl+Alt + 🎉 Ctrl + {name} Shift + %s Ctrl + --keep Ctrl+, Ctrl+["
-    spans = [(line[start:end], kind) for start, end, kind in find_spans(line)]
-    assert [text for text, kind in spans if kind != "key"] == ["🎉", "{name}", "%s", "--keep"]
-    assert [text for text, kind in spans if kind == "key"] == ["Ctrl+Alt", "Ctrl+,", "Ctrl+["]
+    assert texts_of(line) == items("Ctrl+Alt 🎉 {name} %s --keep Ctrl+, Ctrl+[")
 
 
 def test_the_texts_of_a_message_are_language() -> None:
     line = "Saw {n, plural, =0 {no dog} one {a dog} other {{n} dogs}} }} today"
-    assert [line[start:end] for start, end, _ in find_spans(line)] == [
-        "{n, plural, =0 {",
-        "} one {",
-        "} other {",
-        "{n}",
-        "}}",
-    ]
+    assert texts_of(line) == ["{n, plural, =0 {", "} one {", "} other {", "{n}", "}}"]
 
 
 def test_a_span_ends_before_the_punctuation_of_its_sentence() -> None:
     line = "See (https://example.com/a), or www.example.org. Then run `x`."
-    spans = [line[start:end] for start, end, _ in find_spans(line)]
-    assert spans == ["https://example.com/a", "www.example.org", "`x`"]
+    assert texts_of(line) == ["https://example.com/a", "www.example.org", "`x`"]
 
 
 @pytest.mark.parametrize(
@@ -180,55 +136,45 @@ def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
         ends.append(end)
 
 
-def test_words_that_cannot_begin_a_span_are_passed_over_and_nothing_is_missed() -> None:
-    rng = random.Random(1)
-    pieces = [text for kind in KINDS if kind != "message" for text in LINES[kind]] + [
-        *" (+-.:/&_5aé집\t❶Ⓜ"
-    ]
-    for _ in range(5000):
-        line = "".join(rng.choice((" ", rng.choice(pieces))) for _ in range(rng.randint(1, 14)))
-        spans = find_spans(line)
-        at = 0
-        expected = list[tuple[int, int, str | None]]()
-        while match := _PATTERN.search(line, at):
-            expected.append((*match.span(), match.lastgroup))
-            at = match.end()
-        assert [*map(tuple, spans)] == expected
+@pytest.mark.parametrize(
+    ("source", "target", "lost", "invented"),
+    rows("""
+        Open {name} in %s, %s | %s {nom} öffnen           | {name} %s | {nom}
+        1,234.5 kg            | 1.234,5 kg                |           |
+        2 dogs, 12 cats       | zwei Hunde, zwölf Katzen  | 12        |
+        12 cats               | 21 Katzen                 | 12        | 21
+        twelve cats           | 12 Katzen                 |           |
+    """),
+)
+def test_what_a_translation_lacks_and_what_it_has_invented(
+    source: str, target: str, lost: str, invented: str
+) -> None:
+    assert differing_spans(source, target) == (lost.split(), invented.split())
 
 
-def test_what_a_translation_lacks_and_what_it_has_invented() -> None:
-    assert differing_spans("Open {name} in %s, %s", "%s {nom} öffnen") == (
-        ["{name}", "%s"],
-        ["{nom}"],
-    )
-    assert differing_spans("1,234.5 kg", "1.234,5 kg") == ([], []), "separators are the language's"
-    assert differing_spans("2 dogs, 12 cats", "zwei Hunde, zwölf Katzen") == (["12"], [])
-    assert differing_spans("12 cats", "21 Katzen") == (["12"], ["21"])
-    assert differing_spans("twelve cats", "12 Katzen") == ([], [])
+def test_a_note_says_what_differs() -> None:
     assert spans_note("Open {name}", "{name} öffnen") is None
     assert spans_note("Open {a}", "{b}") == (
-        "the translation lacks '{a}' of its source and has '{b}', which its source has not; mend it by hand"
+        "the translation lacks '{a}' of its source and has '{b}', which its source has not; "
+        "mend it by hand"
     )
-    many = spans_note("{a} {b} {c} {d} {e}", "")
-    assert (
-        many
-        == "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source; mend it by hand"
-    )
+    note = spans_note("{a} {b} {c} {d} {e}", "")
+    assert note is not None
+    assert note.startswith("the translation lacks '{a}', '{b}', '{c}' and 2 more of its source;")
 
 
 def test_patterns_of_a_user_are_found_with_the_others() -> None:
     own = own_pattern(("Foobar( Suite)?", r"\{x"))
     line = "가 Foobar Suite {x} %s Foobar {y}"
-    spans = [(line[start:end], kind) for start, end, kind in find_spans(line, own)]
-    assert spans == [
-        *(
-            ("Foobar Suite", "own"),
-            ("{x", "own"),
-            ("%s", "placeholder"),
-            ("Foobar", "own"),
-            ("{y}", "placeholder"),
-        )
+    found = find_spans(line, own)
+    assert [line[span.start : span.end] for span in found] == [
+        "Foobar Suite",
+        "{x",
+        "%s",
+        "Foobar",
+        "{y}",
     ]
+    assert [span.kind for span in found] == ["own", "own", "placeholder", "own", "placeholder"]
     assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
     assert own_pattern(()) is None
 
@@ -237,14 +183,14 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
 @pytest.mark.parametrize("line", ["NFC", "NFD"])
 @pytest.mark.parametrize(
     ("word", "text"),
-    [
-        ("집에", "나는 집에 간다"),
-        ("Café", "Le Café est fermé"),
-        ("[ü-ý]ber", "x über %s"),
-        ("ể", "cể {n} ể"),
-        ("কো", "অকো"),
-        ("e", "é e"),
-    ],
+    rows("""
+        집에     | 나는 집에 간다
+        Café     | Le Café est fermé
+        [ü-ý]ber | x über %s
+        ể        | cể {n} ể
+        কো       | অকো
+        e        | é e
+    """),
 )
 def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: str) -> None:
     """The oracle is Python's `re` in NFC."""
@@ -255,31 +201,6 @@ def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: 
     assert [unicodedata.normalize("NFC", each) for each in found] == wanted
     assert all(each in given for each in found)
     assert differing_spans(given, unicodedata.normalize("NFC", text), own) == ([], [])
-
-
-class CountingPattern:
-    """A pattern of RE2 that notes how many characters it is given to read."""
-
-    def __init__(self, *patterns: str) -> None:
-        self.pattern = own_pattern(patterns)
-        self.read = 0
-
-    def search(self, text: str, start: int, end: int) -> Any:
-        self.read += len(text)
-        return self.pattern.search(text, start, end)
-
-    def match(self, text: str, start: int, end: int) -> Any:
-        self.read += end - start
-        return self.pattern.match(text, start, end)
-
-
-@pytest.mark.parametrize("pattern", ["a(.*b)?", "a+?(a*b)?", "(a|a.*b)", "a{1,3}b?|a.*c"])
-@pytest.mark.parametrize("unit", ["a", "가a", "a "])
-def test_patterns_of_a_user_take_linear_time(pattern: str, unit: str) -> None:
-    for count in (1_000, 4_000):
-        own = CountingPattern(pattern)
-        assert find_spans(unit * count, own)
-        assert own.read <= 4 * spans.LONGEST_OWN * len(unit) * count
 
 
 @pytest.mark.parametrize(
@@ -309,27 +230,13 @@ def test_bad_patterns_are_refused_together() -> None:
 
 
 @pytest.mark.parametrize("part", ["{n, plural, one {x} ", "a b {c} ", "} other {"])
-def test_open_messages_take_linear_time(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    searched = list[int]()
-
-    class Counting:
-        """A pattern that notes how many characters each search passes."""
-
-        def __init__(self, pattern: re.Pattern[str]) -> None:
-            self.pattern = pattern
-
-        def search(self, line: str, start: int) -> re.Match[str] | None:
-            match = self.pattern.search(line, start)
-            searched.append((match.end() if match else len(line)) - start)
-            return match
-
-    for name in ("_PATTERN", "_MESSAGE_PART"):
-        monkeypatch.setattr(spans, name, Counting(getattr(spans, name)))
-    line = "{n, plural, one {" + part * 300
-    assert len(find_spans(line)) >= 300
-    assert sum(searched) < 5 * len(line)
+def test_open_messages_take_linear_time(part: str) -> None:
+    with time_limit():
+        assert len(find_spans("{n, plural, one {" + part * 20_000)) >= 20_000
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa)+b", "(a*)*b", "a.*a.*a.*b"])
-def test_no_pattern_takes_exponential_time(pattern: str) -> None:
-    assert find_spans("a" * 5_000, own_pattern((pattern,))) == ()
+@pytest.mark.parametrize("pattern", ["a(.*b)?", "(a|a.*b)", "(a|aa)+b", "(a*)*b", "a.*a.*a.*b"])
+def test_patterns_of_a_user_take_linear_time(pattern: str) -> None:
+    with time_limit():
+        found = find_spans("a" * 20_000, own_pattern((pattern,)))
+    assert bool(found) == (pattern in ("a(.*b)?", "(a|a.*b)"))

@@ -12,7 +12,6 @@ from material import noisy_sentences, write_corpus
 from regard.common.errors import DataError
 from regard.data import pairs as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
-from regard.data.holdout import hold_out
 from regard.data.pairs import SeenPairs
 from regard.data.streaming import scan
 from regard.data.text import write_lines
@@ -52,37 +51,6 @@ def test_a_stream_equals_the_corpus_in_memory(
     assert streamed.report.kept < streamed.report.read == 200
 
 
-def test_a_stream_keeps_the_same_pairs(tmp_path: Path) -> None:
-    files = PairFiles(**write_corpus(tmp_path, 200))
-    in_memory = read_corpus(files, Filters())
-    streamed = scan(files, Filters())
-    mask = np.arange(len(in_memory)) % 3 == 1
-    assert tuple(streamed.keep(mask)) == in_memory.keep(mask).pairs == in_memory.pairs[1::3]
-    assert len(streamed.keep(mask)) == len(in_memory.keep(mask)) == mask.sum()
-    assert tuple(streamed) == in_memory.pairs, "the original mask is unchanged"
-
-
-@pytest.mark.parametrize("count", [3, 60, 200])
-def test_a_stream_holds_out_the_same_pairs(tmp_path: Path, count: int) -> None:
-    files = {
-        str(seed): PairFiles(**write_corpus(tmp_path / str(seed), count + seed, seed))
-        for seed in (1, 2)
-    }
-    for names in (["1"], ["1", "2"]):
-        lists, valid = hold_out({name: read_corpus(files[name], Filters()) for name in names}, 5)
-        streamed, held_out = hold_out({name: scan(files[name], Filters()) for name in names}, 5)
-        assert held_out == valid
-        assert {name: tuple(corpus) for name, corpus in streamed.items()} == {
-            name: corpus.pairs for name, corpus in lists.items()
-        }
-        assert [corpus.report for corpus in streamed.values()] == [
-            corpus.report for corpus in lists.values()
-        ]
-        remaining = [pair for corpus in lists.values() for pair in corpus.pairs]
-        assert not {pair.source for pair in remaining} & {*valid.sources}
-        assert not {pair.target for pair in remaining} & {*valid.targets}
-
-
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -104,16 +72,6 @@ def test_a_stream_reports_the_same_problems(tmp_path: Path, source: bytes, targe
             reader(PairFiles(tmp_path / "a", tmp_path / "b"))
         causes.append(caught.value.causes)
     assert causes[0] == causes[1]
-
-
-def test_all_problems_of_both_files_are_reported(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"a\n\xff\n" + b"x\n" * 50 + b"\0\n")
-    with pytest.raises(DataError) as caught:
-        scan(PairFiles(tmp_path / "a", tmp_path / "missing"))
-    first, second, third = caught.value.causes
-    assert "line 2 is not UTF-8" in first
-    assert "line 53 holds a NUL" in second
-    assert "no such file" in third
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

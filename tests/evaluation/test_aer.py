@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from regard.attention.alignment import (
     Readings,
@@ -26,7 +28,18 @@ from regard.evaluation.aer import (
 from regard.pipeline import Translation
 
 
-def _readings(weights: dict[str, np.ndarray]) -> Readings:
+def matrix(text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return the numbers of a text, whose rows end in semicolons."""
+    return np.array([row.split() for row in text.split(";")], np.float32)
+
+
+def one_hot(indices: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return attention of four target tokens that each read one of four source tokens."""
+    return np.eye(4, dtype=np.float32)[[*map(int, indices.split())]]
+
+
+def readings(**weights: np.ndarray[Any, Any]) -> Readings:
+    """Return attention between "a bc" and "xy z"."""
     return Readings(
         ("▁a", "▁b", "c", "</s>"),
         ("▁x", "y", "▁z", "</s>"),
@@ -38,38 +51,30 @@ def _readings(weights: dict[str, np.ndarray]) -> Readings:
 
 
 def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
-    weights = np.array(
-        [[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.6, 0.4, 0.0], [0, 0, 0, 1]], np.float32
-    )
+    weights = matrix("0.1 0.2 0.3 0.4; 0.5 0.1 0.1 0.3; 0 0.6 0.4 0; 0 0 0 1")
     words = merge_words(weights, (0, 1, 1, -1), (0, 0, 1, -1))
-    np.testing.assert_allclose(words.weights, [[0.3, 0.35], [0.0, 1.0]], atol=1e-6)
-    np.testing.assert_allclose(words.special_weights, [0.35, 0.0], atol=1e-6)
-    np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-6)
+    assert_allclose(words.weights, matrix("0.3 0.35; 0 1"), atol=1e-6)
+    assert_allclose(words.special_weights, [0.35, 0.0], atol=1e-6)
 
 
 def test_the_best_head_is_found_in_any_layer() -> None:
     links = [frozenset({(1, 0), (0, 1)})]
-    wrong = np.zeros((4, 4), np.float32)
-    right = np.zeros((4, 4), np.float32)
-    wrong[:, 3] = 1
-    right[0:2, 1], right[2:, 0] = 1, 1
-    reading = _readings({"low": np.stack([wrong, wrong]), "high": np.stack([wrong, right])})
+    wrong = one_hot("3 3 3 3")
+    right = one_hot("1 1 0 0")
+    reading = readings(low=np.stack([wrong, wrong]), high=np.stack([wrong, right]))
     choice, scores = best_choice([reading], [Gold.of(sentence) for sentence in links])
     assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
     assert argmax_accuracy([reading], links, choice) == 1.0
 
 
 def test_a_shifted_row_is_the_next_one() -> None:
-    rows = np.eye(4, dtype=np.float32)[None]
-    reading = _readings({"only": rows})
-    np.testing.assert_allclose(
-        reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]]
-    )
-    np.testing.assert_allclose(reading.words("only", 0, shifted=True).special_weights, [0, 1])
+    words = readings(only=one_hot("0 1 2 3")[None]).words("only", 0, shifted=True)
+    assert_allclose(words.weights, matrix("0 1; 0 0"))
+    assert_allclose(words.special_weights, [0, 1])
 
 
 def test_links_are_written_and_read_in_pharaoh_format() -> None:
-    links = argmax_links(np.array([[0.1, 0.9], [0.8, 0.2]], np.float32))
+    links = argmax_links(matrix("0.1 0.9; 0.8 0.2"))
     assert format_pharaoh(links) == "0-1 1-0"
     assert read_gold("0-1 1-0") == (frozenset(links), frozenset(links))
     assert read_gold("") == (frozenset(), frozenset())
@@ -94,19 +99,25 @@ def test_malformed_links_are_refused(line: str) -> None:
 
 
 def test_two_directions_make_one_alignment() -> None:
-    forward = {(0, 0), (1, 1), (2, 1), (4, 3)}
-    backward = {(0, 0), (1, 1), (1, 2), (3, 4)}
-    assert symmetrise(forward, backward, "intersection") == [(0, 0), (1, 1)]
-    assert symmetrise(forward, backward, "union") == sorted(forward | backward)
-    # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no
-    # linked neighbour.
-    assert symmetrise(forward, backward, "grow-diag") == [(0, 0), (1, 1), (1, 2), (2, 1)]
-    # Of the rest in order: (3, 4) links two unlinked words, and so does (4, 3).
-    assert symmetrise(forward, backward, "grow-diag-final") == sorted(forward | backward)
+    def linked(text: str) -> list[tuple[int, int]]:
+        return sorted(read_gold(text)[0])
+
+    forward = {*linked("0-0 1-1 2-1 4-3")}
+    backward = {*linked("0-0 1-1 1-2 3-4")}
+    for method, expected in (
+        ("intersection", "0-0 1-1"),
+        ("union", "0-0 1-1 1-2 2-1 3-4 4-3"),
+        # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no
+        # linked neighbour.
+        ("grow-diag", "0-0 1-1 1-2 2-1"),
+        # Of the rest in order: (3, 4) links two unlinked words, and so does (4, 3).
+        ("grow-diag-final", "0-0 1-1 1-2 2-1 3-4 4-3"),
+    ):
+        assert symmetrise(forward, backward, method) == linked(expected)
 
 
 def test_links_can_be_extracted_from_both_axes() -> None:
-    weights = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1]], np.float32)
+    weights = matrix("0.6 0.3 0.1; 0.5 0.4 0.1")
     assert extract_links(weights) == [(0, 0), (0, 1)]
     assert extract_links(weights, "intersection") == [(0, 0)]
     assert extract_links(weights, "union") == [(0, 0), (0, 1), (1, 1), (2, 0)]
@@ -114,35 +125,26 @@ def test_links_can_be_extracted_from_both_axes() -> None:
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
-    right = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]]
-    wrong = np.eye(4, dtype=np.float32)[[0, 0, 1, 3]]
-    forward = _readings({"f": np.stack([wrong, right])})  # x y → b c, z → a
-    transposed = Readings(
+    forward = readings(f=np.stack([one_hot("0 0 1 3"), one_hot("1 1 0 3")]))  # x y → b c, z → a
+    reverse_weights = np.stack([one_hot("2 0 0 3"), one_hot("3 3 3 3")])
+    reverse = Readings(
         forward.target,
         forward.source,
         forward.target_words,
         forward.source_words,
-        {
-            "g": np.stack(
-                [
-                    np.eye(4, dtype=np.float32)[[2, 0, 0, 3]],
-                    np.eye(4, dtype=np.float32)[[3, 3, 3, 3]],
-                ]
-            )
-        },
+        {"g": reverse_weights},
         {"g": "cross"},
     )
-    choice, reverse, agreement = agreeing_choices([forward], [transposed])
+    choice, other, agreement = agreeing_choices([forward], [reverse])
     assert (choice.layer, choice.head, choice.shifted) == ("f", 1, False)
-    assert reverse is not None
-    assert (reverse.layer, reverse.head, agreement) == ("g", 0, 1.0)
+    assert other is not None
+    assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
     assert extract_choice_links([forward], choice) == [[(1, 0), (0, 1)]]
 
 
 def test_with_one_model_a_head_agrees_with_itself() -> None:
-    sharp = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]]
-    flat = np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
-    choice, reverse, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
+    heads = np.stack([one_hot("0 0 0 3"), one_hot("1 1 0 3")])
+    choice, reverse, agreement = agreeing_choices([readings(f=heads)])
     assert (choice.head, choice.shifted, reverse, agreement) == (1, False, None, 1.0)
 
 
@@ -150,28 +152,23 @@ def test_self_attention_is_merged_into_words_too() -> None:
     encoder = np.full((1, 4, 4), 0.25, np.float32)
     decoder = np.tril(np.ones((4, 4), np.float32))[None]
     decoder /= decoder.sum(-1, keepdims=True)
-    reading = replace(
-        _readings({"e": encoder, "d": decoder}),
-        roles={"e": "encoder", "d": "decoder"},
-        weights={"e": encoder, "d": decoder},
-    )
-    encoder_words = reading.words("e")
-    np.testing.assert_allclose(encoder_words.weights, [[0.25, 0.5], [0.25, 0.5]])
-    np.testing.assert_allclose(encoder_words.special_weights, 0.25)
+    reading = replace(readings(e=encoder, d=decoder), roles={"e": "encoder", "d": "decoder"})
+    words = reading.words("e")
+    assert_allclose(words.weights, matrix("0.25 0.5; 0.25 0.5"))
+    assert_allclose(words.special_weights, 0.25)
     # X and y are one word: it attends to the beginning, then to the beginning and x.
     past = reading.words("d")
-    np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
-    np.testing.assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
+    assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
+    assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
 
 
 def test_a_notebook_shows_words_and_weights() -> None:
-    weights = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]][None]
-    reading = replace(_readings({"f": weights}), source_text=("<a>", "bc"), target_text=("xy", "z"))
+    reading = readings(f=one_hot("1 1 0 3")[None])
+    reading = replace(reading, source_text=("<a>", "bc"), target_text=("xy", "z"))
     html = reading._repr_html_()
     assert "&lt;a&gt;" in html
     assert "<a>" not in html
     assert 'title="xy ← bc 1.000"' in html
-    assert html.count("<tr>") == 3
     assert "no cross-attention" in replace(reading, weights={}, roles={})._repr_html_()
     translation = Translation("a < b", ("a",), -1.5, readings=reading)
     assert translation._repr_html_().startswith("<p>a &lt; b <small>-1.500</small></p><table>")

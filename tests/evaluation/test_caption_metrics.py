@@ -5,12 +5,12 @@ invariants.
 from __future__ import annotations
 
 import math
-import random
-from collections import Counter
+import unicodedata
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
+from text_table import items, rows
 
 from regard.common.errors import DataError
 from regard.data.tokenizer import TokenizerSettings
@@ -32,41 +32,6 @@ REFERENCES = [
 ]
 
 
-def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    """Compute CIDEr-D straight from the paper's equations with coco-caption's constants, without
-    optimisation.
-    """
-
-    def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
-        return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
-
-    def weights(text: list[str], n: int) -> dict[tuple[str, ...], float]:
-        vector = {}
-        for gram, count in Counter(grams(text, n)).items():
-            document_frequency = sum(any(gram in grams(r, n) for r in own) for own in references)
-            vector[gram] = count * (
-                math.log(len(references)) - math.log(max(1, document_frequency))
-            )
-        return vector
-
-    scores = []
-    for text, own in zip(outputs, references, strict=True):
-        total = 0.0
-        for n in range(1, 5):
-            for reference in own:
-                g = weights(text, n)
-                r = weights(reference, n)
-                lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(
-                    sum(v * v for v in r.values())
-                )
-                if lengths:
-                    difference = len(grams(text, 2)) - len(grams(reference, 2))
-                    dot = sum(min(v, r.get(k, 0.0)) * r.get(k, 0.0) for k, v in g.items())
-                    total += math.exp(-(difference**2) / 72) * dot / lengths
-        scores.append(100 * 10 * total / 4 / len(own))
-    return scores
-
-
 def test_cider_by_hand() -> None:
     # Two images; "a" is in the references of both and has weight 0, "b" and "c" have log 2 each.
     # Unigrams: the caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1.
@@ -81,56 +46,40 @@ def test_cider_by_hand() -> None:
     )
 
 
-def test_cider_equals_the_equations() -> None:
-    rng = random.Random(1)
-    vocabulary = "a the dog cat runs sits on grass red".split()  # noqa: SIM905
-
-    def text() -> list[str]:
-        return rng.choices(vocabulary, k=rng.randint(0, 9))
-
-    references = [[text() for _ in range(rng.randint(1, 4))] for _ in range(12)]
-    outputs = [text() for _ in range(12)]
-    assert cider_d(outputs, references) == pytest.approx(_cider_d(outputs, references))
-
-
 def test_invariants_of_cider() -> None:
-    outputs = [own[0] for own in REFERENCES]
-    perfect = cider_scores(outputs, [[text] for text in outputs])
-    assert perfect == pytest.approx([1000.0] * 3)
-    order = [2, 0, 1]
-    scores = cider_scores(["a dog", "men talk", "a box"], REFERENCES)
-    assert [scores[i] for i in order] == pytest.approx(
-        cider_scores(
-            [["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order]
-        )
-    )
+    perfect = [own[0] for own in REFERENCES]
+    own_references = [[text] for text in perfect]
+    assert cider_scores(perfect, own_references) == pytest.approx([1000.0] * 3)
+    outputs = ["a dog", "men talk", "a box"]
+    scores = cider_scores(outputs, REFERENCES)
+    assert scores[::-1] == pytest.approx(cider_scores(outputs[::-1], REFERENCES[::-1]))
     assert cider_scores(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
     assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "with one image nothing is rare"
-    worse = cider_scores(["a dog runs on grass grass grass grass", *outputs[1:]], REFERENCES)[0]
-    assert worse < cider_scores(outputs, REFERENCES)[0]
-    assert cider_scores(["A DOG runs, on grass!", *outputs[1:]], REFERENCES)[0] == pytest.approx(
-        cider_scores(outputs, REFERENCES)[0]
-    )
+    best = cider_scores(perfect, REFERENCES)[0]
+    assert cider_scores([f"{perfect[0]} grass grass", *perfect[1:]], REFERENCES)[0] < best
+    loud = ["A DOG runs, on grass!", *perfect[1:]]
+    assert cider_scores(loud, REFERENCES)[0] == pytest.approx(best)
     with pytest.raises(DataError, match="at least one reference"):
         cider_d([["a"]], [[]])
 
 
-def test_words_and_tokens() -> None:
-    assert words("A man's T-shirt; it isn't red .") == [
-        "a",
-        "man",
-        "'s",
-        "t-shirt",
-        "it",
-        "is",
-        "n't",
-        "red",
-    ]
-    assert words("The dog 's ball (3.5 m)") == ["the", "dog", "'s", "ball", "3.5", "m"]
-    assert words("빨간 공이 있다.") == ["빨간", "공이", "있다"]
-    assert words("红球。") == ["红", "球"]
-    assert words("यह लड़का है।") == ["यह", "लड़का", "है"], "vowel signs are part of their words"
-    assert words("ผู้ชาย e\u0301te\u0301") == ["ผู้ชาย", "été"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    rows("""
+        A man's T-shirt; it isn't red . | a man 's t-shirt it is n't red
+        The dog 's ball (3.5 m)         | the dog 's ball 3.5 m
+        빨간 공이 있다.                 | 빨간 공이 있다
+        红球。                          | 红 球
+        यह लड़का है।                     | यह लड़का है
+        ผู้ชาย été                        | ผู้ชาย été
+    """),
+)
+def test_words_are_told_in_any_script(text: str, expected: str) -> None:
+    assert words(text) == expected.split()
+    assert words(unicodedata.normalize("NFD", text)) == expected.split()
+
+
+def test_tokens_of_writing_stand_between_spaces() -> None:
     assert tokens(r"\frac { A }  { b }") == ["\\frac", "{", "A", "}", "{", "b", "}"]
     assert tokenizer_for(TokenizerSettings()) is words
     assert tokenizer_for(TokenizerSettings(kind="whitespace")) is tokens
@@ -139,7 +88,7 @@ def test_words_and_tokens() -> None:
 def test_scores_and_their_signatures() -> None:
     outputs = ["a dog runs on grass", "two men", "a box beside a ball"]
     by_name = {score.name: score for score in caption_scores(outputs, REFERENCES)}
-    assert list(by_name) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
+    assert list(by_name) == items("BLEU-1 BLEU-2 BLEU-3 BLEU-4 chrF CIDEr-D exact")
     streams = [[own[k] for own in REFERENCES] for k in (0, 1)]
     four = BLEU(tokenize="none", smooth_method="none").corpus_score(outputs, streams)
     assert by_name["BLEU-4"].value == pytest.approx(four.score)
@@ -164,18 +113,15 @@ def test_images_may_have_different_numbers_of_references() -> None:
     outputs = ["two dogs", "a man"]
     uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
     even = [uneven[0] * 2, uneven[1]]
-    for score, expected in zip(
-        caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True
-    ):
-        assert score.name == "CIDEr-D" or score.value == pytest.approx(expected.value)
+    expected = {score.name: score.value for score in caption_scores(outputs, even)}
+    for score in caption_scores(outputs, uneven):
+        assert score.name == "CIDEr-D" or score.value == pytest.approx(expected[score.name])
     assert validation_scores(outputs, uneven)["bleu"] == validation_scores(outputs, even)["bleu"]
 
 
 def test_a_reference_without_a_word() -> None:
-    by_name = {
-        score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])
-    }
-    assert by_name["BLEU-1"] == pytest.approx(100 * math.exp(1 - 3 / 2))
+    scores = caption_scores(["a dog", "!"], [["a dog"], ["…"]])
+    assert scores[0].value == pytest.approx(100 * math.exp(1 - 3 / 2))
 
 
 def test_scores_of_formulas() -> None:
@@ -206,9 +152,6 @@ def test_a_paired_bootstrap_finds_a_true_difference() -> None:
 
 
 def test_a_paired_bootstrap_finds_no_difference_between_equals() -> None:
-    rng = np.random.default_rng(1)
-    values = [paired_bootstrap(*rng.normal(0, 1, (2, 60)).tolist(), draws=400).p for _ in range(60)]
-    assert np.mean(np.array(values) < 0.05) < 0.15
     same = paired_bootstrap([1.0, 2.0], [1.0, 2.0], draws=99)
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert str(same) == "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000"

@@ -93,23 +93,19 @@ def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -
     assert "rank correlation of attention with gradient × input" in str(faithfulness)
 
 
-@pytest.mark.parametrize("beam", [1, 3])
-def test_an_explanation_holds_the_translation_and_its_search(beam: int, tmp_path: Path) -> None:
-    folder(tmp_path / "run", end=-2.0)
-    explanation = explain(regard.load(tmp_path / "run"), f"  {LINE} ", beam=beam)
-    plain = regard.load(tmp_path / "run").translate(LINE, beam=beam)[0]
+def test_an_explanation_holds_the_translation_and_its_search(tmp_path: Path) -> None:
+    translator = regard.load(folder(tmp_path / "run", end=-2.0))
+    (plain,) = translator.translate(LINE, beam=3)
+    explanation = explain(translator, f"  {LINE} ", beam=3)
     assert explanation.translation.text == plain.text
     data = explanation.data
     assert data.source == tuple(LINE.split())
     assert " ".join(data.target) == plain.text
     assert len(data.steps) == len(plain.tokens) + 1
-    for t, step in enumerate(data.steps):
-        wins = [node for node in step.nodes if node.wins]
-        assert len(wins) == 1
-        assert wins[0].token == data.tokens[t]
-        assert [token for token, _, chosen in step.candidates if chosen] == [data.tokens[t]]
-        if t:
-            assert data.steps[t - 1].nodes[wins[0].parent].wins
+    winners = [next(node for node in step.nodes if node.wins) for step in data.steps]
+    assert [winner.token for winner in winners] == [*data.tokens]
+    for step, winner in zip(data.steps, winners[1:], strict=False):
+        assert step.nodes[winner.parent].wins
     assert {layer.role for layer in data.layers} == {"cross", "encoder", "decoder"}
     assert data.attributions is not None
     assert data.attributions.weights[0].shape == (len(data.target), 4)

@@ -18,21 +18,16 @@ from typing import Any
 
 import pytest
 from cached import PACKAGE, FolderCache
+from text_table import items, lines, rows
 
 from regard.common.errors import UsageError
 from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english
-from regard.learn.samples.conjugation import Stem, conjugate
+from regard.learn.samples.conjugation import conjugate
 from regard.learn.samples.corpus import SIZES, held_out
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import Grammar
 from regard.learn.samples.hangul import (
-    FINALS,
-    INITIALS,
-    VOWELS,
-    decompose,
-    final,
     particle,
-    syllable,
 )
 from regard.learn.samples.lexicon import (
     ADVERBS,
@@ -109,125 +104,31 @@ run runs ran running · walk walks walked walking · work works worked working �
 laugh laughs laughed laughing · cry cries cried crying · dance dances danced dancing · swim swims swam swimming
 go goes went going · come comes came coming · return returns returned returning
 """
-GROUPS = {
-    # frame: (plain, polite, before "and", before "and" in polite speech, English after "they")
-    Frame("present"): ("먹는다", "먹어요", "먹고", "먹고", "eat"),
-    Frame("past"): ("먹었다", "먹었어요", "먹었고", "먹었고", "ate"),
-    Frame("future"): ("먹을 것이다", "먹을 거예요", "먹을 것이고", "먹을 거고", "will eat"),
-    Frame("present", True): ("먹고 있다", "먹고 있어요", "먹고 있고", "먹고 있고", "are eating"),
-    Frame("past", True): (
-        "먹고 있었다",
-        "먹고 있었어요",
-        "먹고 있었고",
-        "먹고 있었고",
-        "were eating",
-    ),
-    Frame("future", True): (
-        "먹고 있을 것이다",
-        "먹고 있을 거예요",
-        "먹고 있을 것이고",
-        "먹고 있을 거고",
-        "will be eating",
-    ),
-    Frame("present", False, True): (
-        "먹지 않는다",
-        "먹지 않아요",
-        "먹지 않고",
-        "먹지 않고",
-        "do not eat",
-    ),
-    Frame("past", False, True): (
-        "먹지 않았다",
-        "먹지 않았어요",
-        "먹지 않았고",
-        "먹지 않았고",
-        "did not eat",
-    ),
-    Frame("future", False, True): (
-        "먹지 않을 것이다",
-        "먹지 않을 거예요",
-        "먹지 않을 것이고",
-        "먹지 않을 거고",
-        "will not eat",
-    ),
-    Frame("present", True, True): (
-        "먹고 있지 않다",
-        "먹고 있지 않아요",
-        "먹고 있지 않고",
-        "먹고 있지 않고",
-        "are not eating",
-    ),
-    Frame("past", True, True): (
-        "먹고 있지 않았다",
-        "먹고 있지 않았어요",
-        "먹고 있지 않았고",
-        "먹고 있지 않았고",
-        "were not eating",
-    ),
-    Frame("future", True, True): (
-        "먹고 있지 않을 것이다",
-        "먹고 있지 않을 거예요",
-        "먹고 있지 않을 것이고",
-        "먹고 있지 않을 거고",
-        "will not be eating",
-    ),
-    Frame("present", False, True, True): (
-        "안 먹는다",
-        "안 먹어요",
-        "안 먹고",
-        "안 먹고",
-        "don't eat",
-    ),
-    Frame("past", False, True, True): (
-        "안 먹었다",
-        "안 먹었어요",
-        "안 먹었고",
-        "안 먹었고",
-        "didn't eat",
-    ),
-    Frame("future", True, True, True): (
-        "안 먹고 있을 것이다",
-        "안 먹고 있을 거예요",
-        "안 먹고 있을 것이고",
-        "안 먹고 있을 거고",
-        "won't be eating",
-    ),
-    Frame("present", True, True, True): (
-        "안 먹고 있다",
-        "안 먹고 있어요",
-        "안 먹고 있고",
-        "안 먹고 있고",
-        "aren't eating",
-    ),
-    Frame("present", False, True, False, True): (
-        "먹지 못한다",
-        "먹지 못해요",
-        "먹지 못하고",
-        "먹지 못하고",
-        "cannot eat",
-    ),
-    Frame("past", False, True, False, True): (
-        "먹지 못했다",
-        "먹지 못했어요",
-        "먹지 못했고",
-        "먹지 못했고",
-        "could not eat",
-    ),
-    Frame("present", False, True, True, True): (
-        "못 먹는다",
-        "못 먹어요",
-        "못 먹고",
-        "못 먹고",
-        "can't eat",
-    ),
-    Frame("past", False, True, True, True): (
-        "못 먹었다",
-        "못 먹었어요",
-        "못 먹었고",
-        "못 먹었고",
-        "couldn't eat",
-    ),
-}
+GROUPS = """
+present                              | 먹는다 | 먹어요 | 먹고 | 먹고 | eat
+past                                 | 먹었다 | 먹었어요 | 먹었고 | 먹었고 | ate
+future                               | 먹을 것이다 | 먹을 거예요 | 먹을 것이고 | 먹을 거고 | will eat
+present progressive                  | 먹고 있다 | 먹고 있어요 | 먹고 있고 | 먹고 있고 | are eating
+past progressive                     | 먹고 있었다 | 먹고 있었어요 | 먹고 있었고 | 먹고 있었고 | were eating
+future progressive                   | 먹고 있을 것이다 | 먹고 있을 거예요 | 먹고 있을 것이고 | 먹고 있을 거고 | will be eating
+present negative                     | 먹지 않는다 | 먹지 않아요 | 먹지 않고 | 먹지 않고 | do not eat
+past negative                        | 먹지 않았다 | 먹지 않았어요 | 먹지 않았고 | 먹지 않았고 | did not eat
+future negative                      | 먹지 않을 것이다 | 먹지 않을 거예요 | 먹지 않을 것이고 | 먹지 않을 거고 | will not eat
+present progressive negative         | 먹고 있지 않다 | 먹고 있지 않아요 | 먹고 있지 않고 | 먹고 있지 않고 | are not eating
+past progressive negative            | 먹고 있지 않았다 | 먹고 있지 않았어요 | 먹고 있지 않았고 | 먹고 있지 않았고 | were not eating
+future progressive negative          | 먹고 있지 않을 것이다 | 먹고 있지 않을 거예요 | 먹고 있지 않을 것이고 | 먹고 있지 않을 거고 | will not be eating
+present negative short               | 안 먹는다 | 안 먹어요 | 안 먹고 | 안 먹고 | don't eat
+past negative short                  | 안 먹었다 | 안 먹었어요 | 안 먹었고 | 안 먹었고 | didn't eat
+future progressive negative short    | 안 먹고 있을 것이다 | 안 먹고 있을 거예요 | 안 먹고 있을 것이고 | 안 먹고 있을 거고 | won't be eating
+present progressive negative short   | 안 먹고 있다 | 안 먹고 있어요 | 안 먹고 있고 | 안 먹고 있고 | aren't eating
+present negative able                | 먹지 못한다 | 먹지 못해요 | 먹지 못하고 | 먹지 못하고 | cannot eat
+past negative able                   | 먹지 못했다 | 먹지 못했어요 | 먹지 못했고 | 먹지 못했고 | could not eat
+present negative short able          | 못 먹는다 | 못 먹어요 | 못 먹고 | 못 먹고 | can't eat
+past negative short able             | 못 먹었다 | 못 먹었어요 | 못 먹었고 | 못 먹었고 | couldn't eat
+"""
+"""Frame, then its verb group: plain, polite, before "and", before "and" in polite speech, and in
+English after "they".
+"""
 SMALL = {"train": 300, "valid": 20, "test": 20, "recombination": 20, "length": 40}
 
 
@@ -237,26 +138,24 @@ def write_samples(folder: Path) -> None:
     """
     korean_english(3, SMALL).write(folder / "small", "ko", "en")
     korean_english().write(folder / "corpus", "ko", "en")
-    grammars = [Grammar(random.Random(seed)) for seed in range(25)]
+    grammars = [Grammar(random.Random(seed)) for seed in range(10)]
     sentences = (grammar.sentence(2 + i % 7) for grammar in grammars for i in range(800))
     pairs = (realise(sentence) for sentence in sentences if sentence)
-    (folder / "pairs").write_text(
-        "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8"
-    )
+    text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+    (folder / "pairs").write_text(text, encoding="utf-8")
 
 
 def read_sample(folder: Path) -> Sample:
     """Read a sample from its files."""
     splits = {}
     for name in SIZES:
-        files = [
-            (folder / f"{name}.{ending}").read_bytes().decode() for ending in ("ko", "en", "align")
-        ]
-        rows = zip(*(text.removesuffix("\n").split("\n") for text in files), strict=True)
-        links = [(*sides, [link.split("-") for link in line.split()]) for *sides, line in rows]
-        splits[name] = tuple(
-            AlignedPair(ko, en, tuple((int(i), int(j)) for i, j in ij)) for ko, en, ij in links
-        )
+        files = [folder / f"{name}.{ending}" for ending in ("ko", "en", "align")]
+        texts = [path.read_bytes().decode().removesuffix("\n").split("\n") for path in files]
+        pairs = []
+        for source, target, line in zip(*texts, strict=True):
+            links = [link.split("-") for link in line.split()]
+            pairs.append(AlignedPair(source, target, tuple((int(i), int(j)) for i, j in links)))
+        splits[name] = tuple(pairs)
     return Sample(splits)
 
 
@@ -296,125 +195,105 @@ def lexeme(english_verb: str):
     return next(verb for verb in VERBS if verb.english == english_verb)
 
 
+def connective(name: str):
+    return next(entry for entry in COORDINATING + SUBORDINATING if entry.english == name)
+
+
 def noun(name: str):
     return next(noun for noun in PEOPLE + THINGS + PLACES if noun.english == name)
 
 
-def gloss(pair: AlignedPair) -> list[tuple[str, str]]:
+def gloss(pair: AlignedPair) -> str:
     """Return the links as words."""
     source = pair.source.split()
     target = pair.target.split()
-    return [(source[i], target[j]) for i, j in pair.links]
+    return " ".join(f"{source[i]}={target[j]}" for i, j in pair.links)
 
 
 # --- Korean and English forms ---
 
 
-@pytest.mark.parametrize("row", CONJUGATION.strip().splitlines(), ids=lambda row: row.split()[0])
-def test_conjugation_agrees_with_the_table(row: str) -> None:
-    text, *forms = row.split()
-    stem = next(verb.stem for verb in VERBS if verb.stem.text == text)
-    conjugated = [
-        conjugate(stem, column.removeprefix("었") or column, column.startswith("었"))
-        for column in COLUMNS
-    ]
-    assert conjugated == forms
-
-
-def test_the_conjugation_table_has_every_verb() -> None:
-    assert {row.split()[0] for row in CONJUGATION.strip().splitlines()} == {
-        verb.stem.text for verb in VERBS
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "ending", "past", "expected"),
-    [
-        ("굽", "ㅂ", "요", False, "구워요"),
-        ("굽", "ㅂ", "으면", False, "구우면"),
-        ("모으", "regular", "요", False, "모아요"),
-        ("되", "regular", "요", False, "돼요"),
-        ("켜", "regular", "다", True, "켰다"),
-        ("서", "regular", "다", True, "섰다"),
-        ("낫", "ㅅ", "요", False, "나아요"),
-        ("앉", "regular", "을", False, "앉을"),
-        ("흐르", "르", "다", True, "흘렀다"),
-    ],
-)
-def test_stems_beyond_the_lexicon_are_conjugated(
-    text: str, kind: str, ending: str, past: bool, expected: str
-) -> None:
-    assert conjugate(Stem(text, kind), ending, past) == expected
+def test_conjugation_agrees_with_the_table() -> None:
+    forms = {}
+    for stem in (verb.stem for verb in VERBS):
+        endings = [(column.removeprefix("었") or column, column[0] == "었") for column in COLUMNS]
+        forms[stem.text] = [conjugate(stem, ending, past) for ending, past in endings]
+    table = [row.split() for row in lines(CONJUGATION)]
+    assert forms == {stem: row for stem, *row in table}
 
 
 def test_english_verbs_agree_with_the_table() -> None:
-    rows = [row.split() for line in ENGLISH.strip().splitlines() for row in line.split(" · ")]
-    table = {base: (third, past, participle) for base, third, past, participle in rows}
-    verbs = [verb for verb in VERBS if not verb.copula]
-    forms = {
-        v.english: (english.third_person(v.english), v.past, english.participle(v.english))
-        for v in verbs
-    }
-    assert forms == table
+    table = [row.split() for line in lines(ENGLISH) for row in line.split(" · ")]
+    forms = []
+    for verb in VERBS:
+        base = verb.english
+        if not verb.copula:
+            third = english.third_person(base)
+            forms.append([base, third, verb.past, english.participle(base)])
+    assert sorted(forms) == sorted(table)
 
 
-@pytest.mark.parametrize("frame", GROUPS)
-def test_verb_groups_agree_with_the_table(frame: Frame) -> None:
-    def text(words) -> str:
+@pytest.mark.parametrize(
+    ("frame", "plain", "polite", "plain_and", "polite_and", "they"), rows(GROUPS)
+)
+def test_verb_groups_agree_with_the_table(
+    frame: str, plain: str, polite: str, plain_and: str, polite_and: str, they: str
+) -> None:
+    tense, *flags = frame.split()
+    parsed = Frame(tense, **dict.fromkeys(flags, True))
+    eat = lexeme("eat")
+
+    def group(connective: Any, is_polite: bool) -> str:
+        words = korean.predicate(eat, parsed, connective, is_polite)
         return " ".join(word.text for word in words)
 
-    eat = lexeme("eat")
-    connective = COORDINATING[0]
-    forms = [
-        text(korean.predicate(eat, frame, c, polite))
-        for c in (None, connective)
-        for polite in (False, True)
-    ]
-    assert (*forms, text(english.predicate(eat, frame, "plural"))) == GROUPS[frame]
-
-
-def test_syllables_are_decomposed_and_composed() -> None:
-    for letters in itertools.product(INITIALS, VOWELS, FINALS):
-        assert decompose(syllable(*letters)) == letters
-    assert (syllable("ㅎ", "ㅏ", "ㄴ"), final("한글"), final("나")) == ("한", "ㄹ", "")
+    assert group(None, False) == plain
+    assert group(None, True) == polite
+    assert group(COORDINATING[0], False) == plain_and
+    assert group(COORDINATING[0], True) == polite_and
+    words = english.predicate(eat, parsed, "plural")
+    assert " ".join(word.text for word in words) == they
 
 
 @pytest.mark.parametrize(
     ("word", "role", "expected"),
-    [
-        ("민지", "topic", "민지는"),
-        ("학생", "topic", "학생은"),
-        ("친구", "subject", "친구가"),
-        ("이웃", "subject", "이웃이"),
-        ("사과", "object", "사과를"),
-        ("빵", "object", "빵을"),
-        ("과일", "object", "과일을"),
-        ("의사", "with", "의사와"),
-        ("지훈", "with", "지훈과"),
-        ("버스", "means", "버스로"),
-        ("지하철", "means", "지하철로"),
-        ("트럭", "means", "트럭으로"),
-        ("사무실", "at", "사무실에서"),
-        ("집", "to", "집에"),
-        ("수진", "for", "수진에게"),
-    ],
+    rows("""
+        민지   | topic   | 민지는
+        학생   | topic   | 학생은
+        친구   | subject | 친구가
+        이웃   | subject | 이웃이
+        사과   | object  | 사과를
+        빵     | object  | 빵을
+        의사   | with    | 의사와
+        지훈   | with    | 지훈과
+        버스   | means   | 버스로
+        지하철 | means   | 지하철로
+        트럭   | means   | 트럭으로
+        사무실 | at      | 사무실에서
+        집     | to      | 집에
+        수진   | for     | 수진에게
+    """),
 )
 def test_particles_follow_the_final_consonant(word: str, role: str, expected: str) -> None:
     assert particle(word, role) == expected
 
 
-def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
-    def forms(name: str, role: str) -> list[str]:
-        return [
-            korean.phrase((noun(name),), "subject", role, polite)[0].text
-            for polite in (False, True)
-        ]
-
-    assert forms("I", "topic") == ["나는", "저는"]
-    assert forms("I", "subject") == ["내가", "제가"]
-    assert forms("you", "subject")[0] == "네가"
-    assert forms("we", "subject") == ["우리가", "저희가"]
-    assert forms("she", "topic") == ["그녀는", "그녀는"]
+@pytest.mark.parametrize(
+    ("name", "role", "plain", "polite"),
+    rows("""
+        I   | topic   | 나는   | 저는
+        I   | subject | 내가   | 제가
+        you | subject | 네가   | 네가
+        we  | subject | 우리가 | 저희가
+        she | topic   | 그녀는 | 그녀는
+    """),
+)
+def test_pronouns_change_before_ga_and_in_polite_speech(
+    name: str, role: str, plain: str, polite: str
+) -> None:
+    for is_polite, expected in ((False, plain), (True, polite)):
+        (word,) = korean.phrase((noun(name),), "subject", role, is_polite)
+        assert word.text == expected
 
 
 # --- Whole sentences, written by hand ---
@@ -423,13 +302,12 @@ def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
 def test_the_first_two_sentences_are_fixed_with_their_links(corpus: Sample) -> None:
     home, bread = corpus.splits["train"][:2]
     assert home == AlignedPair("나는 집에 간다", "I go home", ((0, 0), (1, 2), (2, 1)))
-    assert bread == AlignedPair(
-        "나는 빵을 먹고 있었다", "I was eating bread", ((0, 0), (1, 3), (2, 2), (3, 1))
-    )
+    links = ((0, 0), (1, 3), (2, 2), (3, 1))
+    assert bread == AlignedPair("나는 빵을 먹고 있었다", "I was eating bread", links)
 
 
 def test_a_subordinate_clause_in_polite_speech_is_realised() -> None:
-    when = next(connective for connective in SUBORDINATING if connective.english == "when")
+    when = connective("when")
     came = Clause(
         Frame("past"),
         lexeme("come"),
@@ -450,24 +328,14 @@ def test_a_subordinate_clause_in_polite_speech_is_realised() -> None:
         == "선생님, 학생과 제가 지하철로 학교에 왔을 때 저희는 어제 수진을 기다리고 있지 않았어요"
     )
     assert pair.target == (
-        "Teacher, when the student and I came to the school by underground, we were not waiting for Sujin yesterday"
+        "Teacher, when the student and I came to the school by underground, "
+        "we were not waiting for Sujin yesterday"
     )
-    assert gloss(pair) == [
-        ("선생님,", "Teacher,"),
-        *[("학생과", word) for word in ("the", "student", "and")],
-        ("제가", "I"),
-        *[("지하철로", word) for word in ("by", "underground,")],
-        *[("학교에", word) for word in ("to", "the", "school")],
-        ("왔을", "came"),
-        ("때", "when"),
-        ("저희는", "we"),
-        ("어제", "yesterday"),
-        *[("수진을", word) for word in ("for", "Sujin")],
-        ("기다리고", "waiting"),
-        ("있지", "were"),
-        ("않았어요", "were"),
-        ("않았어요", "not"),
-    ]
+    assert gloss(pair) == (
+        "선생님,=Teacher, 학생과=the 학생과=student 학생과=and 제가=I 지하철로=by "
+        "지하철로=underground, 학교에=to 학교에=the 학교에=school 왔을=came 때=when 저희는=we "
+        "어제=yesterday 수진을=for 수진을=Sujin 기다리고=waiting 있지=were 않았어요=were 않았어요=not"
+    )
 
 
 def test_coordinate_clauses_with_all_parts_are_realised() -> None:
@@ -490,139 +358,90 @@ def test_coordinate_clauses_with_all_parts_are_realised() -> None:
     )
     pair = realise(Sentence((gave, will), (COORDINATING[1],)))
     assert pair.source == (
-        "민지는 지난주에 공원에서 그에게 우산과 지도를 줬지만 그들은 나와 함께 피아노를 즐겁게 칠 것이다"
+        "민지는 지난주에 공원에서 그에게 우산과 지도를 줬지만 "
+        "그들은 나와 함께 피아노를 즐겁게 칠 것이다"
     )
     assert pair.target == (
-        "Minji gave an umbrella and a map to him in the park last week, but they will play the piano happily with me"
+        "Minji gave an umbrella and a map to him in the park last week, "
+        "but they will play the piano happily with me"
     )
-    assert ("줬지만", "but") in gloss(pair)
-    assert [english for korean, english in gloss(pair) if korean in ("나와", "함께")] == [
-        "with",
-        "me",
-        "with",
+    links = gloss(pair).split()
+    assert "줬지만=but" in links
+    assert [link for link in links if link.startswith("지난주에")] == [
+        "지난주에=last",
+        "지난주에=week,",
     ]
-    assert [english for korean, english in gloss(pair) if korean == "지난주에"] == ["last", "week,"]
+    assert {"나와=with", "나와=me", "함께=with"} <= set(links)
 
 
 @pytest.mark.parametrize(
-    ("connective", "progressive", "source", "target"),
-    [
-        ("because", False, "내가 웃었기 때문에 그는 운다", "Because I laughed, he cries"),
-        ("after", False, "내가 웃은 후에 그는 운다", "After I laughed, he cries"),
-        ("before", False, "내가 웃기 전에 그는 운다", "Before I laughed, he cries"),
-        ("while", True, "내가 웃는 동안 그는 운다", "While I was laughing, he cries"),
-        ("and", False, "나는 웃었고 그는 운다", "I laughed, and he cries"),
-        ("but", True, "나는 웃고 있었지만 그는 운다", "I was laughing, but he cries"),
-    ],
+    ("name", "progressive", "source", "target"),
+    rows("""
+        because |             | 내가 웃었기 때문에 그는 운다  | Because I laughed, he cries
+        after   |             | 내가 웃은 후에 그는 운다      | After I laughed, he cries
+        before  |             | 내가 웃기 전에 그는 운다      | Before I laughed, he cries
+        while   | progressive | 내가 웃는 동안 그는 운다      | While I was laughing, he cries
+        and     |             | 나는 웃었고 그는 운다         | I laughed, and he cries
+        but     | progressive | 나는 웃고 있었지만 그는 운다  | I was laughing, but he cries
+    """),
 )
 def test_connectives_agree_with_hand_written_sentences(
-    connective: str, progressive: bool, source: str, target: str
+    name: str, progressive: str, source: str, target: str
 ) -> None:
-    link = next(entry for entry in COORDINATING + SUBORDINATING if entry.english == connective)
-    first = Clause(Frame("past", progressive), lexeme("laugh"), (noun("I"),))
-    pair = realise(
-        Sentence((first, Clause(Frame("present"), lexeme("cry"), (noun("he"),))), (link,))
-    )
+    first = Clause(Frame("past", bool(progressive)), lexeme("laugh"), (noun("I"),))
+    second = Clause(Frame("present"), lexeme("cry"), (noun("he"),))
+    pair = realise(Sentence((first, second), (connective(name),)))
     assert (pair.source, pair.target) == (source, target)
 
 
 @pytest.mark.parametrize(
-    ("sentence", "source", "target"),
-    [
-        ({"subject": "I"}, "나는 학생이다", "I am a student"),
-        ({"subject": "he", "tense": "past"}, "그는 학생이었다", "He was a student"),
-        ({"subject": "he", "tense": "past", "noun": "doctor"}, "그는 의사였다", "He was a doctor"),
-        (
-            {"subject": "Minji", "tense": "future"},
-            "민지는 학생일 것이다",
-            "Minji will be a student",
-        ),
-        ({"subject": "I", "negative": True}, "나는 학생이 아니다", "I am not a student"),
-        (
-            {"subject": "I", "noun": "doctor", "greeting": True},
-            "안녕하세요, 저는 의사예요",
-            "Hello, I am a doctor",
-        ),
-        (
-            {"subject": "I", "greeting": True, "negative": True},
-            "안녕하세요, 저는 학생이 아니에요",
-            "Hello, I am not a student",
-        ),
-        ({"subject": "I", "full_stop": True}, "나는 학생이다.", "I am a student."),
-    ],
+    ("subject", "what", "frame", "form", "source", "target"),
+    rows("""
+        I     | student | present          |           | 나는 학생이다                      | I am a student
+        he    | student | past             |           | 그는 학생이었다                    | He was a student
+        he    | doctor  | past             |           | 그는 의사였다                      | He was a doctor
+        Minji | student | future           |           | 민지는 학생일 것이다               | Minji will be a student
+        I     | student | present negative |           | 나는 학생이 아니다                 | I am not a student
+        I     | doctor  | present          | greeting  | 안녕하세요, 저는 의사예요          | Hello, I am a doctor
+        I     | student | present negative | greeting  | 안녕하세요, 저는 학생이 아니에요   | Hello, I am not a student
+        I     | student | present          | full stop | 나는 학생이다.                     | I am a student.
+    """),
 )
 def test_the_copula_agrees_with_hand_written_sentences(
-    sentence: dict[str, Any], source: str, target: str
+    subject: str, what: str, frame: str, form: str, source: str, target: str
 ) -> None:
-    frame = Frame(sentence.get("tense", "present"), negative=sentence.get("negative", False))
-    clause = Clause(
-        frame, lexeme("be"), (noun(sentence["subject"]),), (noun(sentence.get("noun", "student")),)
-    )
-    greeting = GREETINGS[0] if "greeting" in sentence else None
-    pair = realise(Sentence((clause,), (), None, greeting, "full_stop" in sentence))
+    tense, *negative = frame.split()
+    parsed = Frame(tense, negative=bool(negative))
+    clause = Clause(parsed, lexeme("be"), (noun(subject),), (noun(what),))
+    greeting = GREETINGS[0] if form == "greeting" else None
+    pair = realise(Sentence((clause,), (), None, greeting, form == "full stop"))
     assert (pair.source, pair.target) == (source, target)
 
 
 def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> None:
-    study = Clause(
-        Frame("present", True, True, True), lexeme("study"), (noun("I"),), (noun("Korean"),)
-    )
+    frame = Frame("present", True, True, True)
+    study = Clause(frame, lexeme("study"), (noun("I"),), (noun("Korean"),))
     pair = realise(Sentence((study,)))
-    assert (pair.source, pair.target) == (
-        "나는 한국어를 공부 안 하고 있다",
-        "I'm not studying Korean",
-    )
-    assert gloss(pair)[2:] == [
-        ("공부", "studying"),
-        ("안", "not"),
-        ("하고", "studying"),
-        ("있다", "I'm"),
-    ]
-    like = Clause(
-        Frame("present", False, True, True), lexeme("like"), (noun("I"),), (noun("milk"),)
-    )
+    assert pair.source == "나는 한국어를 공부 안 하고 있다"
+    assert pair.target == "I'm not studying Korean"
+    assert gloss(pair).endswith("공부=studying 안=not 하고=studying 있다=I'm")
+    frame = Frame("present", False, True, True)
+    like = Clause(frame, lexeme("like"), (noun("I"),), (noun("milk"),))
     pair = realise(Sentence((like,), (), VOCATIVES[0], GREETINGS[0], True))
     assert pair.source == "안녕하세요, 선생님, 저는 우유를 안 좋아해요."
     assert pair.target == "Hello, Teacher, I don't like milk."
 
 
-# --- The language as a whole ---
-
-
 def test_each_side_determines_the_other(sample_folder: Path) -> None:
-    pairs = [
-        line.split("\t")
-        for line in (sample_folder / "pairs").read_text(encoding="utf-8").splitlines()
-    ]
-    assert len(pairs) == 20_000
+    text = (sample_folder / "pairs").read_text(encoding="utf-8")
+    pairs = [line.split("\t") for line in text.splitlines()]
+    assert len(pairs) == 8_000
     forth = dict(pairs)
     back = {target: source for source, target in pairs}
-    assert len(forth) > 10_000
-    assert all(forth[source] == target and back[target] == source for source, target in pairs)
-
-
-def test_entries_of_the_lexicon_determine_each_other() -> None:
-    for entries in (
-        PEOPLE,
-        PLACES,
-        VEHICLES,
-        ADVERBS,
-        TIMES,
-        VOCATIVES + GREETINGS,
-        COORDINATING + SUBORDINATING,
-    ):
-        assert len({entry.english for entry in entries}) == len(entries)
-    for entries in (PEOPLE, THINGS, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES + GREETINGS):
-        assert len({entry.korean for entry in entries}) == len(entries)
-    for entry in PEOPLE + THINGS + PLACES:
-        assert (entry.article == "an") == (
-            entry.english[0] in "aeiou" and entry.article in ("a", "an")
-        )
-
-
-def test_no_two_verbs_share_a_stem_and_an_object() -> None:
-    uses = Counter((verb.stem.text, noun) for verb in VERBS for noun in verb.objects or [None])
-    assert max(uses.values()) == 1
+    assert len(forth) > 4_000
+    for source, target in pairs:
+        assert forth[source] == target
+        assert back[target] == source
 
 
 # --- The corpus ---
@@ -631,125 +450,121 @@ def test_no_two_verbs_share_a_stem_and_an_object() -> None:
 def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == SIZES
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
-    assert (min(lengths), max(lengths)) == (1, 80)
-    assert sum(length == 1 for length in lengths) == 2 * sum(
-        " " not in greeting.english for greeting in GREETINGS
-    )
-    assert 0.73 < sum(length <= 12 for length in lengths) / len(lengths) < 0.77
+    assert min(lengths) == 1
+    assert max(lengths) == 80
+    single = [greeting for greeting in GREETINGS if " " not in greeting.english]
+    assert lengths.count(1) == 2 * len(single)
+    short = [length for length in lengths if length <= 12]
+    assert 0.73 < len(short) / len(lengths) < 0.77
     counts = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
     assert sorted(counts) == list(range(2, 81))
     assert set(counts.values()) <= {6, 7}
 
 
-def test_no_sentence_occurs_twice_on_either_side(corpus: Sample) -> None:
+def test_no_sentence_occurs_twice_and_every_word_is_linked(corpus: Sample) -> None:
     pairs = [pair for split in corpus.splits.values() for pair in split]
-    assert (
-        len({pair.source for pair in pairs}) == len({pair.target for pair in pairs}) == len(pairs)
-    )
-
-
-def test_every_word_is_linked_and_every_link_is_a_word(corpus: Sample) -> None:
-    for pair in itertools.chain.from_iterable(corpus.splits.values()):
+    assert len({pair.source for pair in pairs}) == len(pairs)
+    assert len({pair.target for pair in pairs}) == len(pairs)
+    for pair in pairs:
         assert {i for i, _ in pair.links} == set(range(len(pair.source.split()))), pair
         assert {j for _, j in pair.links} == set(range(len(pair.target.split()))), pair
         assert list(pair.links) == sorted(set(pair.links))
 
 
-def combinations(
-    pair: AlignedPair, forms: dict[str, set[str]], objects: dict[str, str]
-) -> set[tuple[str, str]]:
-    """Return the stems and Korean nouns combined in a sentence, from its words: an object stands
-    before its verb.
-    """
-    words = pair.source.removesuffix(".").split()
-    pairs = set()
-    passed = {*(adverb.korean for adverb in ADVERBS), "안", "못"}
-    for i, word in enumerate(words):
-        if word in objects and word[-1] in "을를":
-            verb = words[i + 2] if words[i + 1] in passed else words[i + 1]
-            pair_of_objects = [word, words[i - 1]] if words[i - 1][-1] in "와과" else [word]
-            pairs |= {
-                (stem, objects[noun_form])
-                for noun_form in pair_of_objects
-                if noun_form in objects
-                for stem in forms[verb]
-            }
-    return pairs
-
-
-def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
+def verbs_of_forms() -> dict[str, set[str]]:
+    """Return the stems that each Korean form of a verb may have, by the table."""
     forms: dict[str, set[str]] = {}
-    for row in CONJUGATION.strip().splitlines():
-        for form in row.split()[1:]:
-            forms.setdefault(form, set()).add(row.split()[0])
-            if form.startswith(noun := row.split()[0].removesuffix("하")):  # 공부 안 한다
-                forms.setdefault(noun, set()).add(row.split()[0])
-    objects = {}
+    for row in lines(CONJUGATION):
+        stem, *conjugated = row.split()
+        for form in conjugated:
+            forms.setdefault(form, set()).add(stem)
+            made_of = stem.removesuffix("하")
+            if form.startswith(made_of):  # 공부 안 한다
+                forms.setdefault(made_of, set()).add(stem)
+    return forms
+
+
+def nouns_of_forms() -> dict[str, str]:
+    """Return the noun of each Korean form that an object, or the first of two, may have."""
+    forms = {}
     for verb, polite in itertools.product(VERBS, (False, True)):
         for entry in verb.objects:
             for role in ("with", "object"):
-                objects[korean.phrase((entry,), "object", role, polite)[0].text] = entry.korean
+                (word,) = korean.phrase((entry,), "object", role, polite)
+                forms[word.text] = entry.korean
+    return forms
+
+
+def combinations(
+    pair: AlignedPair, stems: dict[str, set[str]], nouns: dict[str, str]
+) -> set[tuple[str, str]]:
+    """Return the stems and nouns combined in a sentence: an object stands before its verb."""
+    words = pair.source.removesuffix(".").split()
+    passed = {*(adverb.korean for adverb in ADVERBS), "안", "못"}
+    result = set()
+    for i, word in enumerate(words):
+        if word not in nouns or word[-1] not in "을를":
+            continue
+        verb = words[i + 2] if words[i + 1] in passed else words[i + 1]
+        objects = [word]
+        before = words[i - 1]
+        if before[-1] in "와과" and before in nouns:
+            objects.append(before)
+        result |= {(stem, nouns[each]) for each in objects for stem in stems[verb]}
+    return result
+
+
+def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
+    stems = verbs_of_forms()
+    nouns = nouns_of_forms()
     held_out_pairs = {(verb.stem.text, noun.korean) for verb, noun in held_out()}
     assert len(held_out_pairs) > 20
-    occurring = {
-        name: [combinations(pair, forms, objects) for pair in pairs]
+    found = {
+        name: [combinations(pair, stems, nouns) for pair in pairs]
         for name, pairs in corpus.splits.items()
     }
     for name in ("train", "valid", "test", "length"):
-        assert not held_out_pairs & set().union(*occurring[name]), name
-    assert all(held_out_pairs & pairs for pairs in occurring["recombination"])
-    known = set().union(*occurring["train"])
-    assert {noun for _, noun in held_out_pairs} <= {noun for _, noun in known}
-    assert {stem for stem, _ in held_out_pairs} <= {stem for stem, _ in known}
-
-
-def test_recombinations_have_only_words_of_training(corpus: Sample) -> None:
-    def words(name: str) -> set[str]:
-        return {
-            w.rstrip(",.")
-            for pair in corpus.splits[name]
-            for w in f"{pair.source} {pair.target}".split()
-        }
-
-    assert words("recombination") <= words("train")
+        assert not held_out_pairs & set().union(*found[name]), name
+    assert all(held_out_pairs & pairs for pairs in found["recombination"])
 
 
 def test_politeness_follows_the_address(corpus: Sample) -> None:
-    vocatives = tuple(f"{entry.english}," for entry in VOCATIVES + GREETINGS)
-    openings = {entry.korean for entry in VOCATIVES + GREETINGS}
+    addresses = VOCATIVES + GREETINGS
+    vocatives = tuple(f"{entry.english}," for entry in addresses)
+    openings = {entry.korean for entry in addresses}
+    familiar = {*items("너는 네가 너를 너와 너에게 선생님은 선생님이")}
     for pair in itertools.chain.from_iterable(corpus.splits.values()):
         assert pair.source.endswith(".") == pair.target.endswith(".")
-        sentence = pair.source.removesuffix(".").split(", ")[-1]
         assert pair.target[0].isupper()
         assert pair.target.removesuffix(".")[-1].isalpha()
-        if sentence not in openings:
-            assert sentence.endswith("요") == pair.target.startswith(vocatives)
-            assert sentence.endswith(("다", "요"))
-            if sentence.endswith("요"):
-                assert not {"너는", "네가", "너를", "너와", "너에게", "선생님은", "선생님이"} & set(
-                    sentence.split()
-                ), pair
+        sentence = pair.source.removesuffix(".").split(", ")[-1]
+        if sentence in openings:
+            continue
+        is_polite = sentence.endswith("요")
+        assert is_polite == pair.target.startswith(vocatives)
+        assert is_polite or sentence.endswith("다")
+        assert not is_polite or not familiar & set(sentence.split()), pair
 
 
 def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:
     assert read_sample(sample_folder / "small") == small
-    assert (
-        korean_english(4, {**SMALL, "train": 50}).splits["train"][2:] != small.splits["train"][2:50]
-    )
-    assert held_out(3) == held_out(3) != held_out(4)
+    other = korean_english(4, {**SMALL, "train": 50})
+    assert other.splits["train"][2:] != small.splits["train"][2:50]
+    assert held_out(3) == held_out(3)
+    assert held_out(3) != held_out(4)
 
 
 def test_lengths_can_be_set() -> None:
     few = dict.fromkeys(SIZES, 0)
     sample = korean_english(1, {**few, "train": 200, "length": 18}, short=0.5, longest=10)
-    assert max(len(pair.target.split()) for pair in sample.splits["train"]) <= 10
-    assert Counter(len(pair.target.split()) for pair in sample.splits["length"]) == dict.fromkeys(
-        range(2, 11), 2
-    )
+    lengths = {
+        name: [len(pair.target.split()) for pair in pairs] for name, pairs in sample.splits.items()
+    }
+    assert max(lengths["train"]) <= 10
+    assert Counter(lengths["length"]) == dict.fromkeys(range(2, 11), 2)
     long = korean_english(1, {**few, "train": 50}, short=0.0)
-    assert all(
-        len(pair.target.split()) > 12 for pair in long.splits["train"][2 + 2 * len(GREETINGS) :]
-    )
+    drawn = long.splits["train"][2 + 2 * len(GREETINGS) :]
+    assert all(len(pair.target.split()) > 12 for pair in drawn)
 
 
 def test_reversed_swaps_source_and_target(small: Sample) -> None:
@@ -761,28 +576,26 @@ def test_reversed_swaps_source_and_target(small: Sample) -> None:
 
 
 def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
-    small.write(tmp_path / "new" / "folder", "ko", "en")
+    folder = tmp_path / "new" / "folder"
+    small.write(folder, "ko", "en")
     names = {f"{split}.{ending}" for split in SIZES for ending in ("ko", "en", "align")}
-    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
-    assert read_sample(tmp_path / "new" / "folder") == small
+    assert {path.name for path in folder.iterdir()} == names
+    assert read_sample(folder) == small
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            {"sizes": {"trian": 5, "test": -1}},
-            ["did you mean 'train'", "test wanted 0 or more, got -1"],
-        ),
-        ({"sizes": {"length": 900}, "longest": 2}, ["length has 900 pairs", "ask for fewer"]),
-        ({"short": 2.0}, ["between 0 and 1"]),
-        ({"longest": 1}, ["2 or more"]),
+        ({"sizes": {"trian": 5, "test": -1}}, "did you mean 'train'"),
+        ({"sizes": {"trian": 5, "test": -1}}, "test wanted 0 or more, got -1"),
+        ({"sizes": {"length": 900}, "longest": 2}, "length has 900 pairs.*ask for fewer"),
+        ({"short": 2.0}, "between 0 and 1"),
+        ({"longest": 1}, "2 or more"),
     ],
 )
-def test_impossible_samples_are_refused(arguments, expected: list[str]) -> None:
-    with pytest.raises(UsageError) as refusal:
+def test_impossible_samples_are_refused(arguments: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UsageError, match=f"(?s){expected}"):
         korean_english(1, **arguments)
-    assert all(part in str(refusal.value) for part in expected)
 
 
 if __name__ == "__main__":

@@ -5,45 +5,46 @@ them.
 from __future__ import annotations
 
 import pytest
+from text_table import lines, rows
 
 from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.text.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 
-TEXT = [
-    "Open the file",
-    "Exit now",
-    "Save the text",
-    "R and D",
-    "drag and drop",
-    "black and white",
-] * 20
-ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=340)).source.encode
+TEXT = lines("""
+    Open the file
+    Exit now
+    Save the text
+    R and D
+    drag and drop
+    black and white
+""")
+ENCODE = Tokenizer.train(TEXT * 20, TEXT * 20, TokenizerSettings(size=340)).source.encode
 
 
 @pytest.mark.parametrize(
     ("line", "read", "mnemonic"),
-    [
-        ("_File", "File", "_F"),
-        ("&Open the file…", "Open the file…", "&O"),
-        ("Save the _text", "Save the text", "_t"),
-        ("E&xit", "Exit", "&x"),
-        ("E_xit now", "Exit now", "_x"),
-        ("~File", "File", "~F"),
-        ("열기(_O)…", "열기…", "_O"),
-        ("파일 열기 (&2)", "파일 열기", "&2"),
-        ("Save \U000f1900 &now", "Save \U000f1900 now", "&n"),
-        ("_Файл", "Файл", "_Ф"),
-        ("&Open {file_name}…", "Open {file_name}…", "&O"),
-        ("_Open Recent Files Again", "Open Recent Files Again", "_O"),
-        ("&Don't ask me again", "Don't ask me again", "&D"),
-        ("Don't &Ask Me Again", "Don't Ask Me Again", "&A"),
-        ("Show &All Hidden Files and Folders", "Show All Hidden Files and Folders", "&A"),
-        ("Open Link in New &Tab", "Open Link in New Tab", "&T"),
-        ("Open in the &Browser", "Open in the Browser", "&B"),
-        ("Alle Dateien &Öffnen und Schließen…", "Alle Dateien Öffnen und Schließen…", "&Ö"),
-        ("Print Background _Colours (Slow)", "Print Background Colours (Slow)", "_C"),
-    ],
+    rows("""
+        _File                               | File                               | _F
+        &Open the file…                     | Open the file…                     | &O
+        Save the _text                      | Save the text                      | _t
+        E&xit                               | Exit                               | &x
+        E_xit now                           | Exit now                           | _x
+        ~File                               | File                               | ~F
+        열기(_O)…                           | 열기…                              | _O
+        파일 열기 (&2)                      | 파일 열기                          | &2
+        _Файл                               | Файл                               | _Ф
+        &Open {file_name}…                  | Open {file_name}…                  | &O
+        _Open Recent Files Again            | Open Recent Files Again            | _O
+        &Don't ask me again                 | Don't ask me again                 | &D
+        Don't &Ask Me Again                 | Don't Ask Me Again                 | &A
+        Show &All Hidden Files and Folders  | Show All Hidden Files and Folders  | &A
+        Open Link in New &Tab               | Open Link in New Tab               | &T
+        Open in the &Browser                | Open in the Browser                | &B
+        Alle Dateien &Öffnen und Schließen… | Alle Dateien Öffnen und Schließen… | &Ö
+        Print Background _Colours (Slow)    | Print Background Colours (Slow)    | _C
+    """)
+    + [["Save \U000f1900 &now", "Save \U000f1900 now", "&n"]],
 )
 def test_a_mnemonic_is_taken_out(line: str, read: str, mnemonic: str) -> None:
     assert strip_mnemonic(line, ENCODE) == (read, mnemonic)
@@ -51,58 +52,50 @@ def test_a_mnemonic_is_taken_out(line: str, read: str, mnemonic: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        *(
-            "_very important_ thing",
-            "It takes long (~5)",
-            "@_john says hi",
-            "_id is missing here",
-            "[_link text](x)",
-        ),
-        *(
-            "Set the _private field now",
-            "see note (_a)",
-            "rock&roll",
-            "if a&b then",
-            "a~b",
-            "x_y",
-            "~Paris is nice now",
-        ),
-        *(
-            "I drink tea with John &Mary",
-            "The teacher reads _Count today",
-            "He met Mary &John in Berlin",
-        ),
-        *(
-            "A man and a &Woman play",
-            "Ich trinke Tee mit &Maria",
-            "we saw John &Mary & Ann",
-            "And then came &Anna.",
-        ),
-        *("&Mary drinks tea with John.", "_Count is how many there are.", '&Why did "he" go home?'),
-        *("Open (_O) the file", "My_file", '"_Hi there', "User_id is missing"),
-        *(
-            "",
-            "R&D",
-            "drag&drop",
-            "black&white",
-            "this & that",
-            "_so_ it is",
-            "__init__",
-            "a_b_c",
-            "~ten files",
-        ),
-        *(
-            "&File _Open",
-            "?a=1&b=2",
-            "_x",
-            "&amp;",
-            "$_GET",
-            "f(x)",
-            "5&6",
-            "&File" + " word" * (LONGEST // 5),
-        ),
-    ],
+    lines("""
+        _very important_ thing
+        It takes long (~5)
+        @_john says hi
+        _id is missing here
+        [_link text](x)
+        Set the _private field now
+        see note (_a)
+        rock&roll
+        if a&b then
+        a~b
+        x_y
+        ~Paris is nice now
+        I drink tea with John &Mary
+        The teacher reads _Count today
+        He met Mary &John in Berlin
+        A man and a &Woman play
+        Ich trinke Tee mit &Maria
+        we saw John &Mary & Ann
+        And then came &Anna.
+        &Mary drinks tea with John.
+        _Count is how many there are.
+        &Why did "he" go home?
+        Open (_O) the file
+        My_file
+        "_Hi there
+        User_id is missing
+        R&D
+        drag&drop
+        black&white
+        this & that
+        _so_ it is
+        __init__
+        a_b_c
+        ~ten files
+        &File _Open
+        ?a=1&b=2
+        _x
+        &amp;
+        $_GET
+        f(x)
+        5&6
+    """)
+    + ["", "&File" + " word" * (LONGEST // 5)],
 )
 def test_other_lines_have_none(line: str) -> None:
     assert strip_mnemonic(line, ENCODE) == (line, "")

@@ -36,6 +36,7 @@ def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -
             part.add(upper(chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
             done += 1
         part.finish()
+
     return done
 
 

@@ -102,12 +102,16 @@ class Command:
         expected = [because] if isinstance(because, str) else because
         assert done.status == status, done
         assert len(done.causes) == len(expected), done.err
+
         for cause, part in zip(done.causes, expected, strict=True):
             assert part in cause, f"expected {part!r} in {cause!r}"
+
         for text in ("Traceback", "internal error", "pydantic", "Error:", "Usage:"):
             assert text not in done.err, done.err
+
         after = files()
         assert after == before, f"changed files: {sorted(dict(after.items() ^ before.items()))}"
+
         return done
 
     def ended(self, *arguments: object, stdin: str | bytes = b"") -> CommandResult:
@@ -119,8 +123,10 @@ class Command:
         self.capture.readouterr()
         with _standard_input(content), pytest.raises(SystemExit) as ended, as_the_shell_does():
             main(words)
+
         printed = self.capture.readouterr()
         assert isinstance(ended.value.code, int)
+
         return CommandResult(ended.value.code, printed.out, printed.err)
 
 

@@ -39,12 +39,14 @@ def test_links_are_printed_or_written_line_by_line(
         linked = sorted(int(target) for _, target in pairs)
         assert linked == list(range(len(english.split()))), "each target word has one link"
         assert all(int(source) < len(korean.split()) for source, _ in pairs)
+
     monkeypatch.setattr("regard.cli.align.PAIRS_AT_ONCE", 5)
     Path("real").touch()
     Path("link").symlink_to("real")
     assert regard(f"align run {SIDES} --output link").out == ""
     assert Path("link").is_symlink()
     assert lines_of("real") == links
+
     os.mkfifo("pipe")
     with ThreadPoolExecutor(1) as reader:
         received = reader.submit(lines_of, "pipe")
@@ -61,10 +63,12 @@ def test_links_count_the_words_of_the_files(regard: Command, run: Path) -> None:
     expected = [sorted({(max(0, s - 1), t + 1) for s, t in row}) for row in links]
     counted = [read_gold(line)[0] for line in regard(f"align run {SIDES} --quiet").lines]
     assert [sorted(row) for row in counted] == expected
+
     for more in ("", "--reverse run --symmetry grow-diag"):
         gold = regard(f"align run {SIDES} {more}").lines
         write_lines("gold", gold)
         assert _error_rate(regard(f"align run {SIDES} {more} --gold gold").lines[0]) == 0
+
     count = len(korean[0].split(" "))
     write_lines("gold", [f"{count}-0", *gold[1:]])
     because = f"gold, line 1: {count}-0 names source word {count}, and the source has {count} words"
@@ -83,12 +87,15 @@ def test_lines_that_others_may_count_otherwise_are_named(regard: Command, run: P
 def test_the_chosen_head_is_stored_and_used(regard: Command, run: Path) -> None:
     chosen = regard(f"align run {SIDES} --gold align --choose")
     assert "chosen by gold links, AER" in chosen.err
+
     best, last = chosen.lines
     assert last.endswith("last layer, mean of heads")
     assert _error_rate(best) <= _error_rate(last)
+
     stored = json.loads(text_of("run/alignment.json"))
     assert set(stored) == {"layer", "head", "shifted", "symmetry", "with_reverse", "seal"}
     assert regard(f"align run {SIDES} --gold align").lines == chosen.lines
+
     done = regard(f"align run {SIDES} --choose")
     assert "chosen by agreement of its links from source to target" in done.err
 
@@ -99,14 +106,17 @@ def test_two_models_are_chosen_together(regard: Command, run: Path) -> None:
     done = regard(f"{both} --choose --output links")
     assert "chosen by agreement of both directions" in done.err
     assert len(lines_of("links")) == len(lines_of("ko"))
+
     few = regard(f"{both} --symmetry intersection").lines
     many = regard(f"{both} --symmetry union").lines
     assert all({*a.split()} <= {*b.split()} for a, b in zip(few, many, strict=True))
+
     chosen = regard(f"{both} --gold align --choose")
     name = json.loads(text_of("run/alignment.json"))["with_reverse"]
     assert name == json.loads(text_of("back/alignment.json"))["with_reverse"]
     assert chosen.lines[0].endswith(f", {name}")
     assert regard(f"{both} --gold align").lines == chosen.lines, "the stored choice is used"
+
     rates = {}
     for symmetry in SYMMETRIES:
         line = regard(f"{both} --gold align --symmetry {symmetry}").lines[0]
@@ -133,9 +143,12 @@ def test_pairs_with_an_empty_side_have_no_links(regard: Command, run: Path) -> N
     write_lines("en", [english[0], *english[:3], " ", english[3], ""])
     write_lines("gold", ["", *gold[:3], "", gold[3], ""])
     assert regard(f"align run {SIDES} --quiet").lines == ["", *links[:3], "", links[3], ""]
+
     both = regard(f"align run {SIDES} --reverse run --quiet").lines
     assert [both[0], both[4], both[6]] == ["", "", ""]
+
     for more in ("--reverse run", "--gold gold"):
         regard(f"align run {SIDES} {more} --choose")
+
     write_lines("blank", ["", ""])
     assert regard("align run --source blank --target blank --quiet").out == "\n\n"

@@ -42,18 +42,22 @@ def test_a_run_folder_records_its_data(captioner: Path, image_folder: Path) -> N
     validations = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
     assert validations[-1]["cider"] > 0
     assert {"loss", "chrf", "bleu", "attention"} <= validations[-1].keys()
+
     card = text_of(captioner / "README.md")
     assert card.startswith("# A captioning model")
     assert f"CIDEr-D {validations[-1]['cider']:.2f}" in card
     assert "| train | 36 |" in card
     assert "regard caption run IMAGE" in card
+
     config = json.loads(text_of(captioner / "config.json"))
     sizes = {"height": 8, "width": 8, "cell": 4, "fit": "stretch", "blank": False}
     assert sizes.items() <= config["images"].items()
     assert config["search"]["longest_source"] is None
     assert config["search"]["max_length"] > 3
+
     fingerprints = json.loads(text_of(captioner / "data.json"))["files"]
     assert set(fingerprints) == {"train.captions", "valid.captions", "train.images", "valid.images"}
+
     recipe = read_toml(captioner / "train.toml")
     assert recipe["data"]["images"]["folder"] == str(image_folder / "images")
 
@@ -65,8 +69,10 @@ def test_files_and_folders_are_captioned_in_order(
     done = regard(f"caption {captioner} {images} {files[2]} --threads 1")
     rows = [line.split("\t") for line in done.lines]
     assert [file for file, _ in rows] == [str(file) for file in [*files, files[2]]]
+
     texts = [text for _, text in rows[:24]]
     assert texts == [caption.text for caption in model.caption(files)]
+
     right = [list(COLOURS)[number % 4] in text for number, text in enumerate(texts)]
     assert sum(right) > 18, "it has learnt to distinguish colours"
 
@@ -78,8 +84,10 @@ def test_files_of_other_kinds_in_a_folder_are_counted(
     shutil.copy(images / "00.png", "mixed/a.png")
     for name in ("b.heic", "c.svg", "d.HEIC", "e.svg", "README"):
         Path("mixed", name).touch()
+
     done = regard(f"caption {captioner} mixed")
     assert len(done.lines) == 1
+
     kinds = "README, .heic, .svg, .HEIC"
     assert done.warnings == [f"mixed: 5 files of other kinds passed over: {kinds}"]
 
@@ -91,13 +99,16 @@ def test_json_lines_hold_regions_and_hypotheses(
     command = f"caption {captioner} {file} --nbest 2 --threads 1"
     line = json.loads(regard(f"{command} --format jsonl --regions").out)
     assert line["file"] == str(file)
+
     best, second = line["nbest"]
     assert (line["text"], line["score"]) == (best["text"], best["score"])
     assert [region["word"] for region in line["regions"]] == line["text"].split()
+
     for region in line["regions"]:
         left, top, right, bottom = region["box"]
         assert 0 <= left < right <= 1
         assert 0 <= top < bottom <= 1
+
     plain = [row.split("\t")[2] for row in regard(command).lines]
     assert plain == [best["text"], second["text"]]
 
@@ -106,11 +117,14 @@ def test_search_options_reach_the_search(regard: Command, captioner: Path, image
     command = f"caption {captioner} {images}/01.png --threads 1"
     assert "\ta blue" in regard(f"{command} --prefix 'a blue'").out
     assert "green" not in regard(f"{command} --forbid green").out
+
     sampling = f"{command} --sample --temperature 3.0 --seed"
     sampled = [regard(f"{sampling} {seed}").out for seed in (1, 1, 2)]
     assert sampled[0] == sampled[1] != sampled[2]
+
     ensemble = regard(f"{command} --with {captioner} --beam 2").out
     assert ensemble == regard(f"{command} --beam 2").out
+
     scores = []
     for penalty in ("0", "0.0000001", "1"):
         done = regard(f"{command} --format jsonl --length-penalty {penalty}")
@@ -144,6 +158,7 @@ def test_images_that_cannot_be_used_are_reported_last(
         "empty.jp: no such file; did you mean empty.jpg?",
     ]
     regard.fails(f"caption {captioner} none empty.jp", status=1, because=causes)
+
     causes = [
         "missing.png: no such file",
         "empty.jpg: the file is empty",
@@ -161,10 +176,13 @@ def test_captioners_refuse_text_and_translators_refuse_images(
     text = data / "test.ko"
     because = "reads text, not images; translate with it"
     regard.fails(f"caption {transformer} {images}/00.png", because=because)
+
     because = "reads images, not text; caption with it"
     regard.fails(f"translate {captioner} {text}", because=because)
+
     files = f"--source {text} --reference {data}/test.en"
     regard.fails(f"evaluate {captioner} {files}", because="reads images, not text")
+
     other = scored.replace(str(captioner), str(transformer))
     regard.fails(other, because="reads text, not images")
 
@@ -181,6 +199,7 @@ def test_the_examples_of_the_docs_run(
     names: dict[str, object] = {}
     exec(compile(first, str(PAGE), "exec"), names)
     assert str(names["caption"])
+
     for code in others:
         exec(compile(code, str(PAGE), "exec"), {})
     assert len(os.listdir("shapes/images")) == 35
@@ -193,11 +212,13 @@ def test_captions_are_scored_against_all_references(
     names = [line.split()[0] for line in lines]
     assert names == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
     assert all("nrefs:2|" in line and line.endswith("|beam:2") for line in lines)
+
     report = json.loads(regard(f"{scored} --format json").out)
     references: dict[str, list[str]] = {}
     for line in lines_of(image_folder / "valid.tsv"):
         file, text = line.split("\t")
         references.setdefault(file, []).append(text)
+
     captions = model.caption([image_folder / "images" / file for file in references])
     ciders = cider_scores([caption.text for caption in captions], [*references.values()])
     score = report["CIDEr-D"]["score"]
@@ -209,8 +230,10 @@ def test_two_captioners_are_compared(regard: Command, scored: str, captioner: Pa
     lines = regard(f"{scored} --against {captioner}").lines
     assert lines[0] == lines[8] == str(captioner)
     assert lines[1:8] == lines[9:16]
+
     equal = "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000; paired bootstrap, 10,000 draws"
     assert lines[16].endswith(equal)
+
     report = json.loads(regard(f"{scored} --against {captioner} --format json").out)
     (other,) = report["against"]
     assert other["cider_difference"]["p"] == 1
@@ -258,8 +281,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     done = regard(*base, *long, "--set", "data.images.height=16", "--out", "parts", "--resume")
     assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images" in done.err
     assert "use it: regard caption parts" in done.err
+
     for name in ("model.safetensors", "checkpoints/update-00000008/model.safetensors"):
         assert Path("parts", name).read_bytes() == Path("whole", name).read_bytes()
+
     more = "--from whole --set training.updates=1 --out tuned --threads 1"
     tuned = regard("train", *caption_options, *more.split())
     assert "vocabulary: 280 tokens of whole" in tuned.err
@@ -270,6 +295,7 @@ def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
     Path("images").mkdir()
     for name in ("a.png", "c.png"):
         noise().save(Path("images", name))
+
     Path("images/b.png").touch()
     rows = ["a.png\ta thing", "b.png\tanother thing", "c.png\t ", "d.png\ta thing"]
     write_lines("rows.tsv", [*rows, "c.png\tthe third", "a.png\tit"])
@@ -283,6 +309,7 @@ def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
         "skip_bad = true",
     ]
     regard.fails(*arguments, status=1, because=causes)
+
     done = regard(*arguments, "--set", "data.images.skip_bad=true")
     assert "skipped: 2 images that cannot be read" in done.err
     assert "train: 2 images in images, 3 captions" in done.err

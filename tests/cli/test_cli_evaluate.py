@@ -37,11 +37,13 @@ def test_scores_equal_those_of_the_translations(
     report = json.loads(done.out)
     assert len(done.lines) == 1
     assert report["beam"] == 3
+
     for metric in (sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()):
         expected = metric.corpus_score(outputs, references)
         score = report[expected.name.removesuffix("2")]
         assert score["score"] == pytest.approx(expected.score)
         assert score["signature"] == str(metric.get_signature())
+
     text = regard(f"{scored} --reference second").lines
     for line, (name, score) in zip(text, list(report.items())[4:], strict=True):
         assert line == f"{name:5} {score['score']:6.2f}   {score['signature']}|beam:3"
@@ -75,12 +77,15 @@ def test_normal_forms_and_pairs_in_one_file_change_no_score(
     write_lines("nfd", korean)
     decomposed = regard(f"{evaluate} --source en --reference nfd")
     assert decomposed.out == plain.out
+
     note = "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were"
     assert note in decomposed.err
     assert "NFC" not in plain.err
+
     pairs = zip(lines_of("en"), lines_of("ko"), strict=True)
     write_lines("pairs.tsv", [f"{source}\t{target}" for source, target in pairs])
     assert regard(f"{evaluate} --pairs pairs.tsv").out == plain.out
+
     write_lines("pairs.tsv", ["\tno source"])
     because = "none of the 1 pair can be used"
     regard.fails(f"{evaluate} --pairs pairs.tsv", status=1, because=because)
@@ -96,9 +101,11 @@ def test_translators_are_compared_by_a_paired_bootstrap(
     report = json.loads(regard(f"{scored} --against {other} --by-length --format json").out)
     (second,) = report["against"]
     assert second["model"] == str(other)
+
     outputs = []
     for model in (transformer, other):
         outputs.append((str(model), regard(f"translate {model} ko").lines))
+
     expected = paired_tests(outputs, [lines_of("en")])
     for scores, values in zip(expected, (report, second), strict=True):
         for score in scores:
@@ -106,6 +113,7 @@ def test_translators_are_compared_by_a_paired_bootstrap(
             assert values[score.name]["p"] == (score.p and pytest.approx(score.p))
             assert values[score.name]["signature"] == score.signature
     assert len(report["by_length"]) == len(second["by_length"]) > 0
+
     lines = regard(f"{scored} --against {other} --figure lengths.svg").lines
     headings = [line for line in lines if "/" in line and "|" not in line]
     assert headings == [str(transformer), str(other)]
@@ -128,9 +136,11 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, scored: str) 
     write_lines("page.html", ["<p>a</p>"])
     because = "short has 2 lines and ko has 12; give files whose lines belong together"
     regard.fails(f"{scored} --reference short", status=1, because=because)
+
     causes = ["empty: the file is empty; give", "bad: line 2 is not UTF-8", "no: no such file"]
     files = "--source empty --reference bad --reference no"
     regard.fails(f"evaluate {transformer} {files}", status=1, because=causes)
+
     because = "page.html: is html, and lines of text"
     regard.fails(f"evaluate {transformer} --source page.html --reference en", because=because)
 
@@ -166,8 +176,10 @@ def test_lines_unlike_those_of_training_are_warned_of(regard: Command, transform
     done = regard(f"{evaluate} --source messages --reference messages")
     counted = "messages: 2 of 3 lines have a translation with a warning, such as line 2"
     assert done.warnings == [f"{counted}; regard translate prints all"]
+
     write_lines("pairs", ["a b\tc d"] * 3)
     done = regard(f"{evaluate} --source pairs --reference pairs")
     assert "most lines hold tabs; if it is a file of pairs, give it as --pairs" in done.err
+
     translated = regard(f"translate {transformer} pairs")
     assert "most lines hold tabs; of pairs or a table" in translated.err

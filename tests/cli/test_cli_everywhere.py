@@ -57,14 +57,17 @@ ENVIRONMENT = {
 def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
     done = run_process("--help")
     assert (done.returncode, done.stderr) == (0, b"")
+
     shown = regard("--help")
     assert done.stdout.decode() == shown.out
     assert regard() == shown
+
     listed = [line.split()[0] for line in shown.lines if line.startswith("  ") and line.strip()]
     commands = COMMANDS.split()
     assert [name for name in listed if name in commands] == commands
     assert len(app.registered_commands) == len(commands)
     assert regard("--version").out == f"regard {package.__version__}\n"
+
     for command in commands:
         page = regard(f"{command} --help")
         assert page.err == ""
@@ -131,6 +134,7 @@ def test_exceptions_become_statuses_and_messages(
     done = regard.ended(f"translate {transformer}")
     assert (done.status, done.out) == (status, "")
     assert len(done.causes) == len(causes)
+
     for cause, expected in zip(done.causes, causes, strict=True):
         assert cause.startswith(expected)
     assert "Traceback" not in done.err
@@ -201,9 +205,11 @@ def test_names_that_are_not_utf8_give_sentences(
     run.rename(name)
     because = "the name is not UTF-8, and weights cannot be read by such names"
     regard.fails("translate", name, status=1, because=because)
+
     Path(f"{name}.ko").write_text("나는 집에 간다\n", encoding="utf-8")
     regard("translate", transformer, f"{name}.ko", "--output", f"{name}.en")
     assert Path(f"{name}.en").read_bytes().count(b"\n") == 1
+
     files = ["--source", f"{name}.ko", "--target", f"{name}.ko", *corpus[4:]]
     done = regard.ended("train", *files, "--out", "run")
     assert "a name that is not UTF-8 cannot be written or shown here" in done.causes[-1]
@@ -245,15 +251,19 @@ def test_an_interrupted_training_is_saved_and_resumes(
         stderr = command.stderr.read()
         assert command.wait() == status
         assert command.stdout.read() == ""
+
     resume = "to resume: regard train --out run --resume --threads 1"
     assert f"stopped by {number.name}\n{resume}\n" in stderr
     assert "Traceback" not in stderr
+
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))
     assert updates >= 3
+
     state = json.loads((checkpoint / "state.json").read_text())["state"]
     assert state["update"] == updates
     assert not list(Path("run").rglob("*.part*"))
+
     more = sets(f"training.updates={updates + 2} training.validate_with=1")
     done = regard("train", "--out", "run", "--resume", *more, "--threads", 1)
     assert f"resuming from update {updates}" in done.err
@@ -286,6 +296,7 @@ def test_doctor_says_how_the_processor_is_shared_out(
     works, line = doctor._scheduling()
     assert works
     assert line.startswith(f"beside other work: {expected}")
+
     is_told = "/proc/PID/autogroup" in line
     assert is_told == (content == "1\n"), "what to write is said where it helps"
 
@@ -309,6 +320,7 @@ def test_doctor_reports_what_is_broken_and_goes_on(
     monkeypatch.setattr("regard.runtime.native.why_unavailable", lambda: "there is no C compiler")
     done = regard.ended("doctor --threads 1")
     assert done.status == 1
+
     python, disk, font = (line for line in done.lines if line.startswith("BAD "))
     assert "Python 3.10 or newer is needed" in python
     assert disk.startswith("BAD disk: ")

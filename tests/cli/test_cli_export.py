@@ -43,9 +43,11 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     assert "different: 0 by greedy search, " in done.err
     assert "wrote there" in done.err
     assert done.out == ""
+
     notes = json.loads(text_of(Path("there") / ctranslate2.NOTES))
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
+
     folder = load_folder(transformer)
     translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
     expected = translator.translate(LINES, beam=1)
@@ -55,6 +57,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     for (best, *_), translation in zip(results, expected, strict=True):
         assert folder.tokenizer.target.decode(best.ids) == translation.text
         assert best.score == pytest.approx(translation.score, abs=1e-3)
+
     copied = Path("there/joint.model").read_bytes()
     assert copied == (transformer / "joint.model").read_bytes()
 
@@ -67,6 +70,7 @@ def test_the_python_of_the_page_runs(regard: Command, transformer: Path) -> None
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(page), "exec"), {})
+
     expected = regard(f"translate {transformer} --beam 2", stdin=LINES[0]).out
     assert printed.getvalue().split()[:3] == expected.split()[:3]
 
@@ -79,6 +83,7 @@ def test_the_default_folder_is_in_the_run(regard: Command, run: Path) -> None:
     Path("run/train.toml").unlink()
     done = regard("export run there --to ctranslate2")
     assert f"{probe_sentences.MAX_SENTENCES} sentences of the sample" in done.err
+
     write_lines("lines", LINES)
     command = f"export run --to ctranslate2 --precision {INT8}"
     regard(f"{command} --source lines")
@@ -112,6 +117,7 @@ def test_what_cannot_be_exported_is_refused(
 ) -> None:
     causes = [f"model.{side}.kind is 'recurrent': CTranslate2" for side in ("encoder", "decoder")]
     regard.fails(f"export {other} there --to ctranslate2", status=1, because=causes)
+
     write_lines("empty", ["", ""])
     for command, because in (
         ("nowhere there", "nowhere: no such folder"),
@@ -119,6 +125,7 @@ def test_what_cannot_be_exported_is_refused(
         (f"{transformer} there --source empty", "every line is empty"),
     ):
         regard.fails(f"export {command} --to ctranslate2", status=1, because=because)
+
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     because = "pip install 'regard[fast]'"
     regard.fails(f"export {transformer} there --to ctranslate2", status=1, because=because)

@@ -158,15 +158,18 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
     name = keep(path)
     assert find_export(path)[1] is not None
     assert find_export(path, "int8")[1] is None
+
     content = (cache / name).read_bytes()
     for spoilt in (content[:-9], content[:-1] + bytes([content[-1] ^ 1])):
         (cache / name).write_bytes(spoilt)
         assert find_export(path) == (name, None)
         keep(path)
         assert find_export(path)[1] is not None, "it is made again"
+
     other = folder(tmp_path / "other", end=0.1)
     (cache / export_name(other, "float32")).write_bytes((cache / name).read_bytes())
     assert find_export(other)[1] is None  # it has the name of another
+
     for file in ("model.safetensors", "config.json", "alignment.json", "joint.model"):
         content = (path / file).read_bytes()
         status = (path / file).stat()
@@ -175,9 +178,11 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
         assert find_export(path)[1] is None
         (path / file).write_bytes(content)
         assert find_export(path)[1] is not None
+
     (path / "alignment.json").unlink()
     name = keep(path)
     assert find_export(path) == (name, None)
+
     with pytest.warns(UserWarning, match="missing, although a head was chosen"):  # each time
         load_translator(path)
 
@@ -197,6 +202,7 @@ def test_where_no_export_can_be_made_nothing_is_said(
         with monkeypatch.context() as patch:
             patch.setattr("regard.interchange.runtime.runtime_file", Mock(side_effect=problem))
             keep_export(path, name, loaded, "float32")
+
     (path / "languages.json").write_text("{}", encoding="utf-8")  # changed since it was opened
     keep_export(path, name, loaded, "float32")
     assert not list(cache.glob("model-*"))
@@ -208,19 +214,24 @@ def test_the_cache_is_limited(
     for number, name in enumerate(("model-b.regard", "model-c.regard", "model-a.regard")):
         write_export(name, bytes(100))
         os.utime(cache / name, ns=(number, 0))
+
     for name in ("model-d.regardkilled", "model-d.regardunfinished"):
         (cache / name).touch()
+
     os.utime(cache / "model-d.regardkilled", (0, 0))
     monkeypatch.setattr(export_cache, "LIMIT", 250)
     write_export("model-d.regard", bytes(100))
     kept = ["model-a.regard", "model-d.regard", "model-d.regardunfinished"]
     assert sorted(os.listdir(cache)) == kept
+
     write_export("model-e.regard", bytes(200))
     write_export("model-f.regard", bytes(900))
     kept = ["model-d.regard", "model-d.regardunfinished", "model-e.regard", "model-f.regard"]
     assert sorted(os.listdir(cache)) == kept, "what was used within the hour stays"
+
     monkeypatch.setattr(export_cache, "LARGEST", 1000)
     assert find_export(model) == ("", None)
+
     monkeypatch.undo()
     (tmp_path / "file").touch()
     monkeypatch.setenv(private_cache.FOLDER, str(tmp_path / "file"))

@@ -129,6 +129,7 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
         assert process.returncode == -signal.SIGKILL
         assert _mark(output).chunks == chunks - (stage == "before")
         assert not output.exists()
+
     done = _mark(output).lines
     assert f"continuing after line {done}\n" in regard(resumed).err
     assert output.read_bytes() == whole
@@ -150,11 +151,13 @@ def test_a_run_stopped_by_a_signal_prints_how_to_resume(
         assert process.stderr is not None
         stderr = process.stderr.read()
         assert process.wait() == status, stderr
+
     done = _mark(output).lines
     advice = "the same command with --resume continues after them"
     assert f"out.part holds lines 1 to {done}; {advice}\n" in stderr
     assert "Traceback" not in stderr
     assert sorted(os.listdir()) == ["out.part", "out.part.json"]
+
     done_again = regard(_command(run, long, output, "--resume"))
     assert f"continuing after line {done}\n" in done_again.err
     assert output.read_bytes() == whole
@@ -177,12 +180,15 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     bad = b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
     done = regard.ended(_command(run, "-", stopped, "--resume"), stdin=bad)
     assert done.status == 1
+
     because = f"line {4 * CHUNK + 1} is not UTF-8"
     assert done.causes[0].startswith(f"standard input: {because} (byte 0xFF, the line's byte")
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
+
     Path("bad.ko").write_bytes(bad)
     # Before any line is translated.
     regard.fails(_command(run, "bad.ko", "other"), status=1, because=f"bad.ko: {because}")
+
     Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
     regard(_command(run, "long.ko.gz", stopped, "--resume"))
     assert stopped.read_bytes() == whole, "the file may be longer and compressed"
@@ -293,10 +299,12 @@ def test_a_full_disk_keeps_finished_chunks(
         assert process.stderr is not None
         stderr = process.stderr.read()
         assert process.wait() == 1
+
     mark = _mark(output)
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
     assert "regard: out.part: cannot be written (File too large); make room on the disk" in stderr
     assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
+
     regard(_command(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
@@ -312,6 +320,7 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path) -> None:
     done = regard(f"translate {run} file --chunk 3 --beam 1")
     assert "warning: file, line 5: a sentence of " in done.err
     assert "warning: file, line 8: most characters were never seen" in done.err
+
     *named, last = done.warnings
     assert all(warning.startswith(("file, line 5:", "file, line 8:")) for warning in named)
     assert last.startswith("file: 1 of 10 lines is doubtful: ")

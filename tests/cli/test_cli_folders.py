@@ -45,6 +45,7 @@ def test_a_missing_or_damaged_file_is_named_by_every_command(
     because = f"run/{name}: {because}"
     done = regard.fails("translate run --output out", stdin="a\n", status=1, because=because)
     assert "or train the model again" in done.causes[0]
+
     if spoil is Path.unlink:
         write_lines("a", ["a"])
         regard.fails("evaluate run --source a --reference a", status=1, because=because)
@@ -114,6 +115,7 @@ def test_a_damaged_alignment_is_reported_and_not_used(
     Path("run/alignment.json").write_text(content)
     done = regard("translate run --alignments", stdin=LINE)
     assert done.out == plain.out
+
     (warning,) = done.warnings
     assert warning.startswith(because)
     assert warning.endswith("alignments come from the last layer")
@@ -130,9 +132,11 @@ def test_a_folder_without_training_files_translates_and_aligns_by_the_chosen_hea
         assert done.err == whole.err, "nothing on alignments"
         outputs.add(done.out)
     assert len(outputs) == 2
+
     shutil.rmtree("run/checkpoints")
     for name in ("journal.jsonl", "train.toml", "README.md"):
         os.remove(f"run/{name}")
+
     run.rename("모델 folder")
     assert regard("translate", "모델 folder", data / "test.ko").out == whole.out
 
@@ -142,9 +146,11 @@ def test_doctor_checks_a_folder_aloud_and_seals_it(regard: Command, run: Path) -
     names = "config.json joint.model model.safetensors alignment.json languages.json train.toml"
     whole = [f"ok  run/{name}" for name in names.split()]
     assert regard("doctor run").lines == whole
+
     Path("run/other.model").write_bytes(b"of something else")
     unlisted = "ok  run/other.model: not listed in config.json, so nothing reads it"
     assert regard("doctor run").lines == [*whole, unlisted]
+
     values = json.loads(text_of("run/config.json"))
     values["search"]["beam"] = 2
     Path("run/config.json").write_text(json.dumps(values))
@@ -152,11 +158,14 @@ def test_doctor_checks_a_folder_aloud_and_seals_it(regard: Command, run: Path) -
     done = regard.fails("translate run", stdin="a\n", status=1, because=because)
     advice = "if the change was on purpose, seal it with `regard doctor run --seal`"
     assert done.causes[0].endswith(advice)
+
     done = regard.fails("doctor run", status=1, because=[])
     assert done.lines[0].startswith(f"BAD {because}")
     assert done.lines[1:3] == ["ok  run/joint.model", "ok  run/model.safetensors"]
+
     regard("doctor run --seal")
     assert regard("translate run", stdin=LINE).warnings == []
+
     truncate(run / "model.safetensors")
     because = "run/model.safetensors: damaged ("
     regard.fails("doctor run --seal", status=1, because=because)

@@ -39,16 +39,20 @@ def run(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_export_and_import_restore_the_model(regard: Command, run: Path) -> None:
     done = regard(f"export {run} there --to huggingface --threads 1")
     assert "compared on 8 sentences of the sample: largest difference of logits" in done.err
+
     equal = "different: 0 by tokenisation, 0 by greedy search; within the limits for float32"
     assert equal in done.err
+
     names = """
     config.json generation_config.json model.safetensors SHA256SUMS source.spm target.spm
     tokenizer_config.json vocab.json
     """
     assert {*os.listdir("there")} == {*names.split()}
+
     done = regard("import huggingface there back")
     assert "a Marian model with" in done.err
     assert Path("back/joint.model").read_bytes() == (run / "joint.model").read_bytes()
+
     original = load_file(run / "model.safetensors")
     imported = load_file("back/model.safetensors")
     assert original.keys() == imported.keys()
@@ -62,22 +66,27 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
     _reorder_vocabulary(Path("there"))
     causes = ["checksum", "missing", "checksum", "checksum"]
     regard.fails("import huggingface there back", status=1, because=causes)
+
     os.remove("there/SHA256SUMS")
     done = regard("import huggingface there back")
     assert "no checksums came with these files" in done.err
+
     digest = hashlib.sha256(Path("there/source.spm").read_bytes()).hexdigest()
     assert f"\n  {digest}  source.spm\n" in done.err
     assert load_folder("back").settings.tokenizer.numbering == "marian"
+
     tuning = [*sets(UPDATE), "--out", "on", "--threads", "1"]
     regard("train", "--from", "back", *corpus, *tuning)
     regard("export on --to huggingface")
     os.rename("on/exports/huggingface", "again")
     for name in ("vocab.json", "source.spm", "target.spm"):
         assert Path("again", name).read_bytes() == Path("there", name).read_bytes()
+
     before = load_file("there/model.safetensors")
     after = load_file("again/model.safetensors")
     assert before.keys() == after.keys()
     assert not all(tensor.equal(after[name]) for name, tensor in before.items())
+
     bias = after["final_logits_bias"].abs().max()
     assert bias < 100, "the bias that suppresses our padding token is not exported"
 
@@ -112,10 +121,13 @@ def test_existing_and_missing_files_are_refused(
     Path("there/file").write_text("mine")
     export = f"export {run} there --to huggingface"
     regard.fails(export, status=1, because="there is something already")
+
     because = "there/config.json: cannot be read"
     regard.fails("import huggingface there back", status=1, because=because)
+
     because = "a folder for Hugging Face has float32 weights"
     regard.fails(f"{export} --precision int8", because=because)
+
     os.remove("there/file")
     monkeypatch.setitem(sys.modules, "transformers", None)
     regard.fails(export, status=1, because="pip install 'regard[hf]'")

@@ -66,12 +66,16 @@ def test_the_parts_joined_are_the_line(translator: FolderTranslator, line: str) 
     parts, messages = split_line(translator, line)
     assert "".join(parts) == clean(line)
     assert all(part.strip() for part in parts)
+
     lengths = [len(translator.encode(part)) for part in parts]
     assert max(lengths) <= 2 * LONGEST
+
     whole = [message for message in messages if "is translated whole" in message]
     assert len(whole) == sum(length > LONGEST for length in lengths)
+
     split = [message for message in messages if "was split" in message]
     assert len(split) == (line in SPLIT_INSIDE)
+
     for message in split:
         total = len(translator.encode(line))
         where = "at spaces" if line == LONG_SENTENCE else "at spaces and inside words"
@@ -83,9 +87,11 @@ def test_the_parts_joined_are_the_line(translator: FolderTranslator, line: str) 
 def test_words_are_split_only_if_necessary(translator: FolderTranslator) -> None:
     parts, _ = split_line(translator, LONG_SENTENCE)
     assert all(part.endswith(" ") for part in parts[:-1])
+
     for part, following in itertools.pairwise(parts):
         longer = part + following.split(" ")[0]
         assert len(translator.encode(part)) <= LONGEST < len(translator.encode(longer))
+
     parts, _ = split_line(translator, LONG_WORD)
     assert parts[0] == "나는 "
     assert parts[-1].endswith("집에 간다"), "the rest of the word is joined with the next words"
@@ -108,6 +114,7 @@ def test_a_split_line_is_streamed_in_groups_of_parts(translator: FolderTranslato
     line = " ".join(SENTENCES * 10)
     parts, _ = split_line(translator, line)
     assert len(parts) > WORD_BY_WORD + 2
+
     expected = translate_line(translator, line, beam=1).text
     sampled = translate_line(translator, line, sample=True, seed=3).text
     with warnings.catch_warnings():
@@ -115,6 +122,7 @@ def test_a_split_line_is_streamed_in_groups_of_parts(translator: FolderTranslato
         increments = list(translator.stream(line))
         assert "".join(translator.stream(line, sample=True, seed=3)) == sampled
     assert "".join(increments) == expected
+
     last = translate_line(translator, parts[-1], beam=1).text
     assert last
     assert increments[-1] == f" {last}", "the last parts are decoded together and yielded whole"
@@ -127,8 +135,10 @@ def test_a_line_of_as_many_characters_as_allowed_is_translated(
     write_lines("long", ["나는 집에 간다", line, "나는 집에 간다"])
     with time_limit(300):  # a few seconds on a quiet machine
         done = regard(f"translate {other} long --beam 1 --format jsonl")
+
     first, long, last = map(json.loads, done.lines)
     assert first["text"] == last["text"]
+
     (note,) = (warning for warning in done.warnings if "was split" in warning)
     parts = int(note.split(" into ")[1].split(" ")[0].replace(",", ""))
     assert parts > 100
@@ -143,6 +153,7 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
     because = "long: line 2 has more than 100 characters; break it at the ends of sentences, or"
     regard.fails(f"{translate} long --max-line 100 --output out", status=1, because=because)
     assert len(regard(f"{translate} long --max-line 101 --beam 1").lines) == 2
+
     rows = [{"text": "가" * 101}, {"text": "나는 집에", "terms": ["I"] * 30}]
     write_lines("rows", map(json.dumps, rows))
     causes = [
@@ -151,12 +162,14 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
     ]
     limits = "--max-line 100 --max-required 20"
     regard.fails(f"{translate} rows --input jsonl {limits}", status=1, because=causes)
+
     rows = [{"text": "나는 집에 간다"}, {"text": "나는 " * 600, "terms": ["I"]}]
     write_lines("rows", map(json.dumps, rows))
     done = regard.ended(f"{translate} rows --input jsonl --chunk 1")
     whole = "a line with terms is translated whole, up to 500 tokens"
     assert done.status == 1
     assert done.causes[0].startswith(f"rows: line 2 has 601 tokens, and {whole}")
+
     write_lines("source", ["나는 " * 600])
     write_lines("target", ["I go"])
     because = "source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens"

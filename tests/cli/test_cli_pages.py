@@ -39,13 +39,16 @@ def test_a_page_is_translated_as_by_the_server(
     expected = served.text
     assert expected != text, "a test of translation needs one"
     assert expected.count("<") == text.count("<")
+
     page = f"page.{kind}"
     Path(page).write_text(text, encoding="utf-8", newline="")
     Path("page").write_bytes(b"\xef\xbb\xbf" + text.encode())
     for name in (page, "page"):
         assert regard(f"translate {run} {name} --chunk 1").out == expected
+
     Path(f"{page}.gz").write_bytes(gzip.compress(text.encode()))
     assert regard(f"translate {run} --input {kind}", stdin=text).out == expected
+
     regard(f"translate {run} {page}.gz --output out.gz")
     assert gzip.decompress(Path("out.gz").read_bytes()).decode() == expected
 
@@ -115,10 +118,12 @@ def test_text_is_translated_line_by_line_if_it_is_asked_for(regard: Command, run
 def test_an_output_never_replaces_an_input(regard: Command, run: Path) -> None:
     for name in ("a.ko", "a.en", "a.part"):
         write_lines(name, ["나는 집에 간다"])
+
     Path("link").symlink_to("a.ko")
     for source, output in (("a.ko", "a.ko"), ("link", "a.ko"), ("a.ko", "link"), ("a.part", "a")):
         because = f"--output {output}: would overwrite {source}, which is read; give another name"
         regard.fails(f"translate {run} {source} --output {output}", because=because)
+
     because = "--output link: would overwrite a.ko, which is read"
     regard.fails(f"align {run} --source a.ko --target a.en --output link", because=because)
 

@@ -26,14 +26,17 @@ def test_all_parts_are_written_and_described(regard: Command, few: Sample) -> No
     done = regard("sample sample")
     assert done.out == ""
     assert done.err.splitlines()[-1] == "wrote sample; sample/SAMPLE.md says what each file is for"
+
     names = {f"{split}.{kind}" for split in SPLITS for kind in ("ko", "en", "align")}
     assert {*os.listdir("sample")} == {*names, "SAMPLE.md"}
+
     page = text_of("sample/SAMPLE.md")
     for split, pairs in few.splits.items():
         assert lines_of(f"sample/{split}.ko") == [pair.source for pair in pairs]
         assert len(lines_of(f"sample/{split}.align")) == len(pairs)
         assert f"| `{split}` | {len(pairs):,} |" in page
         assert f"{split}: {len(pairs):,} pairs\n" in done.err
+
     again = regard("sample sample --quiet")
     assert (again.out, again.err) == ("", ""), "the same files: nothing changes"
 

@@ -23,6 +23,7 @@ def example_folder(transformer: Path, data: Path, regard: Command) -> Path:
     """
     for name in ("first", "second"):
         shutil.copytree(transformer, Path("runs") / name)
+
     write_lines("test.ko", lines_of(data / "test.ko")[:3])
     (constraints,) = re.findall(r"```json\n(.*?)```", text_of(DOCS), re.DOTALL)
     Path("constraints.jsonl").write_text(constraints, encoding="utf-8")
@@ -49,6 +50,7 @@ def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, co
     texts = [line.split("\t")[2] for line in lines] if nbest > 1 else lines
     count = 2 if "constraints.jsonl" in words else 3
     assert count <= len(texts) <= count * nbest
+
     for option, word in values:
         if option in ("--term", "--forbid"):
             found = [bool(re.search(rf"(?<!\w){word}(?!\w)", text)) for text in texts]
@@ -82,6 +84,7 @@ def test_json_lines_have_constraints_of_their_own(
     assert outputs[1].startswith("the bread")
     assert re.search(r"\bhome\b", outputs[2])
     assert outputs[3] == ""
+
     prefixed = regard(f"translate {transformer} rows --input jsonl --prefix you").lines
     assert prefixed[0].startswith("you")
     assert prefixed[1].startswith("the bread"), "a line's own prefix counts"
@@ -149,6 +152,7 @@ def test_a_repetitive_translation_is_reported(
     assert empty["repetition"] is None
     assert row["repetition"]["times"] >= 5, "so small a model repeats itself at such length"
     assert row["repetition"]["text"] in row["text"]
+
     (repeats,) = (warning for warning in done.warnings if "doubtful" not in warning)
     assert repeats.startswith("standard input, line 2: the translation repeats ")
     assert regard(f"{translate} --stream", stdin=stdin).warnings == [repeats]
@@ -163,6 +167,7 @@ def test_models_with_one_vocabulary_form_an_ensemble(
     for more in ("", f"--with {other}", f"--with {second}"):
         done = regard(f"{translate} {more}", stdin="나는 집에 간다\n")
         rows.append(json.loads(done.out))
+
     single, doubled, ensemble = rows
     assert doubled["tokens"] == single["tokens"]
     assert doubled["score"] == pytest.approx(single["score"], abs=1e-4)

@@ -31,6 +31,7 @@ def test_the_suffix_determines_the_format(
     assert done.out == regard(f"translate {transformer} --beam 1", stdin=f"{LINE}\n").out
     assert done.err == f"wrote {name}\n"
     assert os.listdir() == [name]
+
     if name == "a.png":
         with Image.open(name) as image:
             assert min(image.size) > 50
@@ -39,6 +40,7 @@ def test_the_suffix_determines_the_format(
     for word in [*LINE.split(), *done.out.split()]:
         assert word in text
     assert "http://" not in text.replace("http://www.w3.org", ""), "figures open without a network"
+
     if name == "A.SVG":
         ElementTree.fromstring(text)
     else:
@@ -85,6 +87,7 @@ def test_faithfulness_is_shown_on_request(regard: Command, show: str) -> None:
     correlation = "rank correlation with attributions"
     assert f"{correlation}: gradient × input " in done.err
     assert correlation in text_of("a.svg")
+
     regard(f"{show} --view heads --out plain.svg")
     regard(f"{show} --view heads --faithfulness --out heads.svg")
     plain = text_of("plain.svg")
@@ -102,17 +105,21 @@ def test_learning_curves_of_several_runs_are_one_figure(
     regard("show run --view curve --out whole.svg")
     with open("run/journal.jsonl", "a") as file:
         file.write('{"event": "train", "update": 130, "cross_entropy": NaN}\n{"event": "tr')
+
     regard("show run --view curve --out cut.svg")
     assert text_of("cut.svg") == text_of("whole.svg")
+
     command = f"show run --with {transformer}"
     regard(f"{command} --view curve --out a.svg")
     text = text_of("a.svg")
     runs = f"{transformer.parent.name}/run"
     for part in ("validation loss", "validation chrF", "attention entropy", runs):
         assert part in text
+
     because = "--with: only with --view curve"
     regard.fails(f"{command} --view schedule --out a.svg", because=because)
     regard.fails(f"{command} '{LINE}' --out a.html", because=because)
+
     many = f"--with {transformer} " * 8
     because = "a figure has colours for 8 runs, got 9"
     regard.fails(f"show run {many} --view curve --out a.svg", because=because)
@@ -201,10 +208,12 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, show: str, attentio
     word = "빵을" if attention == "encoder" else output.split()[0]
     regard(f"{heads} --word {word} --out arcs.svg")
     assert f"“{word}”" in text_of("arcs.svg")
+
     regard(f"{heads} --word {word} --head 2 --out one.svg")
     one = text_of("one.svg")
     assert "head 2: " in one
     assert "head 1: " not in one
+
     regard(f"{heads} --word {word} --out arcs.html")
 
 
@@ -235,19 +244,24 @@ def test_heads_and_options_that_do_not_fit_are_refused(
 def test_figures_without_a_run(regard: Command) -> None:
     done = regard("show --view positions --size 20 --position 20")
     assert done.err == "wrote positions.svg\n"
+
     row = [line.split()[-1] for line in done.lines[1:]]
     read = ["−0.0282", "−0.9996", "+0.9527", "+0.3040"]
     assert row[4:8] == read, "note 003 reads these off a graph"
+
     schedule = "show --view schedule"
     regard(f"{schedule} --size 512 --warmup 4000 --warmup 8000 --out rates.svg")
     assert "size 512, warm-up 8,000" in text_of("rates.svg")
+
     regard(f"{schedule} --schedule constant --peak 0.001 --warmup 0 --updates 10")
     assert Path("schedule.svg").is_file()
+
     model = "--preset rnn-bahdanau --set model.decoder.cell=lstm"
     regard(f"show --view model {model} --out m.svg")
     text = text_of("m.svg")
     assert "LSTM" in text
     assert "keys, values" in text
+
     recipe = '[model.encoder]\nkind = "convolutional"\n[model.decoder]\nkind = "recurrent"\n'
     Path("recipe.toml").write_text(recipe)
     regard("show --view model --config recipe.toml --out own.svg")

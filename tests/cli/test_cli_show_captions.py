@@ -40,14 +40,17 @@ def test_the_suffix_determines_the_format(
     assert done.out == load_captioner(captioner).caption(image_path)[0].text + "\n"
     assert done.err == f"wrote {name}\n"
     assert os.listdir() == [name]
+
     if name in ("a.png", "a.gif"):
         with Image.open(name) as image:
             assert min(image.size) > 50
         return
     text = text_of(name)
     assert "data:image/png;base64," in text
+
     for word in done.out.replace("\u2047", " ").split():
         assert html.escape(word, quote=False) in text
+
     if name == "a.svg":
         ElementTree.fromstring(text)
         regard(f"show {captioner} {image_path} --out a.svg --view player")
@@ -80,11 +83,14 @@ def test_the_explanation_of_a_caption_has_every_layer_and_step(
     assert readings is not None
     assert data.image is not None
     assert data.image.grid == (3, 5)
+
     np.testing.assert_array_equal(data.image.pixels, loaded.model_view(image_path))
     assert data.target == tuple(caption.text.split())
     assert [layer.role for layer in data.layers] == ["cross", "cross", "decoder", "decoder"]
+
     steps = len(caption.tokens) + 1
     assert data.layers[0].weights.shape == (2, steps, 15)
     assert len(data.steps) == steps
+
     overlay = overlay_of(data, readings, alignment_choice(loaded, readings))
     np.testing.assert_allclose(overlay.maps[0], readings.image_map(0), atol=1e-6)

@@ -65,6 +65,7 @@ def test_all_problems_are_reported_at_once(regard: Command) -> None:
     ]
     files = "--source a.ko --target no.txt --valid-source v.en --valid-target folder"
     regard.fails(f"train {files} --out run", status=1, because=causes)
+
     write_lines("a.jsonl", ['{"source": "x"}', "no"])
     causes = [
         "line lacks a text under the key source or target; give both (line 1)",
@@ -171,6 +172,7 @@ def test_options_override_the_file(regard: Command, corpus: list[str]) -> None:
     assert (done.out, done.err) == ("", "")
     assert sorted(os.listdir()) == ["c.toml", "run"]
     assert not list(Path("run").rglob("*.part*"))
+
     recipe = read_toml("run/train.toml")
     assert recipe["training"]["updates"] == 1
     assert recipe["training"]["seed"] == 3
@@ -201,8 +203,10 @@ def test_a_failed_start_can_be_repeated(
             done = regard.ended("train", *options, "--out", folder)
         assert done.status == 1
         assert done.causes[0].startswith("No space left on device; check the path")
+
     done = regard("train --out died --resume")
     assert "there is no checkpoint yet: starting from the beginning" in done.err
+
     shutil.rmtree("removed/checkpoints", ignore_errors=True)
     Path("removed/journal.jsonl").unlink(missing_ok=True)
     regard("train", *options, "--out", "removed")
@@ -215,16 +219,19 @@ def test_a_finished_run_resumes_if_given_more_updates(
 ) -> None:
     because = "run: there is a run already; add --resume to continue it"
     regard.fails("train", *corpus, "--out", "run", because=because)
+
     resume = "train --out run --resume"
     done = regard(f"{resume} --set training.minutes=5")
     ends = "the run ends at training.updates = 120, and that holds"
     assert f"training.minutes = 5: {ends}" in done.err
     assert "training ended after 120 updates" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 120
+
     done = regard(f"{resume} --set training.updates=122 --set training.log_every=1")
     assert "resuming from update 120" in done.err
     assert "update 122/122" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 122
+
     events = [event["event"] for event in journal.read(Path("run/journal.jsonl"))]
     assert events.count("resume") == 2
 
@@ -243,6 +250,7 @@ def test_changed_settings_are_reported_with_the_value_that_holds(
         "now: 9 holds from here on",
     ):
         assert message in done.err
+
     before["schedule"]["warmup"] = 9
     assert read_toml("run/train.toml") == before
 
@@ -274,9 +282,11 @@ def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, run: Path
     shutil.rmtree("run/checkpoints")
     done = regard(f"{resume} --set training.updates=1")
     assert "there is no checkpoint yet: starting from the beginning" in done.err
+
     Path("run/joint.model").unlink()
     because = "run/joint.model: cannot be read (No such file or directory); copy it"
     regard.fails(resume, status=1, because=because)
+
     Path("run/train.toml").write_text("[data]\n")
     because = "run/train.toml: damaged or changed (it has no SHA-256); put a copy back"
     regard.fails(resume, status=1, because=because)
@@ -291,6 +301,7 @@ def test_a_changed_recipe_is_refused_by_resume_until_it_is_sealed(
     regard.fails("train --out run --resume", status=1, because=because)
     assert regard.ended("doctor run").lines[-1].startswith(f"BAD {because}")
     assert regard("doctor run --seal").lines[-1] == "ok  run/train.toml"
+
     with path.open("a") as file:
         file.write("# a note at the end changes no value\n")
     assert regard("doctor run").lines[-1] == "ok  run/train.toml"
@@ -317,14 +328,17 @@ def test_fine_tuning_starts_with_the_weights_of_the_parent(
         tuned = json.loads(text_of(f"tuned{limit}/config.json"))
         assert tuned["search"]["longest_source"] == expected
     assert Path("tuned3/joint.model").read_bytes() == Path("run/joint.model").read_bytes()
+
     before = load_tensors(Path("run/model.safetensors"))
     after = load_tensors(Path("tuned3/model.safetensors"))
     distance = sum(float((before[name] - after[name]).norm()) for name in before)
     length = sum(float(tensor.norm()) for tensor in before.values())
     assert 0 < distance < 0.2 * length, "it started with those weights"
+
     recipe = read_toml("tuned3/train.toml")
     assert recipe["model"] == parent["model"]
     assert recipe["schedule"]["kind"] == "inverse_square_root"
+
     size = parent["model"]["decoder"]["size"]
     assert recipe["schedule"]["peak"] == pytest.approx(2.0 * size**-0.5 * 400**-0.5 / 5)
 
@@ -379,6 +393,7 @@ def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: 
     with steady_time():
         done = regard("train", *corpus, *options)
     assert "chosen: transformer-tiny for " in done.err
+
     (expected,) = re.findall(r"about ([\d,]+) updates", done.err)
     warmup = read_toml("run/train.toml")["schedule"]["warmup"]
     assert warmup == max(1, int(expected.replace(",", "")) // 4)
@@ -419,9 +434,11 @@ def test_workers_restarted_by_torchrun_resume(
     command += ["--set", "training.validate_with=1"]
     with steady_time():
         regard(*command)
+
     recipe = Path("run/train.toml").read_bytes()
     for key, value in ALONE.items():
         monkeypatch.setenv(key, value)
+
     done = regard(*command)
     assert "resuming from update" in done.err
     assert "holds from here on" not in done.err
@@ -447,21 +464,27 @@ def test_one_head_is_guided_by_alignments(regard: Command, data: Path) -> None:
     more = sets("model.decoder.layers=2 training.log_every=1")
     done = regard(*command.split()[1:], *ONE_UPDATE, *more)
     assert "word links read from " in done.err
+
     guided = "decoder.layers.0.cross_attention, head 1, weight 0.05 (training.guided)"
     assert f"guided: {guided}" in done.err
     assert " · guided " in done.err
+
     run = "runs/aligned"
     recipe = read_toml(f"{run}/train.toml")
     assert recipe["training"]["guided"] == 0.05, "the default is a twentieth"
+
     regard(f"show {run} --view curve --out curve.svg")
     assert ">guided<" in text_of("curve.svg")
+
     stored = json.loads(text_of(f"{run}/alignment.json"))
     assert stored["layer"] == "decoder.layers.0.cross_attention"
     assert (stored["head"], stored["shifted"]) == (0, False)
+
     pairs = "--source test.ko --target test.en --gold test.align"
     best, _ = regard(f"align {run} {pairs}").lines
     assert best.endswith("layer 1, head 1, at the step that predicts the word")
     assert "chosen by gold links" in regard(f"align {run} {pairs} --choose").err
+
     regard(f"train --resume --out {run} --set training.updates=2")
     assert "guided" not in json.loads(text_of(f"{run}/alignment.json")), "chosen by the user"
 
@@ -472,10 +495,12 @@ def test_alignments_that_cannot_guide_are_refused(
     command = ["train", *corpus, "--out", "run", *ONE_UPDATE]
     because = "training.guided = 1 needs word alignments; give data.alignments, or leave it out"
     regard.fails(*command, "--set", "training.guided=1", because=because)
+
     command += ["--alignments", str(data / "train.align")]
     because = "layer 7 was asked for, and this decoder has 1 with cross-attention; give 1 to 1"
     regard.fails(*command, "--set", "training.guided_layer=7", because=because)
     assert "guided: " in regard(*command, "--dry-run").err
+
     done = regard(*command, "--set", "training.guided=0")
     assert "training.guided = 0: the alignments are not used" in done.err
     assert not Path("run/alignment.json").exists()
@@ -484,12 +509,14 @@ def test_alignments_that_cannot_guide_are_refused(
 def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
     done = regard("train", *corpus, "--dry-run", *ONE_UPDATE)
     assert os.listdir() == []
+
     parts = [line for line in done.lines if line.startswith("  ")]
     model, *others = (line for line in done.lines if line not in parts)
     kinds = [line.split(":")[0] for line in others]
     assert kinds == ["memory", "speed", "time", "elsewhere"]
     assert "can be exported to ctranslate2" in others[-1]
     assert "not to huggingface: model.encoder.norm is 'pre'" in others[-1]
+
     total = int(model.split(" ")[1].replace(",", ""))
     assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == total
 

@@ -33,6 +33,7 @@ def test_each_line_gives_one_line(regard: Command, translate: str, korean: list[
     done = regard(f"{translate} five")
     assert done.lines[3] == ""
     assert len({*done.lines}) > 2, "a test of order needs lines that differ"
+
     for line, translation in zip(korean, done.lines, strict=True):
         assert regard(translate, stdin=f"{line}\n").lines == [translation]
     assert regard(f"{translate} five --threads 1 --seed 3 --quiet --chunk 2") == done
@@ -48,6 +49,7 @@ def test_what_patterns_match_is_kept(regard: Command, translate: str) -> None:
     options = r"--keep words --keep '\d+-\d+' --keep TCP/IP --keep Node.js"
     out = regard(f"{translate} {options}", stdin=line).out
     assert [out.count(word) for word in kept] == [1] * 5
+
     plain = regard(f"{translate} --no-keep", stdin=line).out
     assert not all(word in plain for word in kept), "the model loses the words"
 
@@ -87,12 +89,14 @@ def test_json_equals_text(regard: Command, translate: str) -> None:
     lines = regard(f"{translate} five --alignments --format jsonl").lines
     rows = [json.loads(line) for line in lines]
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
+
     for row, line in zip(rows, text, strict=True):
         links = [f"{source}-{target}" for source, target in sorted(row["alignments"])]
         assert f"{row['text']}\t{' '.join(links)}" == line
         assert row["text"] == " ".join(part["text"] for part in row["parts"])
         assert row["nbest"] == []
         assert row["score"] < 0 or not row["text"]
+
     empty = {
         "line": 4,
         "text": "",
@@ -106,6 +110,7 @@ def test_json_equals_text(regard: Command, translate: str) -> None:
     }
     assert list(rows[0]) == list(empty)
     assert rows[3] == empty
+
     plain = regard(f"{translate} five --format jsonl").lines
     assert {json.loads(line)["alignments"] for line in plain} == {None}
 
@@ -140,10 +145,12 @@ def test_an_output_file_is_complete_or_missing(
     bad = Path("five").read_bytes() + b"\xff\n"
     because = "line 6 is not UTF-8"
     regard.fails(f"{translate} --output out", stdin=bad, status=1, because=because)
+
     done = regard(f"{translate} five --output out")
     assert done.out == ""
     assert Path("out").read_bytes() == printed.encode()
     assert sorted(os.listdir()) == ["five", "out"]
+
     regard(f"{translate} five --output {os.devnull}")
     assert Path(os.devnull).is_char_device()
 
@@ -240,6 +247,7 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, run: 
     settings = load_settings(run)
     assert settings.search.score_threshold is not None
     assert settings.familiar is not None, "the sample is a small world"
+
     jsonl = "translate run --format jsonl"
     rows = [json.loads(line) for line in regard(f"{jsonl} five").lines]
     scores = sorted(part["score"] for row in rows for part in row["parts"])
@@ -256,6 +264,7 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, run: 
         (warning,) = (warning for warning in done.warnings if "doubtful" in warning)
         assert warning.startswith(f"five: {doubtful} of 5 lines are doubtful: ")
         assert "JSON lines (--format jsonl) mark them" in warning
+
     other = regard("translate run five --length-penalty 0")
     assert "doubtful" not in other.err, "scores of another kind are not compared"
 
@@ -269,9 +278,11 @@ def test_lines_in_an_unseen_script_are_named(regard: Command, translate: str) ->
     write_lines("mixed", [KOREAN, CHINESE, "", THAI])
     done = regard(f"{translate} mixed")
     assert len(done.lines) == 4
+
     unseen = "most characters were never seen in training, so the translations mean nothing; check"
     assert f"warning: mixed, lines 2, 4: {unseen}" in done.err
     assert regard(f"{translate} mixed --quiet").err == ""
+
     streamed = regard(f"{translate} mixed --stream")
     named = [warning.split(":")[0] for warning in streamed.warnings if "never seen" in warning]
     assert named == ["mixed, line 2", "mixed, line 4"]
@@ -286,6 +297,7 @@ def test_input_in_unseen_scripts_only_fails(
     for options in ("--beam 1", "--beam 1 --output out --quiet", "--stream"):
         command = f"{translate} foreign {options}"
         regard.fails(command, status=1, because=f"foreign: {because}")
+
     command = f"{translate} --beam 1"
     done = regard.fails(command, stdin=CHINESE, status=1, because=f"standard input: {because}")
     assert "line 1: most characters" in done.err

@@ -74,10 +74,13 @@ def test_models_and_texts_without_such_a_block_are_refused(
         ),
     ):
         regard.fails(f"walkthrough {arguments}", because=because)
+
     causes = ["the source has 30", "the target has 40"]
     regard.fails(f"walkthrough '{'a ' * 30}' '{'b ' * 40}'", because=causes)
+
     because = "nowhere: no such folder"
     regard.fails("walkthrough a --model nowhere", status=1, because=because)
+
     because = "no/a.html: cannot be written"
     regard.fails("walkthrough a --out no/a.html", status=1, because=because)
 

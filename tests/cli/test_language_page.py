@@ -63,6 +63,7 @@ def test_the_commands_of_the_page_run(regard: Command) -> None:
     commands = re.findall(r"^    (regard .*)$", text, re.MULTILINE)
     names = [command.split()[1] for command in commands]
     assert names == ["train", "train", "evaluate", "export", "export"]
+
     for command in commands:
         quick = command.replace("12m", "60s").replace("updates=5000", "updates=200")
         regard(*shlex.split(quick, comments=True)[1:])

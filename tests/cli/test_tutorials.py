@@ -197,6 +197,7 @@ def test_the_commands_of_a_tutorial_run(
     prepare(page)
     printed = [run(regard, line) for line in commands_of(page)]
     assert printed
+
     for name in RESULTS[page]:
         assert Path(name).stat().st_size > 100, name
 
@@ -252,12 +253,15 @@ def test_plural_forms_are_paired_and_filled(regard: Command) -> None:
     run(regard, write_pairs)
     pairs = [(row["source"], row["target"]) for row in rows_of("strings.en-ko.jsonl")]
     assert pairs == [("%d file", "%d a"), ("%d files", "%d b")]
+
     Path("ko.po").write_text(f'{header}{plural}msgstr[0] ""\nmsgstr[1] ""\n')
     run(regard, write_open)
     assert [row["text"] for row in rows_of("open.jsonl")] == ["%d file", "%d files"]
+
     expected = f'{header}#, fuzzy\n{plural}msgstr[0] "%d 0"\nmsgstr[1] "%d 1"'
     assert fill(regard, "%d 0", "%d 1").strip() == expected
     assert 'msgstr[0] ""' in fill(regard, "%d 0", "%d 1", doubtful=True)
+
     if shutil.which("msgfmt"):
         check = ["msgfmt", "--check-format", "--output-file", "ko.mo", "ko.new.po"]
         subprocess.run(check, check=True)

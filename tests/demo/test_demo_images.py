@@ -32,6 +32,7 @@ def _caption(text: str, attended: dict[int, tuple[int, int]]) -> Caption:
     for word in range(len(words)):
         row, column = attended.get(word, (0, 0))
         weights[0, word, row * columns + column] = 1
+
     readings = Readings(
         cells,
         (*words, "</s>"),
@@ -55,6 +56,7 @@ def _attending_caption(scene: CaptionedScene, number: int, language: str) -> Cap
         row = (box.top + box.bottom) / 2 / SIDE * GRID[0]
         column = (box.left + box.right) / 2 / SIDE * GRID[1]
         attended[word] = (int(row), int(column))
+
     return _caption(caption.text, attended)
 
 
@@ -66,6 +68,7 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
     captions = [_attending_caption(scene, 1, language) for scene in separate]
     judgement = judge(captions, separate, language, CHOICE)
     assert judgement.share == 1
+
     nouns = [len(scene.captions[language][1].nouns) for scene in separate]
     assert judgement.pointing.words == sum(nouns)
     assert judgement.pointing.accuracy > 0.9, "the centre of a cell may lie outside a small object"
@@ -98,6 +101,7 @@ def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language
     command = [sys.executable, "-m", "regard", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
+
     *_, truth, pointing = process.stdout.splitlines()
     assert float(truth.removeprefix("true ").removesuffix(" %")) >= 90
     assert float(pointing.removeprefix("pointing ").removesuffix(" %")) >= 80

@@ -58,6 +58,7 @@ def verdicts(judge: Judge, files: list[str], forms: list[str]) -> dict[str, str]
         result = judge(Case(f"{file} {form}", IMPORT, prepare, LINES, reference, OUTPUTS))
         assert not (judge.folder / MARKER).exists(), f"{file}: the payload was executed"
         results[file] = result.verdict if result.verdict != "internal" else result.outcome.err
+
     return results
 
 
@@ -93,6 +94,7 @@ def test_code_that_a_configuration_names_is_not_executed(judge: Judge) -> None:
             values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             values["auto_map"] = dict.fromkeys(classes, "modeling_marian.Model")
             path.write_text(json.dumps(values), encoding="utf-8")
+
         code = Payload(judge.folder / MARKER).source
         (folder / "marian/modeling_marian.py").write_text(code, encoding="utf-8")
 

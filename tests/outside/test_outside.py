@@ -128,8 +128,10 @@ def watched(
     work = folder / "work"
     for name in ("translator", "recurrent", "captioner", "marian", "data", "images"):
         shutil.copytree(source / "material" / name, work / name)
+
     for name in ("resumed", "chosen", "sealed"):
         shutil.copytree(work / "translator", work / name)
+
     shutil.copytree(work / "captioner", work / "other")
     _write_more(work)
     order = sorted(_possible(request.param), key=lambda name: not name.startswith("import"))
@@ -140,6 +142,7 @@ def watched(
     env = environment(folder, folder / "cache")
     done = subprocess.run(process, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
     return folder
 
 
@@ -184,6 +187,7 @@ def test_every_command_is_watched() -> None:
     }
     assert {arguments[0] for arguments in JOBS.values()} | ELSEWHERE.keys() == names
     assert {f"export to {toolkit}" for toolkit in get_args(Toolkit)} <= JOBS.keys()
+
     kinds = get_args(get_args(get_type_hints(import_, include_extras=True)["kind"])[0])
     assert {f"import from {kind}" for kind in kinds} <= JOBS.keys()
     assert set(FEW) <= JOBS.keys()
@@ -196,6 +200,7 @@ STARTS = dict.fromkeys(("compare", "compare captioners"), f"start {sys.executabl
 def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
     results: dict[str, dict[str, Any]] = json.loads((watched / "results.json").read_bytes())
     assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
+
     work = watched / "work"
     own = [watched / "tmp", watched / "cache"]
     problems = {}
@@ -212,6 +217,7 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
             problems[name] = seen
     assert problems == {}
     assert list((watched / "home").iterdir()) == []
+
     if (watched / "interposer.so").exists():
         # Tensors are read by Rust, exports by C++: these are seen too.
         for name in {"translate", "train on images", "import of PyTorch's weights"} & {*results}:
@@ -230,6 +236,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     texts = [LINE, "<b>나는</b> 집에 간다", "../../etc/passwd", "file:///etc/passwd"]
     for name in names:
         shutil.copytree(watched / "work" / name, tmp_path / name)
+
     environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}
     # The entry point, without this folder.
     code = "import sys; sys.path.remove(''); from regard.pipe import main; main()"
@@ -237,6 +244,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     command = [sys.executable, "-c", code, "serve", *names, *options]
     server = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
+
     address = next(
         m[1] for line in server.stderr if (m := re.search(r"listening at http://([\d.:]+)", line))
     )
@@ -253,6 +261,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
         request = urllib.request.Request(f"http://{address}{path}", body, headers)
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 200
+
     server.terminate()
     server.communicate()
     given = [tmp_path / name for name in names]
@@ -321,9 +330,11 @@ def test_processes_of_torchrun_speak_over_the_loopback_interface_only(tmp_path: 
     command = torchrun(2, *options)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
     seen: dict[str, set[str]] = {}
     for event, what in events(tmp_path / "watched" / "start-worker"):
         seen.setdefault(event, set()).add(what.removeprefix("::ffff:"))
+
     addresses = seen["connect"] | seen["bind"] | seen.get("send", set())
     assert "127.0.0.1" in addresses
     assert all(address.startswith(("127.", "unix:", "::1")) for address in addresses)

@@ -104,6 +104,7 @@ def test_python_takes_texts_in_any_thread(translators: list[AnyTranslator]) -> N
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(translate, range(8))] == [expected] * 8
     assert isinstance(translator, Translator)
+
     for one in translator.translate(lines, beam=1, readings=True):
         assert not re.search(r"<script|src=|href=|url\(", one._repr_html_())
 

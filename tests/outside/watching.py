@@ -47,6 +47,7 @@ def environment(folder: Path, cache: Path) -> dict[str, str]:
     """
     for name in ("home", "tmp", "watched", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
+
     more = {
         "HOME": folder / "home",
         "TMPDIR": folder / "tmp",
@@ -109,6 +110,7 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
         is_listed = event == "list" and path == listed[1]
         if not (is_current or is_listed or _is_right(event, what, given, own, installed)):
             seen.append(f"{event} {what}")
+
     return seen
 
 

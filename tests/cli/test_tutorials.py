@@ -241,7 +241,7 @@ def test_a_string_is_filled_line_by_line_if_its_draft_keeps_what_it_has(
     _, write_open, *_ = commands_of("strings.md")
     run(regard, write_open)
     assert len(rows_of("open.jsonl")) == len(drafts)
-    assert f'msgstr "{filled}"' in fill(regard, *drafts)
+    assert f'msgid "{source}"\nmsgstr "{filled}"\n' in fill(regard, *drafts)
 
 
 def test_plural_forms_are_paired_and_filled(regard: Command) -> None:

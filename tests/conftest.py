@@ -60,7 +60,7 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM = {
-    "cli": {"test_in_flags.py", "test_option_units.py", "test_progress.py"},
+    "cli": {"test_in_flags.py", "test_progress.py"},
     "demo": set[str](),
     "interchange": {"test_checksums.py", "test_probe_sentences.py"},
     "serving": {

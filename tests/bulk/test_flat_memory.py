@@ -31,10 +31,12 @@ def _peak_memory(folder: Path, count: int) -> int:
     """Return the peak memory of Python objects while `count` lines are translated."""
     with (folder / "in").open("w") as file:
         file.writelines(f"this is line number {number}\n" for number in range(count))
+
     translate_chunk = ChunkTranslator("in", OutputFormat(jsonl=True), {})
     tracemalloc.start()
     lines = Lines(str(folder / "in"))
     assert lines.checked() == count
+
     with ResumableOutput(folder / "out", {}).open(False) as output:
         for chunk in chunks(lines, 200):
             result = translate_chunk(cast("Translator", Echo()), chunk)
@@ -43,9 +45,11 @@ def _peak_memory(folder: Path, count: int) -> int:
                 output.mark.after(chunk.end, chunk.digest, result.known, result.unknown),
             )
         output.finish()
+
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (folder / "out").read_bytes().count(b"\n") == count
+
     return peak
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,21 +20,42 @@ from regard.common.errors import DataError, UsageError
 from regard.pipeline.bulk import ResumableOutput, chunks, output, remaining
 
 LINES = [f"line {number}" for number in range(5)]
-WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()
+CONDITIONS = {"option": {"--chunk": 3}}
+
+
+def upper(lines: Sequence[str]) -> str:
+    """Return the work that is to be done with lines."""
+    return "".join(f"{line.upper()}\n" for line in lines)
 
 
 def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -> int:
     """Finish the remaining work and return its number of chunks."""
-    count = 0
-    with ResumableOutput(path, {"option": {"--chunk": 3}}).open(resume) as part:
+    done = 0
+    with ResumableOutput(path, CONDITIONS).open(resume) as part:
         for chunk in remaining(chunks(lines, 3), part, "lines"):
-            part.add(
-                "".join(f"{line.upper()}\n" for line in chunk.lines),
-                part.mark.after(chunk.end, chunk.digest, 0, 0),
-            )
-            count += 1
+            part.add(upper(chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
+            done += 1
         part.finish()
-    return count
+
+    return done
+
+
+def leave_part(path: Path, count: int = 2) -> ResumableOutput:
+    """Leave the files of a process that was killed after so many chunks."""
+    with ResumableOutput(path, CONDITIONS).open(False) as part:
+        for chunk in islice(chunks(LINES, 3), count):
+            part.add(upper(chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
+    return part
+
+
+def leave_finished_part(path: Path) -> None:
+    """Leave the files of a process that was killed before its last step."""
+    part = leave_part(path)
+    os.replace(part.path, path)
+    assert part.journal.exists()
+
+
+WHOLE = upper(LINES).encode()
 
 
 def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LINES) -> bool:
@@ -81,13 +103,12 @@ def test_a_kill_between_any_two_steps_loses_nothing(
         if before == "an earlier result":
             path.write_bytes(b"earlier")
         elif before == "a journal without a part":
-            _leave_finished_part(path)
+            leave_finished_part(path)
         if not run_and_kill(path, step, resume):
             break
         if path.exists() and path.read_bytes() != WHOLE:
-            assert (before, path.read_bytes()) == ("an earlier result", b"earlier"), (
-                "an incomplete result took the final name"
-            )
+            assert before == "an earlier result"
+            assert path.read_bytes() == b"earlier", "an incomplete result took the final name"
         repeated.append(finish_work(path))
         assert path.read_bytes() == WHOLE
         assert os.listdir(folder) == ["out"]
@@ -96,22 +117,10 @@ def test_a_kill_between_any_two_steps_loses_nothing(
     assert set(repeated) == {0, 1, 2}, "finished chunks are not repeated"
 
 
-def _leave_finished_part(path: Path) -> None:
-    """Leave the files of a process that was killed before its last step."""
-    with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
-        for chunk in chunks(LINES, 3):
-            part.add(
-                "".join(f"{line.upper()}\n" for line in chunk.lines),
-                part.mark.after(chunk.end, chunk.digest, 0, 0),
-            )
-    os.replace(part.path, path)
-    assert part.journal.exists()
-
-
 @pytest.mark.system
 def test_a_run_killed_before_its_last_step_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    _leave_finished_part(path)
+    leave_finished_part(path)
     assert finish_work(path) == 0
     assert path.read_bytes() == WHOLE
     assert os.listdir(tmp_path) == ["out"]
@@ -119,12 +128,7 @@ def test_a_run_killed_before_its_last_step_is_finished(tmp_path: Path) -> None:
 
 def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
-        chunk = next(chunks(LINES, 3))
-        part.add(
-            "".join(f"{line.upper()}\n" for line in chunk.lines),
-            part.mark.after(chunk.end, chunk.digest, 0, 0),
-        )
+    part = leave_part(path, 1)
     with part.path.open("ab") as file:
         file.write(b"half a li")
     assert finish_work(path) == 1
@@ -145,45 +149,35 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
                     os._exit(7 if "another process is writing it" in problem.causes[0] else 8)
                 finally:
                     os._exit(9)
-            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+            _, status = os.waitpid(process, 0)
+            assert os.waitstatus_to_exitcode(status) == 7
         part.add("2\n", part.mark.after(2, "", 0, 0))
         part.finish()
     assert path.read_text() == "1\n2\n"
 
 
-@pytest.mark.parametrize("more", [1, 2, 3, 7])
+@pytest.mark.parametrize("more", [1, 2, 7])
 def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
     tmp_path: Path, more: int
 ) -> None:
     path = tmp_path / "out"
     grown = [*LINES, *(f"more {number}" for number in range(more))]
-    _leave_finished_part(path)
-    os.replace(path, tmp_path / "out.part")
+    leave_part(path)
     fresh = len(list(chunks(grown, 3))) - 1
-    assert finish_work(path, lines=grown) == fresh, (
-        "the short chunk is done again, whole ones are not"
-    )
-    assert path.read_bytes() == "".join(f"{line.upper()}\n" for line in grown).encode()
+    done = finish_work(path, lines=grown)
+    assert done == fresh, "the short chunk is done again, whole ones are not"
+    assert path.read_text() == upper(grown)
     assert os.listdir(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize(
-    "lines",
-    [
-        LINES[:4],
-        [*LINES[:4], "line 4 and more"],
-        [*LINES[:4], "other", "line 5"],
-        ["other", *LINES[1:], "line 5"],
-        [],
-    ],
+    "lines", [LINES[:4], [*LINES[:4], "other", "line 5"], ["other", *LINES[1:], "line 5"], []]
 )
 def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "out"
-    _leave_finished_part(path)
-    os.replace(path, tmp_path / "out.part")
-    with pytest.raises(
-        DataError, match="lines: lines 1 to 5 are translated already, and have changed since"
-    ):
+    leave_part(path)
+    because = "lines: lines 1 to 5 are translated already, and have changed since"
+    with pytest.raises(DataError, match=because):
         finish_work(path, lines=lines)
     assert (tmp_path / "out.part").read_bytes() == WHOLE, "nothing is taken back"
 
@@ -197,11 +191,10 @@ def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> Non
     while True:
         path = tmp_path / f"{step}" / "out"
         path.parent.mkdir()
-        _leave_finished_part(path)
-        os.replace(path, path.parent / "out.part")
+        leave_part(path)
         if not run_and_kill(path, step, True, grown):
             break
         finish_work(path, lines=grown)
-        assert path.read_bytes() == "".join(f"{line.upper()}\n" for line in grown).encode(), step
+        assert path.read_text() == upper(grown), step
         step += 7
     assert step > 100

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from cached import FolderCache
-from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, sets
+from command import CAPTIONER, TRANSFORMER, Command, sets
 from made import train, write_images, write_sentences
+from small import folder
 
 
 @pytest.fixture
@@ -30,10 +31,9 @@ def data(cached: FolderCache) -> Path:
 @pytest.fixture(scope="session")
 def corpus(data: Path) -> list[str]:
     """Return the options that name the training and validation files."""
-    return [
-        *("--source", str(data / "train.ko"), "--target", str(data / "train.en")),
-        *("--valid-source", str(data / "valid.ko"), "--valid-target", str(data / "valid.en")),
-    ]
+    files = f"--source {data}/train.ko --target {data}/train.en"
+    validation = f"--valid-source {data}/valid.ko --valid-target {data}/valid.en"
+    return [*files.split(), *validation.split()]
 
 
 @pytest.fixture(scope="session")
@@ -42,23 +42,16 @@ def transformer(corpus: list[str], trained: Callable[..., Path]) -> Path:
     return trained("transformer", *corpus, *sets(TRANSFORMER))
 
 
-@pytest.fixture(scope="session")
-def recurrent(corpus: list[str], trained: Callable[..., Path]) -> Path:
-    """Train a recurrent network with attention and return its run folder."""
-    return trained("recurrent", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
-
-
-@pytest.fixture(params=["transformer", pytest.param("recurrent", marks=pytest.mark.slow)])
-def model(request: pytest.FixtureRequest) -> Path:
-    """Return the run folder of each of the two models, of the second in the slow tests."""
-    folder: Path = request.getfixturevalue(request.param)
-    return folder
+@pytest.fixture
+def run(regard: Command, transformer: Path) -> Path:
+    """Copy the Transformer's run folder into the current folder, to change it."""
+    return Path(shutil.copytree(transformer, "run"))
 
 
 @pytest.fixture(scope="session")
-def marian(corpus: list[str], trained: Callable[..., Path]) -> Path:
-    """Train a small Marian model and return its run folder."""
-    return trained("marian", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model folder with random weights and recurrent networks."""
+    return folder(tmp_path_factory.mktemp("other") / "other", "recurrent", "recurrent")
 
 
 @pytest.fixture(scope="session")
@@ -70,10 +63,9 @@ def image_folder(cached: FolderCache) -> Path:
 @pytest.fixture(scope="session")
 def caption_options(image_folder: Path) -> list[str]:
     """Return the options that name the images and captions."""
-    files = {"images": "images", "captions": "captions.tsv", "valid-captions": "valid.tsv"}
-    return [
-        part for option, name in files.items() for part in (f"--{option}", str(image_folder / name))
-    ]
+    images = f"--images {image_folder}/images"
+    captions = f"--captions {image_folder}/captions.tsv"
+    return f"{images} {captions} --valid-captions {image_folder}/valid.tsv".split()
 
 
 @pytest.fixture(scope="session")
@@ -89,10 +81,9 @@ def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Ca
     """
 
     def trained(name: str, *options: str) -> Path:
-        length = sets(
-            ["training.updates=120", "training.validate_every=120", "search.score_threshold=-1000"]
-        )
-        run = cached.in_process(name, train, *options, *length) / "run"
+        length = sets("training.updates=120 training.validate_every=120")
+        threshold = sets("search.score_threshold=-1000")
+        run = cached.in_process(name, train, *options, *length, *threshold) / "run"
         return shutil.copytree(run, tmp_path_factory.mktemp(name) / "run")
 
     return trained

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 VERBS = {
     "tr": "aç AÇ|kapat KAPAT|kaydet KAYDET|sil SİL|iptal İPTAL|yazdır YAZDIR|kopyala KOPYALA|kilitle KİLİTLE|göster GÖSTER",
@@ -38,10 +37,3 @@ def labels(language: str) -> list[tuple[str, str]]:
         (" ".join(small), " ".join(capitals))
         for small, capitals in (zip(*pair, strict=True) for pair in pairs)
     ]
-
-
-def write_labels(folder: Path) -> None:
-    """Write a file of labels in each language."""
-    for language in VERBS:
-        text = "".join(f"{small}\n" for small, _ in labels(language))
-        (folder / f"labels.{language}").write_text(text, encoding="utf-8")

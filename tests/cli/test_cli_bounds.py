@@ -16,14 +16,14 @@ from regard.cli import app
 
 NUMBERS = ["-1", "nan", "inf", "1e308", "1" + "0" * 20, "9" * 5000]
 NEEDED = {
-    "translate": ["nowhere"],
-    "caption": ["nowhere", "a.png"],
-    "evaluate": ["nowhere"],
-    "align": ["nowhere", "--source=a", "--target=b"],
-    "show": ["nowhere"],
-    "lab": ["nowhere"],
-    "walkthrough": ["I go"],
-    "train": ["--source=a", "--target=b", "--out=out"],
+    "translate": "nowhere",
+    "caption": "nowhere a.png",
+    "evaluate": "nowhere",
+    "align": "nowhere --source=a --target=b",
+    "show": "nowhere",
+    "lab": "nowhere",
+    "walkthrough": "'I go'",
+    "train": "--source=a --target=b --out=out",
 }
 
 
@@ -32,10 +32,8 @@ def numbers() -> Iterator[tuple[str, str]]:
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
         for param in (*command.params, *getattr(command, "search_params", ())):
-            if str(param.bare_type()).strip("<>'").split("'")[-1] in (
-                "int",
-                "float",
-            ) and param.opts[0].startswith("--"):
+            kind = str(param.bare_type()).strip("<>'").split("'")[-1]
+            if kind in ("int", "float") and param.opts[0].startswith("--"):
                 yield name, param.opts[0]
 
 
@@ -43,22 +41,18 @@ OPTIONS = sorted(numbers())
 
 
 def test_the_walk_meets_the_options() -> None:
-    assert {
-        ("translate", "--beam"),
-        ("translate", "--chunk"),
-        ("lab", "--threads"),
-        ("caption", "--seed"),
-    } <= {*OPTIONS}
+    assert ("translate", "--beam") in OPTIONS
+    assert ("lab", "--threads") in OPTIONS
 
 
 @pytest.mark.parametrize("each", [1, pytest.param(len(NUMBERS), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", sorted({command for command, _ in OPTIONS}))
 def test_a_number_beyond_its_bounds_is_refused(regard: Command, command: str, each: int) -> None:
     """Every option has one of the numbers in turn, or all of them."""
-    numbers = itertools.cycle(NUMBERS)
+    turns = itertools.cycle(NUMBERS)
     for option in (option for name, option in OPTIONS if name == command):
-        for number in itertools.islice(numbers, each):
-            done = regard.ended(command, *NEEDED.get(command, []), f"{option}={number}")
+        for number in itertools.islice(turns, each):
+            done = regard.ended(f"{command} {NEEDED.get(command, '')} {option}={number}")
             assert done.status in (1, 2), f"{option}={number[:30]}"
             assert "internal error" not in done.err
             assert "Traceback" not in done.err

@@ -6,19 +6,17 @@ import contextlib
 import io
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from broad import broad
-from command import Command, files
+from command import Command, files, text_of, write_lines
 
 from regard.common.errors import ExportError
 from regard.common.seal import sealed
 from regard.data.vocabulary import EOS
-from regard.model_folder import WEIGHTS, load_folder
+from regard.model_folder import load_folder
 from regard.pipeline import FolderTranslator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
@@ -36,115 +34,62 @@ def _has_vnni() -> bool:
 
 
 INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
-
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
 
 def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -> None:
-    done = regard("export", transformer, "there", "--to", "ctranslate2", "--threads", "1")
+    done = regard(f"export {transformer} there --to ctranslate2 --threads 1")
     assert f"compared on {probe_sentences.MAX_SENTENCES} sentences of the sample" in done.err
     assert "different: 0 by greedy search, " in done.err
     assert "wrote there" in done.err
     assert done.out == ""
-    notes = json.loads((Path("there") / ctranslate2.NOTES).read_text(encoding="utf-8"))
+
+    notes = json.loads(text_of(Path("there") / ctranslate2.NOTES))
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
+
     folder = load_folder(transformer)
-    native = FolderTranslator(folder.model, folder.tokenizer, folder.settings).translate(
-        LINES, beam=1
-    )
+    translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
+    expected = translator.translate(LINES, beam=1)
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
-    result = CTranslate2(Path("there"), ctranslate2.POSITIONS, None).search(
-        sources, folder.settings.search.with_values(beam=1)
-    )
-    assert [folder.tokenizer.target.decode(hypotheses[0].ids) for hypotheses in result] == [
-        translation.text for translation in native
-    ]
-    assert [hypotheses[0].score for hypotheses in result] == pytest.approx(
-        [translation.score for translation in native], abs=1e-3
-    )
-    assert (Path("there") / "joint.model").read_bytes() == (
-        transformer / "joint.model"
-    ).read_bytes()
+    exported = CTranslate2(Path("there"), ctranslate2.POSITIONS, None)
+    results = exported.search(sources, folder.settings.search.with_values(beam=1))
+    for (best, *_), translation in zip(results, expected, strict=True):
+        assert folder.tokenizer.target.decode(best.ids) == translation.text
+        assert best.score == pytest.approx(translation.score, abs=1e-3)
+
+    copied = Path("there/joint.model").read_bytes()
+    assert copied == (transformer / "joint.model").read_bytes()
 
 
 def test_the_python_of_the_page_runs(regard: Command, transformer: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "interchange.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    regard(
-        "export",
-        transformer,
-        "first-int8",
-        "--to",
-        "ctranslate2",
-        "--source",
-        _write_lines("lines.ko"),
-    )
+    (code,) = re.findall(r"```python\n(.*?)```", text_of(page), re.DOTALL)
+    write_lines("lines", LINES)
+    regard(f"export {transformer} first-int8 --to ctranslate2 --source lines")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(page), "exec"), {})
-    expected = regard(
-        "translate", transformer, "--beam", "2", stdin="나는 집에 간다\n".encode()
-    ).out
+
+    expected = regard(f"translate {transformer} --beam 2", stdin=LINES[0]).out
     assert printed.getvalue().split()[:3] == expected.split()[:3]
 
 
-def test_the_default_folder_is_in_the_run(regard: Command, transformer: Path) -> None:
-    shutil.copytree(transformer, "run")
-    before = (Path("run") / WEIGHTS).read_bytes()
-    regard(
-        "export",
-        "run",
-        "--to",
-        "ctranslate2",
-        "--precision",
-        INT8,
-        "--source",
-        _write_lines("lines.ko"),
-    )
-    folder = Path("run/exports/ctranslate2-" + INT8)
-    assert (Path("run") / WEIGHTS).read_bytes() == before
-    assert (
-        json.loads((folder / ctranslate2.NOTES).read_text(encoding="utf-8"))["parity"]["source"]
-        == "lines.ko"
-    )
-    regard.fails(
-        "export",
-        "run",
-        "--to",
-        "ctranslate2",
-        "--precision",
-        INT8,
-        status=1,
-        because="there is something already",
-    )
+def test_the_default_folder_is_in_the_run(regard: Command, run: Path) -> None:
+    """Without its data the run is compared on the sample, whatever its search settings are."""
+    config = json.loads(text_of("run/config.json"))
+    config["search"] |= {"groups": 3, "no_repeat_ngram": 4, "mbr": True, "seed": 7}
+    Path("run/config.json").write_text(json.dumps(sealed(config)), encoding="utf-8")
+    Path("run/train.toml").unlink()
+    done = regard("export run there --to ctranslate2")
+    assert f"{probe_sentences.MAX_SENTENCES} sentences of the sample" in done.err
 
-
-@pytest.mark.parametrize(
-    "more", broad([{"groups": 2, "beam": 4}, {"no_repeat_ngram": 4}, {"mbr": True}, {"seed": 7}])
-)
-def test_export_does_not_depend_on_search_settings(
-    transformer: Path, tmp_path: Path, more: dict[str, object]
-) -> None:
-    run = Path(shutil.copytree(transformer, tmp_path / "run"))
-    config = json.loads((run / "config.json").read_text())
-    config["search"] |= more
-    (run / "config.json").write_text(json.dumps(sealed(config)))
-    assert (
-        ctranslate2.export(run, tmp_path / "there"),
-        (tmp_path / "there" / "model.bin").exists(),
-    )[1]
-
-
-def test_without_its_data_a_run_is_compared_on_the_sample(
-    regard: Command, transformer: Path
-) -> None:
-    shutil.copytree(transformer, "run")
-    (Path("run") / "train.toml").unlink()
-    assert (
-        f"{probe_sentences.MAX_SENTENCES} sentences of the sample"
-        in regard("export", "run", "there", "--to", "ctranslate2").err
-    )
+    write_lines("lines", LINES)
+    command = f"export run --to ctranslate2 --precision {INT8}"
+    regard(f"{command} --source lines")
+    notes = json.loads(text_of(Path("run/exports", f"ctranslate2-{INT8}", ctranslate2.NOTES)))
+    assert notes["parity"]["source"] == "lines"
+    regard.fails(command, status=1, because="there is something already")
 
 
 def test_an_export_that_translates_differently_is_removed(
@@ -154,57 +99,33 @@ def test_an_export_that_translates_differently_is_removed(
 
     def spoilt(folder: ctranslate2.ModelFolder) -> object:
         result = spec(folder)
-        result.decoder.projection.bias += torch.linspace(0, 3, len(result.decoder.projection.bias))
+        bias = result.decoder.projection.bias
+        bias += torch.linspace(0, 3, len(bias))
         return result
 
     monkeypatch.setattr(ctranslate2, "_spec", spoilt)
-    with pytest.raises(
-        ExportError, match="does not translate as the model does: log-probabilities differ by"
-    ) as result:
+    because = "does not translate as the model does: log-probabilities differ by"
+    with pytest.raises(ExportError, match=because) as result:
         ctranslate2.export(transformer, tmp_path / "there")
     assert len(result.value.causes) == 3
     assert "please report it" in result.value.causes[-1]
     assert files(tmp_path) == {}
 
 
-def test_unsupported_models_are_refused_with_all_reasons(regard: Command, recurrent: Path) -> None:
-    because = [
-        "model.encoder.kind is 'recurrent': CTranslate2 supports",
-        "model.decoder.kind is 'recurrent': CTranslate2",
-    ]
-    regard.fails("export", recurrent, "there", "--to", "ctranslate2", status=1, because=because)
-
-
-def test_missing_and_empty_files_are_named(regard: Command, transformer: Path) -> None:
-    regard.fails("export", "nowhere", "there", status=1, because="nowhere: no such folder")
-    regard.fails("export", transformer, "there", "--source", "no.ko", status=1, because="no.ko")
-    Path("empty.ko").write_text("\n\n")
-    regard.fails(
-        "export",
-        transformer,
-        "there",
-        "--source",
-        "empty.ko",
-        status=1,
-        because="every line is empty",
-    )
-
-
-def test_without_the_extra_the_install_command_is_printed(
-    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_exported_is_refused(
+    regard: Command, transformer: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    causes = [f"model.{side}.kind is 'recurrent': CTranslate2" for side in ("encoder", "decoder")]
+    regard.fails(f"export {other} there --to ctranslate2", status=1, because=causes)
+
+    write_lines("empty", ["", ""])
+    for command, because in (
+        ("nowhere there", "nowhere: no such folder"),
+        (f"{transformer} there --source no.ko", "no.ko"),
+        (f"{transformer} there --source empty", "every line is empty"),
+    ):
+        regard.fails(f"export {command} --to ctranslate2", status=1, because=because)
+
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    regard.fails(
-        "export",
-        transformer,
-        "there",
-        "--to",
-        "ctranslate2",
-        status=1,
-        because="pip install 'regard[fast]'",
-    )
-
-
-def _write_lines(name: str) -> str:
-    Path(name).write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
-    return name
+    because = "pip install 'regard[fast]'"
+    regard.fails(f"export {transformer} there --to ctranslate2", status=1, because=because)

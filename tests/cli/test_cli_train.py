@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from command import TRANSFORMER, Command, sets
+from command import TRANSFORMER, Command, lines_of, sets, text_of, write_lines
 
 from regard.common.seal import sealed
 from regard.common.settings import read_toml
@@ -23,225 +23,108 @@ from regard.model_folder import load_tensors
 from regard.training import budget, journal
 from regard.training.recipe import seal_run_recipe
 
-ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
-KO = "나는 집에 간다\n나는 빵을 먹고 있었다\n"
-EN = "I go home\nI was eating bread\n"
+SHORT = sets("training.updates=1 training.validate_with=1")
+ONE_UPDATE = [*sets(TRANSFORMER), *SHORT]
+KO = ["나는 집에 간다", "나는 빵을 먹고 있었다"]
+EN = ["I go home", "I was eating bread"]
+FILES = "--source a.ko --target a.en"
 
 
-def write(**contents: str | bytes) -> None:
-    """Write files into the current folder; `_` in a name stands for a full stop."""
-    for name, content in contents.items():
-        Path(name.replace("_", ".")).write_bytes(
-            content.encode() if isinstance(content, str) else content
-        )
+def weights(folder: str | Path) -> dict[str, bytes]:
+    """Return the weights of a folder, by name."""
+    tensors = load_tensors(Path(folder) / "model.safetensors")
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
 
 
 # Invalid data
 
 
 @pytest.mark.parametrize(
-    ("ko", "en", "because"),
+    ("ko", "because"),
     [
-        (
-            KO,
-            EN + "more\n",
-            "a.ko has 2 lines but a.en has 3; line n of one must translate line n of the other",
-        ),
-        (
-            b"\xb3\xaa\n",
-            EN,
-            "a.ko: line 1 is not UTF-8 (byte 0xB3, the line's byte number 1); save the file as UTF-8",
-        ),
-        (KO, "I go\nI \0\n", "a.en: line 2 holds a NUL character; remove it"),
-        ("", EN, "a.ko: the file is empty; give a file with one sentence per line"),
-        ("\n\n", EN, "a.ko and a.en: none of the 2 pairs can be used (2 empty)"),
-        ("가" * 20_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pair can be used (1 too long)"),
-        (None, EN, "a.ko: no such file; did you mean a.en?"),
-        ("나는\n", "I\n", "a.ko and a.en: of 1 pair none is left to train on"),
+        ([*KO, "more"], "a.ko has 3 lines but a.en has 2; line n of one must translate line n of"),
+        ([], "a.ko: the file is empty; give a file with one sentence per line"),
+        (["", "가" * 20_000], "a.ko and a.en: none of the 2 pairs can be used (1 empty, 1 too lo"),
+        ([KO[0], ""], "a.ko and a.en: of 1 pair none is left to train on"),
     ],
-    ids=["unequal", "not UTF-8", "NUL", "empty", "empty lines", "too long", "missing", "one pair"],
 )
-def test_invalid_training_files_are_refused(
-    regard: Command, ko: str | bytes | None, en: str, because: str
-) -> None:
-    write(a_en=en, **({} if ko is None else {"a_ko": ko}))
-    regard.fails(
-        "train", "--source", "a.ko", "--target", "a.en", "--out", "run", status=1, because=because
-    )
+def test_invalid_training_files_are_refused(regard: Command, ko: list[str], because: str) -> None:
+    write_lines("a.ko", ko)
+    write_lines("a.en", EN)
+    regard.fails(f"train {FILES} --out run", status=1, because=because)
 
 
 def test_all_problems_are_reported_at_once(regard: Command) -> None:
-    write(a_ko=b"\xff\n", v_en="one\n")
-    files = [
-        "--source",
-        "a.ko",
-        "--target",
-        "no.txt",
-        "--valid-source",
-        "v.en",
-        "--valid-target",
-        "folder",
-    ]
+    Path("a.ko").write_bytes(b"\xff\n")
     Path("folder").mkdir()
-    regard.fails(
-        *("train", *files, "--out", "run"),
-        status=1,
-        because=[
-            "a.ko: line 1 is not UTF-8",
-            "no.txt: no such file",
-            "folder: is a folder; give a text file in it",
-        ],
-    )
+    write_lines("v.en", ["one"])
+    causes = [
+        "a.ko: line 1 is not UTF-8",
+        "no.txt: no such file",
+        "folder: is a folder; give a text file in it",
+    ]
+    files = "--source a.ko --target no.txt --valid-source v.en --valid-target folder"
+    regard.fails(f"train {files} --out run", status=1, because=causes)
+
+    write_lines("a.jsonl", ['{"source": "x"}', "no"])
+    causes = [
+        "line lacks a text under the key source or target; give both (line 1)",
+        "1 line is not JSON; write one",
+    ]
+    regard.fails("train --pairs a.jsonl --out run", status=1, because=causes)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "because"),
-    [
-        (
-            "a.tsv",
-            "x\ty\nz\nu\tv\tw\n",
-            ["a.tsv: 2 lines do not hold exactly one tab between source and target"],
-        ),
-        (
-            "a.jsonl",
-            '{"source": "x"}\nno\n',
-            [
-                "line lacks a text under the key source or target; give both (line 1)",
-                "1 line is not JSON; write one",
-            ],
-        ),
-    ],
-)
-def test_invalid_files_of_pairs_are_refused(
-    regard: Command, name: str, content: str, because: list[str]
-) -> None:
-    Path(name).write_text(content)
-    regard.fails("train", "--pairs", name, "--out", "run", status=1, because=because)
-
-
-@pytest.mark.parametrize(
-    ("options", "because"),
-    [
-        (["--source", "a.ko"], "source is given without target; give source and target"),
-        (
-            ["--source", "a.ko", "--target", "a.en", "--pairs", "a.tsv"],
-            "source and target exclude pairs; give one or the other",
-        ),
-        (
-            ["--source", "a.ko", "--target", "a.en", "--valid-target", "a.en"],
-            "valid_target is given without valid_source",
-        ),
-        ([], "no training pairs; give source and target, or pairs"),
-    ],
-)
-def test_incompatible_files_are_refused(regard: Command, options: list[str], because: str) -> None:
-    regard.fails("train", *options, "--out", "run", status=2, because=because)
-
-
-def test_corrections_and_dropped_pairs_are_reported(regard: Command, data: Path) -> None:
-    ko, en = (
-        (data / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en")
-    )
-    broken = [*ko[:60], "", "가" * 20_000, "   "]
-    write(plain_ko="\n".join(ko[:60]), plain_en="\n".join(en[:60]))
-    write(
-        other_ko="\ufeff" + "\r\n".join(broken) + "\r\n",
-        other_en="\n".join([*en[:60], "one", "two", "three"]) + "\n",
-    )
-    valid = ["--valid-source", data / "valid.ko", "--valid-target", data / "valid.en"]
-    tiny = [*ONE_UPDATE, "--set", "tokenizer.size=600", "--threads", 1]
-    done = {
-        name: regard(
-            "train",
-            "--source",
-            f"{name}.ko",
-            "--target",
-            f"{name}.en",
-            *valid,
-            "--out",
-            name,
-            *tiny,
-        )
-        for name in ("plain", "other")
-    }
-    messages = done["other"].err
-    assert "train: 63 pairs read from other.ko and other.en, 60 kept" in messages
-    assert "dropped, empty: 2 (lines 61, 63)" in messages
-    assert "dropped, too long: 1 (line 62)" in messages
-    assert "other.ko: the byte-order mark before line 1 was removed" in messages
-    assert "other.ko: 63 lines end in CR LF; the CR was removed" in messages
-    assert done["other"].out == ""
-    weights = [load_tensors(Path(name) / "model.safetensors") for name in ("plain", "other")]
-    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0]), (
-        "the corrected text equals the plain text"
-    )
-
-
-# Invalid settings
+# Invalid settings and options
 
 
 @pytest.mark.parametrize(
     ("setting", "because"),
     [
         ("garbage", "--set garbage: wanted key=value, such as"),
-        ("=3", "--set =3: wanted key=value"),
-        (
-            "training.update=5",
-            "unknown setting 'training.update'; did you mean 'training.updates'?",
-        ),
-        ("modle.encoder.layers=2", "unknown setting 'modle"),
-        ("training.updates=many", "training.updates: input should be a valid integer, got 'many'"),
-        ("training.updates=1.5", "training.updates: input should be a valid integer"),
-        (
-            "training.updates=0",
-            "training.updates: input should be greater than or equal to 1, got 0",
-        ),
-        (
-            "training.precision=float16",
-            "training.precision: input should be 'auto', 'float32' or 'bfloat16', got 'float16'",
-        ),
-        (
-            "model.encoder.heads=3",
-            "model.encoder: size 128 cannot be split into 3 heads; choose a multiple",
-        ),
-        ("model.encoder.layerz=3", "layerz'; did you mean 'model.encoder.layers'?"),
-        (
-            "tokenizer.size=100000",
-            "tokenizer.size: 100,000 tokens are more than the text of both sides together can fill; the largest possible size is",
-        ),
-        (
-            "tokenizer.size=20",
-            "tokenizer.size: 20 tokens are fewer than the characters of both sides together need; the smallest possible size is",
-        ),
+        ("training.update=5", "unknown setting 'training.update'; did you mean 'training.updates"),
+        ("training.updates=0", "training.updates: input should be greater than or equal to 1, got"),
+        ("model.encoder.heads=3", "model.encoder: size 128 cannot be split into 3 heads; choose a"),
+        ("tokenizer.size=100000", "tokenizer.size: 100,000 tokens are more than the text of both"),
+        ("tokenizer.size=20", "tokenizer.size: 20 tokens are fewer than the characters of both"),
     ],
 )
 def test_invalid_settings_are_refused(
     regard: Command, corpus: list[str], setting: str, because: str
 ) -> None:
-    regard.fails("train", *corpus, "--set", setting, "--out", "run", status=2, because=because)
+    regard.fails("train", *corpus, "--set", setting, "--out", "run", because=because)
 
 
 @pytest.mark.parametrize(
     ("options", "because"),
     [
-        ([], "--out: say which folder to write, such as --out runs/first"),
-        (
-            ["--out", "run", "--preset", "transformer-tinny"],
-            "no preset is called 'transformer-tinny'; there are transformer-tiny, ",
-        ),
-        (["--out", "run", "--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
-        (["--out", "run", "--threads", "0"], "--threads"),
-        (["--out", "run", "--seed", "-1"], "--seed"),
-        (["--out", "run", "--seed", "9" * 20], "--seed"),
-        (["--out", "run", "--sed", "1"], "no such option: --sed"),
-        (["--out", "run", "one.toml", "two.toml"], "two.toml"),
-        (["--out", "run", "--set"], "--set"),
+        ("", "--out: say which folder to write, such as --out runs/first"),
+        ("--out run --preset rnm", "no preset is called 'rnm'; there are transformer-tiny, "),
+        ("--out run --device gpu", "--device gpu: wanted auto, cpu, cuda or mps"),
+        ("--out run --sed 1", "no such option: --sed"),
+        ("--out run one.toml two.toml", "two.toml"),
+        ("--out run --budget soon", "--budget soon: wanted a time such as 30m, 1h30m or 90s"),
+        ("--out run --licence free", "data.licence: wanted an SPDX licence such as CC-BY-4.0"),
+        ("--out run --pairs a.tsv", "source and target exclude pairs; give one or the other"),
+        ("--out file", "--out file: nothing can be written in file; choose another folder"),
+        ("--out file/run", "--out file/run: nothing can be written in "),
+        ("--out project", "--out project: its README.md would be overwritten; choose another"),
+        ("--out theirs", "nothing can be written in theirs; choose another folder"),
+        ("--out empty --resume", "--resume: empty/train.toml is missing, so empty is not a run"),
     ],
 )
 def test_invalid_options_are_refused(
-    regard: Command, corpus: list[str], options: list[str], because: str
+    regard: Command,
+    corpus: list[str],
+    options: str,
+    because: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    regard.fails("train", *corpus, *options, status=2, because=because)
+    Path("file").touch()
+    for name in ("project", "theirs", "empty"):
+        Path(name).mkdir()
+    Path("project/README.md").write_text("mine")
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs")
+    regard.fails("train", *corpus, *options.split(), because=because)
 
 
 # A settings file
@@ -254,236 +137,120 @@ DATA = '[data]\nsource = "a.ko"\ntarget = "a.en"\n'
     [
         ("", "c.toml: data: no training pairs"),
         ("[data\n", "c.toml: not valid TOML: "),
-        ('{"data": 1}', "c.toml: not valid TOML: "),
-        (DATA + "[trainning]\n", "c.toml: unknown setting 'trainning'; did you mean 'training'?"),
-        (
-            DATA + "[training]\nupdatez=1\nsed=1",
-            [
-                "'training.updatez'; did you mean 'training.updates'?",
-                "did you mean 'training.seed'?",
-            ],
-        ),
-        (
-            DATA + '[training]\nupdates="3"\nseed=1.5\n',
-            ["training.seed: input should be a valid integer, got 1.5", "training.updates: input"],
-        ),
-        (
-            "\ufeff" + DATA + "[training]\nupdates=0\n",
-            "c.toml: training.updates: input should be greater than or equal to 1",
-        ),
-        (DATA.encode("utf-16"), "c.toml: not UTF-8 at byte 0; save the file as UTF-8"),
-        (DATA.encode() + b'licence = "\xff"\n', "c.toml: not UTF-8 at byte"),
-        ("training=3\n" + DATA, "c.toml: training: "),
-        ("model=3\n" + DATA, "c.toml: model: "),
+        (f"{DATA}[trainning]\n", "c.toml: unknown setting 'trainning'; did you mean 'training'?"),
+        (f"\ufeff{DATA}[training]\nupdates=0\n", "c.toml: training.updates: input should be grea"),
+        (f"training=3\n{DATA}", "c.toml: training: "),
         ("data=3\n", "c.toml: data: "),
-        ('preset="rnm"\n' + DATA, "no preset is called 'rnm'"),
-        ("preset=3\n" + DATA, "no preset is called '3'"),
+        (f"preset=3\n{DATA}", "no preset is called '3'"),
+        (f"{DATA}[model.encoder]\nlayers = 0\n", "model.encoder.layers: input should be greater"),
+        (
+            f'preset = "rnn-bahdanau"\n{DATA}[model.decoder]\nsize = 0\n',
+            "model.decoder.size: input",
+        ),
     ],
 )
-def test_an_invalid_settings_file_is_refused(
-    regard: Command, content: str | bytes, because: str | list[str]
-) -> None:
-    write(c_toml=content)
-    regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
+def test_an_invalid_settings_file_is_refused(regard: Command, content: str, because: str) -> None:
+    """A part of a model is completed by a preset."""
+    Path("c.toml").write_text(content, encoding="utf-8")
+    regard.fails("train c.toml --out run", because=because)
 
 
-@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz", "a.jsonl", "a.CSV"])
-def test_pairs_in_the_place_of_settings_are_refused_with_the_right_option(
-    regard: Command, name: str
-) -> None:
-    Path(name).write_bytes(b"\x1f\x8b")
-    regard.fails(
-        "train", name, "--out", "run", status=2, because=f"belongs here; give --pairs {name}"
-    )
-
-
-def test_unreadable_settings_files_are_refused(regard: Command) -> None:
+def test_files_in_the_place_of_settings_are_refused(regard: Command) -> None:
     Path("folder").mkdir()
-    regard.fails(
-        "train",
-        "no.toml",
-        "--out",
-        "run",
-        status=2,
-        because="no.toml: cannot be read (No such file or directory); give",
-    )
-    regard.fails(
-        "train",
-        "folder",
-        "--out",
-        "run",
-        status=2,
-        because="folder: cannot be read (Is a directory); give",
-    )
-
-
-PARTS = {
-    "a part of the model": (
-        "[model.encoder]\nlayers = 0\n",
-        "model.encoder.layers: input should be greater",
-        "transformer",
-    ),
-    "a preset and a part of the model": (
-        'preset = "rnn-bahdanau"\n[model.decoder]\nsize = 0\n',
-        "model.decoder.size: input",
-        "recurrent",
-    ),
-}
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_partial_recipe_is_completed_by_a_preset(regard: Command, part: str) -> None:
-    content, because, _ = PARTS[part]
-    preset, _, rest = content.rpartition("[model")
-    write(c_toml=f"{preset}{DATA}[model{rest}")
-    regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
-
-
-def test_the_preset_option_replaces_that_of_the_file(regard: Command, corpus: list[str]) -> None:
-    write(c_toml='preset = "rnn-bahdanau"\n')
-    regard("train", "c.toml", *corpus, "--preset", "transformer-tiny", *ONE_UPDATE, "--out", "run")
-    assert read_toml("run/train.toml")["model"]["encoder"]["kind"] == "transformer"
+    for name in ("pairs.tsv.gz", "a.CSV"):
+        Path(name).write_bytes(b"\x1f\x8b")
+        regard.fails(f"train {name} --out run", because=f"belongs here; give --pairs {name}")
+    because = "folder: cannot be read (Is a directory); give"
+    regard.fails("train folder --out run", because=because)
 
 
 def test_options_override_the_file(regard: Command, corpus: list[str]) -> None:
-    write(
-        c_toml=DATA
-        + "[training]\nupdates = 5000\nseed = 8\n[tokenizer]\nsize = 1000\n[model.encoder]\nlayers = 2\n"
-    )
-    regard("train", "c.toml", *corpus, *ONE_UPDATE, "--seed", 3, "--out", "run", "--quiet")
+    settings = ["[training]", "updates = 5000", "seed = 8", "[tokenizer]", "size = 1000"]
+    write_lines("c.toml", ['preset = "rnn-bahdanau"', *DATA.split("\n"), *settings])
+    options = [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE, "--seed", 3]
+    done = regard("train", "c.toml", *options, "--out", "run", "--quiet", "--threads", 1)
+    assert (done.out, done.err) == ("", "")
+    assert sorted(os.listdir()) == ["c.toml", "run"]
+    assert not list(Path("run").rglob("*.part*"))
+
     recipe = read_toml("run/train.toml")
-    assert (
-        recipe["training"]["updates"],
-        recipe["training"]["seed"],
-        recipe["tokenizer"]["size"],
-    ) == (1, 3, 1200)
+    assert recipe["training"]["updates"] == 1
+    assert recipe["training"]["seed"] == 3
+    assert recipe["tokenizer"]["size"] == 1200
     assert recipe["data"]["source"] == corpus[1]
+    assert recipe["model"]["encoder"]["kind"] == "transformer"
     assert recipe["model"]["encoder"]["layers"] == 1
-    repeated = regard("train", "run/train.toml", "--out", "again")
+    assert regard("train run/train.toml --out again").out == ""
     assert read_toml("again/train.toml") == recipe
-    weights = [load_tensors(Path(name) / "model.safetensors") for name in ("run", "again")]
-    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])
-    assert repeated.out == ""
+    assert weights("again") == weights("run")
 
 
-# Folders
-
-
-@pytest.mark.parametrize(
-    ("out", "because"),
-    [
-        ("file", "--out file: nothing can be written in file; choose another folder"),
-        ("file/run", "--out file/run: nothing can be written in "),
-        ("project", "--out project: its README.md would be overwritten; choose another folder"),
-    ],
-)
-def test_unwritable_folders_are_refused(
-    regard: Command, corpus: list[str], out: str, because: str
-) -> None:
-    Path("file").touch()
-    Path("project").mkdir()
-    Path("project/README.md").write_text("mine")
-    regard.fails("train", *corpus, "--out", out, status=2, because=because)
-
-
-def test_a_read_only_folder_is_refused(
-    regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("theirs").mkdir()
-    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs")
-    regard.fails(
-        "train",
-        *corpus,
-        "--out",
-        "theirs",
-        status=2,
-        because="nothing can be written in theirs; choose another folder",
-    )
-
-
-def test_a_run_is_not_overwritten(regard: Command, corpus: list[str], transformer: Path) -> None:
-    shutil.copytree(transformer, "run")
-    regard.fails(
-        "train",
-        *corpus,
-        "--out",
-        "run",
-        status=2,
-        because="run: there is a run already; add --resume to continue it",
-    )
-
-
-def test_a_failed_start_can_be_repeated(
-    regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("regard.training.Trainer.run", _full)
-        done = regard.ended("train", *corpus, *ONE_UPDATE, "--out", "run")
-    assert done.causes == [
-        "No space left on device; check the path, its permissions and the free disk space"
-    ]
-    assert done.status == 1
-    shutil.rmtree("run/checkpoints", ignore_errors=True)
-    Path("run/journal.jsonl").unlink(missing_ok=True)
-    regard("train", *corpus, *ONE_UPDATE, "--out", "run")
+# Resuming
 
 
 def _full(_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-# Resuming
+def test_a_failed_start_can_be_repeated(
+    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*corpus, "--from", transformer, *SHORT]
+    regard("train", *options, "--out", "tuned")
+    for folder in ("died", "removed"):
+        with monkeypatch.context() as patched:
+            patched.setattr("regard.training.Trainer.run", _full)
+            done = regard.ended("train", *options, "--out", folder)
+        assert done.status == 1
+        assert done.causes[0].startswith("No space left on device; check the path")
+
+    done = regard("train --out died --resume")
+    assert "there is no checkpoint yet: starting from the beginning" in done.err
+
+    shutil.rmtree("removed/checkpoints", ignore_errors=True)
+    Path("removed/journal.jsonl").unlink(missing_ok=True)
+    regard("train", *options, "--out", "removed")
+    regard("train tuned/train.toml --out again")
+    assert weights("tuned") == weights("died") == weights("removed") == weights("again")
 
 
-def test_a_finished_run_resumes_if_given_more_updates(regard: Command, transformer: Path) -> None:
-    shutil.copytree(transformer, "run")
-    assert "training ended after 120 updates" in regard("train", "--out", "run", "--resume").err
-    done = regard(
-        "train",
-        "--out",
-        "run",
-        "--resume",
-        "--set",
-        "training.updates=122",
-        "--set",
-        "training.log_every=1",
-    )
+def test_a_finished_run_resumes_if_given_more_updates(
+    regard: Command, run: Path, corpus: list[str]
+) -> None:
+    because = "run: there is a run already; add --resume to continue it"
+    regard.fails("train", *corpus, "--out", "run", because=because)
+
+    resume = "train --out run --resume"
+    done = regard(f"{resume} --set training.minutes=5")
+    ends = "the run ends at training.updates = 120, and that holds"
+    assert f"training.minutes = 5: {ends}" in done.err
+    assert "training ended after 120 updates" in done.err
+    assert read_toml("run/train.toml")["training"]["updates"] == 120
+
+    done = regard(f"{resume} --set training.updates=122 --set training.log_every=1")
     assert "resuming from update 120" in done.err
     assert "update 122/122" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 122
-    events = [
-        json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()
-    ]
+
+    events = [event["event"] for event in journal.read(Path("run/journal.jsonl"))]
     assert events.count("resume") == 2
-    assert "training ended after 122 updates" in regard("train", "--out", "run", "--resume").err
-
-
-def test_minutes_that_became_updates_may_be_given_again(regard: Command, transformer: Path) -> None:
-    shutil.copytree(transformer, "run")
-    done = regard("train", "--out", "run", "--resume", "--set", "training.minutes=5")
-    assert (
-        "training.minutes = 5: the run ends at training.updates = 120, and that holds" in done.err
-    )
-    assert read_toml("run/train.toml")["training"]["updates"] == 120
 
 
 def test_changed_settings_are_reported_with_the_value_that_holds(
-    regard: Command, transformer: Path
+    regard: Command, run: Path
 ) -> None:
-    shutil.copytree(transformer, "run")
     before = read_toml("run/train.toml")
-    changes = sets(
-        ["model.encoder.layers=2", "tokenizer.size=900", "search.beam=7", "schedule.warmup=9"]
-    )
-    done = regard("train", "--out", "run", "--resume", *changes, "--seed", 5)
+    changes = "model.encoder.layers=2 tokenizer.size=900 search.beam=7 schedule.warmup=9"
+    done = regard("train", "--out", "run", "--resume", *sets(changes), "--seed", 5)
     for message in (
-        "model.encoder.layers was 1 and is 2 now: 1 holds, the weights have that shape; for the other value train anew",
+        "model.encoder.layers was 1 and is 2 now: 1 holds, the weights have that shape; for the",
         "tokenizer.size was 1200 and is 900 now: 1200 holds",
         "search.beam was 3 and is 7 now: 3 holds",
         "training.seed was 1 and is 5 now: 1 holds",
         "now: 9 holds from here on",
     ):
         assert message in done.err
+
     before["schedule"]["warmup"] = 9
     assert read_toml("run/train.toml") == before
 
@@ -492,100 +259,115 @@ def test_changed_settings_are_reported_with_the_value_that_holds(
     ("options", "because"),
     [
         (
-            ["--resume", "--preset", "rnn-bahdanau"],
-            ["--preset: a resumed run has its recipe already"],
+            "--out run --resume --preset rnn --from run --dry-run",
+            [
+                "--preset: a resumed run has its recipe already",
+                "--from: a resumed run",
+                "--dry-run: a resumed run",
+                "--preset: with --from the model is that of the parent",
+            ],
         ),
-        (
-            ["--resume", "--budget", "5m"],
-            ["leave --budget or --resume out; to train longer, set training.updates"],
-        ),
-        (
-            ["--resume", "--budget", "30m", "--from", "run", "--dry-run"],
-            ["--from: a resumed run", "--budget: a resumed run", "--dry-run: a resumed run"],
-        ),
-        (
-            ["--from", "run", "--preset", "rnn-bahdanau"],
-            ["--preset: with --from the model is that of the parent run"],
-        ),
-        (["--budget", "soon"], ["--budget soon: wanted a time such as 30m, 1h30m or 90s"]),
-        (["--from", "nowhere"], ["nowhere: no such folder"]),
+        ("--out run --resume --budget 5m", ["leave --budget or --resume out; to train longer"]),
+        ("--out new --from run --preset rnn", ["--preset: with --from the model is that of the"]),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(
-    regard: Command, transformer: Path, options: list[str], because: list[str]
+    regard: Command, run: Path, options: str, because: list[str]
 ) -> None:
-    shutil.copytree(transformer, "run")
-    status = 1 if "nowhere" in options else 2
-    regard.fails(
-        "train",
-        "--out",
-        "run" if "--resume" in options else "new",
-        *options,
-        status=status,
-        because=because,
-    )
+    regard.fails(f"train {options}", because=because)
+
+
+def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, run: Path) -> None:
+    resume = "train --out run --resume"
+    shutil.rmtree("run/checkpoints")
+    done = regard(f"{resume} --set training.updates=1")
+    assert "there is no checkpoint yet: starting from the beginning" in done.err
+
+    Path("run/joint.model").unlink()
+    because = "run/joint.model: cannot be read (No such file or directory); copy it"
+    regard.fails(resume, status=1, because=because)
+
+    Path("run/train.toml").write_text("[data]\n")
+    because = "run/train.toml: damaged or changed (it has no SHA-256); put a copy back"
+    regard.fails(resume, status=1, because=because)
+
+
+def test_a_changed_recipe_is_refused_by_resume_until_it_is_sealed(
+    regard: Command, run: Path
+) -> None:
+    path = run / "train.toml"
+    path.write_text(path.read_text().replace("log_every = ", "log_every = 1"))
+    because = "run/train.toml: damaged or changed (its values do not match the SHA-256 in its"
+    regard.fails("train --out run --resume", status=1, because=because)
+    assert regard.ended("doctor run").lines[-1].startswith(f"BAD {because}")
+    assert regard("doctor run --seal").lines[-1] == "ok  run/train.toml"
+
+    with path.open("a") as file:
+        file.write("# a note at the end changes no value\n")
+    assert regard("doctor run").lines[-1] == "ok  run/train.toml"
 
 
 # Other starts: fine-tuning, budgets, several processes, alignments
 
 
 def test_fine_tuning_starts_with_the_weights_of_the_parent(
-    regard: Command, transformer: Path, corpus: list[str]
+    regard: Command, run: Path, corpus: list[str]
 ) -> None:
-    done = regard(
-        "train", *corpus, "--from", transformer, *sets(["training.updates=2"]), "--out", "tuned"
-    )
-    assert f"vocabulary: 1,224 tokens of {transformer}" in done.err
-    assert Path("tuned/joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
-    before, after = (
-        load_tensors(folder / "model.safetensors") for folder in (transformer, Path("tuned"))
-    )
+    """The peak of its learning rate is a fifth, and its longest source may be longer."""
+    parent = read_toml("run/train.toml")
+    parent["schedule"] = {"kind": "noam", "peak": 2.0, "warmup": 400}
+    Path("run/train.toml").write_text(tomli_w.dumps(parent))
+    seal_run_recipe(Path("run/train.toml"))
+    config = json.loads(text_of("run/config.json"))
+    longest = config["search"]["longest_source"]
+    for limit, expected in ((3, longest), (3 * longest, 3 * longest)):
+        config["search"]["longest_source"] = limit
+        Path("run/config.json").write_text(json.dumps(sealed(config)))
+        done = regard("train", *corpus, "--from", "run", *SHORT, "--out", f"tuned{limit}")
+        assert "vocabulary: 1,224 tokens of run" in done.err
+        tuned = json.loads(text_of(f"tuned{limit}/config.json"))
+        assert tuned["search"]["longest_source"] == expected
+    assert Path("tuned3/joint.model").read_bytes() == Path("run/joint.model").read_bytes()
+
+    before = load_tensors(Path("run/model.safetensors"))
+    after = load_tensors(Path("tuned3/model.safetensors"))
     distance = sum(float((before[name] - after[name]).norm()) for name in before)
-    assert 0 < distance < 0.2 * sum(float(tensor.norm()) for tensor in before.values()), (
-        "it started with those weights"
-    )
-    assert read_toml("tuned/train.toml")["model"] == read_toml(transformer / "train.toml")["model"]
+    length = sum(float(tensor.norm()) for tensor in before.values())
+    assert 0 < distance < 0.2 * length, "it started with those weights"
 
+    recipe = read_toml("tuned3/train.toml")
+    assert recipe["model"] == parent["model"]
+    assert recipe["schedule"]["kind"] == "inverse_square_root"
 
-def test_a_fine_tuned_run_that_died_early_restarts_with_the_same_weights(
-    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = [*corpus, "--from", transformer, *sets(["training.updates=2"])]
-    regard("train", *options, "--out", "tuned")
-    with monkeypatch.context() as patched:
-        patched.setattr("regard.training.Trainer.run", _full)
-        regard.ended("train", *options, "--out", "died")
-    done = regard("train", "--out", "died", "--resume")
-    assert "there is no checkpoint yet: starting from the beginning" in done.err
-    regard("train", "tuned/train.toml", "--out", "again")
-    whole, *repeated = (
-        load_tensors(Path(name) / "model.safetensors") for name in ("tuned", "died", "again")
-    )
-    for weights in repeated:
-        assert all(whole[name].equal(weights[name]) for name in whole)
+    size = parent["model"]["decoder"]["size"]
+    assert recipe["schedule"]["peak"] == pytest.approx(2.0 * size**-0.5 * 400**-0.5 / 5)
 
 
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("tokenizer.kind=unigram", "tokenizer.kind = 'unigram': with --from the vocabulary of"),
         ("tokenizer.kind=char", "tokenizer.kind = 'char': with --from the vocabulary of"),
         ("tokenizer.size=900", "tokenizer.size = 900: with --from the vocabulary of"),
-        (
-            "model.encoder.layers=3",
-            "leave out what changes the model's shape, or train without --from",
-        ),
+        ("model.encoder.layers=3", "leave out what changes the model's shape, or train without"),
     ],
 )
 def test_settings_that_contradict_the_parent_are_refused(
     regard: Command, transformer: Path, corpus: list[str], setting: str, expected: str
 ) -> None:
-    done = regard.ended("train", *corpus, "--from", transformer, "--set", setting, "--out", "tuned")
-    assert [expected in cause for cause in done.causes] == [True]
-    assert done.status == 2
+    options = [*corpus, "--from", transformer, "--set", setting]
+    regard.fails("train", *options, "--out", "tuned", because=expected)
     assert not Path("tuned").exists()
-    dry = regard.ended("train", *corpus, "--from", transformer, "--set", setting, "--dry-run")
-    assert (dry.causes, dry.status) == (done.causes, 2)
+    regard.fails("train", *options, "--dry-run", because=expected)
+
+
+def test_a_script_that_the_vocabulary_cannot_spell_is_refused(
+    regard: Command, transformer: Path
+) -> None:
+    write_lines("a.ko", ["Я ем хлеб", "Мы идём домой"] * 20)
+    write_lines("a.en", ["I eat bread", "We go home"] * 20)
+    because = "the source side: 100% of the letters are Cyrillic"
+    command = f"train {FILES} --from {transformer} --out tuned"
+    regard.fails(command, status=1, because=because)
 
 
 @contextmanager
@@ -595,350 +377,157 @@ def steady_time() -> Iterator[None]:
     """
     ticks = count(step=5.0)
     trial = budget.trial
+
+    def steady_trial(*arguments: object) -> object:
+        return replace(trial(*arguments), seconds=10.0)  # type: ignore[arg-type]
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(time, "monotonic", lambda: next(ticks))
-        patched.setattr(
-            budget, "trial", lambda *arguments: replace(trial(*arguments), seconds=10.0)
-        )
+        patched.setattr(budget, "trial", steady_trial)
         yield
 
 
 def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: list[str]) -> None:
-    options = [
-        "--preset",
-        "transformer-tiny",
-        *sets(["batching.tokens=512", "training.validate_with=1"]),
-    ]
+    settings = TRANSFORMER.replace("schedule.warmup=10", "")
+    options = ["--preset", "transformer-tiny", *sets(settings), "--budget", "3m", "--out", "run"]
     with steady_time():
-        done = regard("train", *corpus, *options, "--budget", "3m", "--out", "run")
+        done = regard("train", *corpus, *options)
     assert "chosen: transformer-tiny for " in done.err
-    recipe = read_toml("run/train.toml")
+
     (expected,) = re.findall(r"about ([\d,]+) updates", done.err)
-    assert recipe["schedule"]["warmup"] == max(1, int(expected.replace(",", "")) // 4)
+    warmup = read_toml("run/train.toml")["schedule"]["warmup"]
+    assert warmup == max(1, int(expected.replace(",", "")) // 4)
 
 
 ALONE = {
-    "RANK": 0,
-    "WORLD_SIZE": 1,
-    "LOCAL_RANK": 0,
-    "LOCAL_WORLD_SIZE": 1,
+    "RANK": "0",
+    "WORLD_SIZE": "1",
+    "LOCAL_RANK": "0",
+    "LOCAL_WORLD_SIZE": "1",
     "MASTER_ADDR": "127.0.0.1",
-    "MASTER_PORT": 0,
+    "MASTER_PORT": "0",
+    "TORCHELASTIC_RESTART_COUNT": "1",
 }
-"""Environment that torchrun sets for a single process."""
-
-
-def test_workers_restarted_by_torchrun_resume(
-    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = {
-        "from": [*corpus, "--from", transformer, *sets(["training.updates=1"])],
-        "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
-        "file": ["part.toml", *corpus, "--from", transformer, *sets(["training.updates=1"])],
-        "minutes": [*corpus, *sets([*TRANSFORMER, "training.minutes=0.001"])],
-        "budget": [*corpus, *sets(TRANSFORMER), "--budget", "3m", *sets(["schedule.warmup=4000"])],
-    }
-    Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
-    for name, options in runs.items():
-        with steady_time():
-            regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
-        recipe = Path(name, "train.toml").read_bytes()
-        with monkeypatch.context() as patched:
-            for key, value in {**ALONE, "TORCHELASTIC_RESTART_COUNT": 1}.items():
-                patched.setenv(key, str(value))
-            done = regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
-        assert "resuming from update" in done.err
-        assert "holds from here on" not in done.err
-        assert Path(name, "train.toml").read_bytes() == recipe
-
-
-def test_fine_tuning_takes_a_fifth_of_the_peak_learning_rate(
-    regard: Command, transformer: Path, corpus: list[str]
-) -> None:
-    shutil.copytree(transformer, "parent")
-    before = read_toml("parent/train.toml")
-    size = before["model"]["decoder"]["size"]
-    before["schedule"] = {"kind": "noam", "peak": 2.0, "warmup": 400}
-    Path("parent/train.toml").write_text(tomli_w.dumps(before))
-    seal_run_recipe(Path("parent/train.toml"))
-    regard(
-        "train",
-        *corpus,
-        "--from",
-        "parent",
-        *sets(["training.updates=1", "training.validate_with=1"]),
-        "--out",
-        "a",
-    )
-    schedule = read_toml("a/train.toml")["schedule"]
-    assert schedule["kind"] == "inverse_square_root"
-    assert schedule["peak"] == pytest.approx(2.0 * size**-0.5 * 400**-0.5 / 5)
-
-
-def test_fine_tuning_on_longer_sources_raises_the_longest_source(
-    regard: Command, transformer: Path, corpus: list[str]
-) -> None:
-    shutil.copytree(transformer, "parent")
-    config = json.loads(Path("parent/config.json").read_text())
-    longest = config["search"]["longest_source"]
-    small = sets(["training.updates=1", "training.validate_with=1"])
-    for limit, expected in ((3, longest), (3 * longest, 3 * longest)):
-        config["search"]["longest_source"] = limit
-        Path("parent/config.json").write_text(json.dumps(sealed(config)))
-        regard("train", *corpus, "--from", "parent", *small, "--out", f"tuned{limit}")
-        assert (
-            json.loads(Path(f"tuned{limit}/config.json").read_text())["search"]["longest_source"]
-            == expected
-        )
+"""Environment that torchrun sets for a single process that it has restarted."""
 
 
 @pytest.mark.parametrize(
-    "search", [["search.mbr=true"], ["search.beam=4", "search.groups=2"], ["search.sample=true"]]
+    "options",
+    [
+        "part.toml --from PARENT --set training.updates=1",
+        "--preset transformer-tiny SMALL --set training.updates=1",
+        "SMALL --set training.minutes=0.001",
+        "SMALL --budget 3m --set schedule.warmup=4000",
+    ],
 )
-def test_search_settings_do_not_change_validation(
-    regard: Command, corpus: list[str], search: list[str]
+def test_workers_restarted_by_torchrun_resume(
+    regard: Command,
+    transformer: Path,
+    corpus: list[str],
+    options: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, more in (("greedy", []), ("run", search)):
-        regard("train", *corpus, *ONE_UPDATE, *sets(more), "--out", name)
-    scores = [
-        [
-            line["chrf"]
-            for line in journal.read(Path(name) / "journal.jsonl")
-            if line["event"] == "valid"
-        ]
-        for name in ("greedy", "run")
-    ]
-    assert scores[0] == scores[1], "validation is greedy"
+    Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
+    options = options.replace("PARENT", str(transformer))
+    options = options.replace("SMALL", " ".join(sets(TRANSFORMER)))
+    command = ["train", *options.split(), *corpus, "--out", "run"]
+    command += ["--set", "training.validate_with=1"]
+    with steady_time():
+        regard(*command)
+
+    recipe = Path("run/train.toml").read_bytes()
+    for key, value in ALONE.items():
+        monkeypatch.setenv(key, value)
+
+    done = regard(*command)
+    assert "resuming from update" in done.err
+    assert "holds from here on" not in done.err
+    assert Path("run/train.toml").read_bytes() == recipe
 
 
-def test_a_script_that_the_vocabulary_cannot_spell_is_refused(
-    regard: Command, transformer: Path
-) -> None:
-    Path("ru").write_text("Я ем хлеб\nМы идём домой\n" * 20, encoding="utf-8")
-    Path("en").write_text("I eat bread\nWe go home\n" * 20, encoding="utf-8")
-    because = "the source side: 100% of the letters are Cyrillic"
-    files = ["--source", "ru", "--target", "en"]
-    regard.fails(
-        "train", *files, "--from", transformer, "--out", "tuned", status=1, because=because
-    )
-    assert not Path("tuned").exists()
+def test_search_settings_do_not_change_validation(regard: Command, corpus: list[str]) -> None:
+    scores = set()
+    for search in ("", "search.mbr=true search.groups=3"):
+        regard("train", *corpus, *ONE_UPDATE, *sets(search), "--out", f"run{search}")
+        events = journal.read(Path(f"run{search}/journal.jsonl"))
+        scores |= {event["chrf"] for event in events if event["event"] == "valid"}
+    assert len(scores) == 1, "validation is greedy"
 
 
-def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], data: Path) -> None:
-    """Train with links as a user does, then ask for alignments, which come from the guided head."""
-    links = ["--alignments", data / "train.align"]
-    more = sets(
-        [
-            "training.updates=60",
-            "training.log_every=20",
-            "model.decoder.layers=2",
-            "training.guided=1",
-        ]
-    )
-    done = regard("train", *corpus, *links, *ONE_UPDATE, *more, "--out", "run", "--threads", 1)
-    assert f"word links read from {data / 'train.align'}" in done.err
-    assert (
-        "guided: decoder.layers.0.cross_attention, head 1, weight 1 (training.guided)" in done.err
-    )
-    assert " · guided " in done.err
-    regard("show", "run", "--view", "curve", "--out", "curve.svg")
-    assert ">guided<" in Path("curve.svg").read_text(encoding="utf-8")
-    recipe = read_toml("run/train.toml")
-    assert (recipe["data"]["alignments"], recipe["training"]["guided"]) == (
-        str(data / "train.align"),
-        1.0,
-    )
-    stored = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))
-    assert (stored["layer"], stored["head"], stored["shifted"]) == (
-        "decoder.layers.0.cross_attention",
-        0,
-        False,
-    )
-    pairs = [
-        "--source",
-        data / "test.ko",
-        "--target",
-        data / "test.en",
-        "--gold",
-        data / "test.align",
-    ]
-    best, last = regard("align", "run", *pairs).lines
-    assert best.endswith("layer 1, head 1, at the step that predicts the word")
-    assert float(best.split()[1].rstrip("%")) < float(last.split()[1].rstrip("%")) - 10
-    shutil.copytree("run", "other")
-    chosen = regard("align", "other", *pairs, "--choose").err
-    assert "chosen by gold links" in chosen
-    assert regard("translate", "run", data / "test.ko", "--alignments").lines
-    regard("train", "--resume", "--out", "other", "--set", "training.updates=61")
-    assert "guided" not in json.loads(Path("other/alignment.json").read_text(encoding="utf-8")), (
-        "chosen by the user"
-    )
-
-
-def test_the_guided_example_of_the_docs_runs(regard: Command, data: Path) -> None:
-    """Run the command of docs/training.md."""
-    page = (Path(__file__).parent.parent.parent / "docs" / "training.md").read_text(
-        encoding="utf-8"
-    )
-    (line,) = [
-        line
-        for line in page.splitlines()
-        if line.startswith("    regard train") and "--alignments" in line
-    ]
+def test_one_head_is_guided_by_alignments(regard: Command, data: Path) -> None:
+    """Run the command of docs/training.md, and ask for alignments, which come from that head."""
+    page = Path(__file__).parents[2] / "docs" / "training.md"
+    commands = [line for line in lines_of(page) if line.startswith("    regard train")]
+    (command,) = (line for line in commands if "--alignments" in line)
     shutil.copytree(data, "here")
     os.chdir("here")
-    assert "guided: " in regard(*line.split()[1:], *ONE_UPDATE).err
-    assert Path("runs/aligned/alignment.json").is_file()
+    more = sets("model.decoder.layers=2 training.log_every=1")
+    done = regard(*command.split()[1:], *ONE_UPDATE, *more)
+    assert "word links read from " in done.err
 
+    guided = "decoder.layers.0.cross_attention, head 1, weight 0.05 (training.guided)"
+    assert f"guided: {guided}" in done.err
+    assert " · guided " in done.err
 
-def test_the_default_weight_of_alignments_is_a_twentieth(
-    regard: Command, corpus: list[str], data: Path
-) -> None:
-    links = ["--alignments", data / "train.align"]
-    done = regard("train", *corpus, *links, *ONE_UPDATE, "--out", "run")
-    assert "weight 0.05 (training.guided)" in done.err
-    assert read_toml("run/train.toml")["training"]["guided"] == 0.05
-    done = regard(
-        "train", *corpus, *links, *ONE_UPDATE, *sets(["training.guided=0"]), "--out", "free"
-    )
-    assert "training.guided = 0: the alignments are not used" in done.err
-    assert not Path("free/alignment.json").exists()
-    assert "guided: " in regard("train", *corpus, *links, *ONE_UPDATE, "--dry-run").err
+    run = "runs/aligned"
+    recipe = read_toml(f"{run}/train.toml")
+    assert recipe["training"]["guided"] == 0.05, "the default is a twentieth"
+
+    regard(f"show {run} --view curve --out curve.svg")
+    assert ">guided<" in text_of("curve.svg")
+
+    stored = json.loads(text_of(f"{run}/alignment.json"))
+    assert stored["layer"] == "decoder.layers.0.cross_attention"
+    assert (stored["head"], stored["shifted"]) == (0, False)
+
+    pairs = "--source test.ko --target test.en --gold test.align"
+    best, _ = regard(f"align {run} {pairs}").lines
+    assert best.endswith("layer 1, head 1, at the step that predicts the word")
+    assert "chosen by gold links" in regard(f"align {run} {pairs} --choose").err
+
+    regard(f"train --resume --out {run} --set training.updates=2")
+    assert "guided" not in json.loads(text_of(f"{run}/alignment.json")), "chosen by the user"
 
 
 def test_alignments_that_cannot_guide_are_refused(
     regard: Command, corpus: list[str], data: Path
 ) -> None:
-    lines = (data / "train.align").read_text(encoding="utf-8").splitlines()
-    write(bad_align="\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n")
-    because = [
-        "bad.align, line 1: wanted pairs such as 0-0, or 0p0 for a merely possible link; got '1_1'",
-        "bad.align, line 2: 99-0 names source word 99, and the source has ",
-        "bad.align has 299 lines but train has 300 pairs; line n must link the words of pair n",
-    ]
-    links = ["--alignments", "bad.align"]
-    regard.fails("train", *corpus, *links, *ONE_UPDATE, "--out", "run", status=1, because=because)
-    regard.fails(
-        *("train", *corpus, *ONE_UPDATE, *sets(["training.guided=1"]), "--out", "run"),
-        status=2,
-        because="training.guided = 1 needs word alignments; give data.alignments, or leave it out",
-    )
-    for setting, because_of in (
-        (
-            "training.guided_layer=7",
-            "layer 7 was asked for, and this decoder has 1 with cross-attention; give 1 to 1, or auto",
-        ),
-        ("training.guided_head=3", "head 3 was asked for, and layer 1 has 2; give 1 to 2"),
-    ):
-        more = ["--alignments", data / "train.align", *ONE_UPDATE, *sets([setting]), "--out", "run"]
-        regard.fails("train", *corpus, *more, status=2, because=because_of)
-    plain = sets(["training.updates=1"])
-    because_plain = "training.guided: this decoder has no attention to guide (model.decoder.kind = no_attention)"
-    more = ["--alignments", data / "train.align", "--preset", "rnn", *plain, "--out", "run"]
-    regard.fails("train", *corpus, *more, status=2, because=because_plain)
+    command = ["train", *corpus, "--out", "run", *ONE_UPDATE]
+    because = "training.guided = 1 needs word alignments; give data.alignments, or leave it out"
+    regard.fails(*command, "--set", "training.guided=1", because=because)
 
+    command += ["--alignments", str(data / "train.align")]
+    because = "layer 7 was asked for, and this decoder has 1 with cross-attention; give 1 to 1"
+    regard.fails(*command, "--set", "training.guided_layer=7", because=because)
+    assert "guided: " in regard(*command, "--dry-run").err
 
-@pytest.mark.slow
-def test_a_budget_chooses_a_size(regard: Command, corpus: list[str]) -> None:
-    small = sets(["batching.tokens=64", "training.validate_with=2"])
-    with steady_time():
-        done = regard("train", *corpus, "--budget", "3m", *small, "--out", "run")
-    assert "transformer-base: " in done.err
-    assert "chosen: transformer-tiny for " in done.err
-    training = read_toml("run/train.toml")["training"]
-    assert "minutes" not in training
-    assert f"training ended after {training['updates']:,} updates" in done.err.replace(",", "")
+    done = regard(*command, "--set", "training.guided=0")
+    assert "training.guided = 0: the alignments are not used" in done.err
+    assert not Path("run/alignment.json").exists()
 
 
 def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
     done = regard("train", *corpus, "--dry-run", *ONE_UPDATE)
     assert os.listdir() == []
-    kinds = [line.split(":")[0] for line in done.lines if not line.startswith("  ")]
-    assert kinds == ["model", "memory", "speed", "time", "elsewhere"]
-    assert "can be exported to ctranslate2" in done.lines[-1]
-    assert "not to huggingface: model.encoder.norm is 'pre'" in done.lines[-1]
+
     parts = [line for line in done.lines if line.startswith("  ")]
-    weights = int(done.lines[0].split(" ")[1].replace(",", ""))
-    assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == weights
+    model, *others = (line for line in done.lines if line not in parts)
+    kinds = [line.split(":")[0] for line in others]
+    assert kinds == ["memory", "speed", "time", "elsewhere"]
+    assert "can be exported to ctranslate2" in others[-1]
+    assert "not to huggingface: model.encoder.norm is 'pre'" in others[-1]
 
-
-def test_resuming_needs_a_run(regard: Command, corpus: list[str]) -> None:
-    Path("empty").mkdir()
-    for out in ("empty", "no"):
-        because = (
-            f"--resume: {out}/train.toml is missing, so {out} is not a run; train without --resume"
-        )
-        for files in ([], corpus):
-            regard.fails("train", *files, "--out", out, "--resume", status=2, because=because)
-
-
-def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, transformer: Path) -> None:
-    shutil.copytree(transformer, "run")
-    shutil.rmtree("run/checkpoints")
-    done = regard("train", "--out", "run", "--resume", "--set", "training.updates=1")
-    assert "there is no checkpoint yet: starting from the beginning" in done.err
-    Path("run/joint.model").unlink()
-    regard.fails(
-        "train",
-        "--out",
-        "run",
-        "--resume",
-        status=1,
-        because="run/joint.model: cannot be read (No such file or directory); copy it",
-    )
-    Path("run/train.toml").write_text("[data]\n")
-    because = "run/train.toml: damaged or changed (it has no SHA-256); put a copy back"
-    regard.fails("train", "--out", "run", "--resume", status=1, because=because)
-
-
-def test_a_changed_recipe_is_refused_by_resume_until_it_is_sealed(
-    regard: Command, transformer: Path
-) -> None:
-    shutil.copytree(transformer, "run")
-    path = Path("run/train.toml")
-    path.write_text(path.read_text().replace("log_every = ", "log_every = 1"))
-    because = (
-        "run/train.toml: damaged or changed (its values do not match the SHA-256 in its first line)"
-    )
-    regard.fails("train", "--out", "run", "--resume", status=1, because=because)
-    assert regard.ended("doctor", "run").lines[-1].startswith(f"BAD {because}")
-    assert regard("doctor", "run", "--seal").lines[-1] == "ok  run/train.toml"
-    before = path.read_text()
-    path.write_text(before + "# a note at the end changes no value\n")
-    assert regard("doctor", "run").lines[-1] == "ok  run/train.toml"
-
-
-def test_quiet_training_prints_nothing(regard: Command, corpus: list[str]) -> None:
-    done = regard("train", *corpus, *ONE_UPDATE, "--out", "run", "--quiet", "--threads", 1)
-    assert (done.out, done.err) == ("", "")
-    assert sorted(os.listdir()) == ["run"]
-    assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]
+    total = int(model.split(" ")[1].replace(",", ""))
+    assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == total
 
 
 def test_the_card_says_whose_the_model_is(regard: Command) -> None:
-    write(a_ko=KO * 5, a_en=EN * 5)
-    corpus = [
-        "--source",
-        "a.ko",
-        "--target",
-        "a.en",
-        "--valid-source",
-        "a.ko",
-        "--valid-target",
-        "a.en",
-    ]
-    options = [
-        "--licence",
-        "cc-by-4.0",
-        "--author",
-        "A. Author",
-        "--source-of-data",
-        "strings of\na program",
-    ]
-    regard("train", *corpus, *options, *ONE_UPDATE, "--set", "tokenizer.size=300", "--out", "run")
-    card = Path("run/README.md").read_text(encoding="utf-8")
-    assert "- Licence: CC-BY-4.0.\n- Author: A. Author\n- Data from: strings of a program\n" in card
-    done = regard.ended("train", *corpus, "--licence", "free", "--out", "other")
-    assert done.status == 2
-    assert "data.licence: wanted an SPDX licence such as CC-BY-4.0" in done.err
-    assert not Path("other").exists()
+    write_lines("a.ko", KO * 5)
+    write_lines("a.en", EN * 5)
+    files = [*FILES.split(), "--valid-source", "a.ko", "--valid-target", "a.en"]
+    owner = ["--licence", "cc-by-4.0", "--author", "A. Author"]
+    owner += ["--source-of-data", "strings of\na program"]
+    settings = [*ONE_UPDATE, "--set", "tokenizer.size=300"]
+    regard("train", *files, *owner, *settings, "--out", "run")
+    said = "- Licence: CC-BY-4.0.\n- Author: A. Author\n- Data from: strings of a program\n"
+    assert said in text_of("run/README.md")

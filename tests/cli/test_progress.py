@@ -47,6 +47,7 @@ def test_a_terminal_shows_a_live_line(
         clock[0] += 2
         report(3_000)
     assert capsys.readouterr().err == "\r\x1b[Kline 3,000 · 1,500 sentences/s\r\x1b[K"
+
     with LineReporter(None, 0, hidden=True) as report:
         report(3_000)
     assert capsys.readouterr().err == "", "results are on the same terminal"

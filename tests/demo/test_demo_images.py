@@ -25,16 +25,17 @@ def _caption(text: str, attended: dict[int, tuple[int, int]]) -> Caption:
     """Return a caption with words that attend to one cell each: that in `attended`, or the
     first.
     """
+    rows, columns = GRID
     words = tuple(text.split())
-    weights = np.zeros((1, len(words) + 1, GRID[0] * GRID[1]), np.float32)
+    cells = tuple(str(cell) for cell in range(rows * columns))
+    weights = np.zeros((1, len(words) + 1, len(cells)), np.float32)
     for word in range(len(words)):
         row, column = attended.get(word, (0, 0))
-        weights[0, word, row * GRID[1] + column] = 1
-    cells = tuple(str(cell) for cell in range(GRID[0] * GRID[1]))
-    tokens = (*words, "</s>")
+        weights[0, word, row * columns + column] = 1
+
     readings = Readings(
         cells,
-        tokens,
+        (*words, "</s>"),
         tuple(range(len(cells))),
         (*range(len(words)), -1),
         {"attention": weights},
@@ -52,8 +53,10 @@ def _attending_caption(scene: CaptionedScene, number: int, language: str) -> Cap
     attended = {}
     for word, index in caption.nouns:
         box = scene.scene.boxes[index][0]
-        centre = (box.top + box.bottom) / 2, (box.left + box.right) / 2
-        attended[word] = (int(centre[0] / SIDE * GRID[0]), int(centre[1] / SIDE * GRID[1]))
+        row = (box.top + box.bottom) / 2 / SIDE * GRID[0]
+        column = (box.left + box.right) / 2 / SIDE * GRID[1]
+        attended[word] = (int(row), int(column))
+
     return _caption(caption.text, attended)
 
 
@@ -62,24 +65,22 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
     scenes = image_sample(0, 0, 40, seed=2).splits["test"]
     # without objects inside others: the centre of an outer object is not in its region
     separate = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]
-    judgement = judge(
-        [_attending_caption(scene, 1, language) for scene in separate], separate, language, CHOICE
-    )
+    captions = [_attending_caption(scene, 1, language) for scene in separate]
+    judgement = judge(captions, separate, language, CHOICE)
     assert judgement.share == 1
-    assert judgement.pointing.words == sum(
-        len(scene.captions[language][1].nouns) for scene in separate
-    )
+
+    nouns = [len(scene.captions[language][1].nouns) for scene in separate]
+    assert judgement.pointing.words == sum(nouns)
     assert judgement.pointing.accuracy > 0.9, "the centre of a cell may lie outside a small object"
     assert judgement.pointing.chance < 0.1
 
 
 def test_false_captions_are_not_true_and_a_fixed_cell_does_not_point() -> None:
     scenes = image_sample(0, 0, 30, seed=2).splits["test"]
-    false_captions = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE)
-    assert (false_captions.share, false_captions.pointing.words) == (0, 0)
-    at_first_cell = judge(
-        [_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", CHOICE
-    )
+    false = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE)
+    assert (false.share, false.pointing.words) == (0, 0)
+    captions = [_caption(scene.captions["en"][0].text, {}) for scene in scenes]
+    at_first_cell = judge(captions, scenes, "en", CHOICE)
     assert at_first_cell.share == 1
     assert at_first_cell.pointing.accuracy < 0.2
 
@@ -94,20 +95,13 @@ def test_the_recipe_is_valid(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "regard",
-        "demo",
-        "--images",
-        "--out",
-        str(tmp_path / "demo"),
-        "--quiet",
-    ]
-    process = subprocess.run(
-        command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False
-    )
+    arguments = ["demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
+    if language == "ko":
+        arguments.append("--korean")
+    command = [sys.executable, "-m", "regard", *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
+
     *_, truth, pointing = process.stdout.splitlines()
     assert float(truth.removeprefix("true ").removesuffix(" %")) >= 90
     assert float(pointing.removeprefix("pointing ").removesuffix(" %")) >= 80

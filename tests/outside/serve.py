@@ -25,6 +25,7 @@ def main(folder: Path) -> None:
     import regard.cli
 
     assert regard.cli.app, "imported once, before processes are forked"
+
     torch.set_num_threads(1)
     results = {}
     before = os.environ["REGARD_WATCH"]
@@ -36,6 +37,7 @@ def main(folder: Path) -> None:
             "out": outcome.out.decode(errors="replace"),
             "err": outcome.err,
         }
+
     os.environ["REGARD_WATCH"] = before
     (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
 

@@ -4,10 +4,9 @@ the folder.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,9 @@ from fuzz.material import Material
 
 pytestmark = [pytest.mark.system, posix]
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n".encode()
-CODE = [
-    "pytorch_model.bin",
-    "modeling_marian.py",
-    "tokenizer.py",
-    "__init__.py",
-    "training_args.bin",
-    "optimizer.pt",
-]
+IMPORT = ["import", "huggingface", "marian", "out", "--threads=1"]
+OUTPUTS = ["out/config.json", "out/model.safetensors"]
+CODE = ("pytorch_model.bin", "modeling_marian.py", "__init__.py", "training_args.bin")
 """Names of files that other toolkits unpickle or import; nothing here reads them, unless there are
 no other weights.
 """
@@ -49,83 +43,61 @@ def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Itera
     assert not (folder / MARKER).exists(), "a payload was executed"
 
 
-def place(folder: Path, material: Material, name: str, files: list[str], content: bytes) -> None:
-    """Copy a folder and put the same content into some of its files."""
-    material.copy(folder, name)
-    for file in files:
-        (folder / file).write_bytes(content)
-
-
-def verdicts(
-    judge: Judge,
-    arguments: list[str],
-    name: str,
-    files: list[str],
-    outputs: list[str],
-    forms: list[str],
-) -> dict[str, str]:
-    """Run a command once for each file that holds the payload, in one of the forms in turn; return
-    its ends by file.
+def verdicts(judge: Judge, files: list[str], forms: list[str]) -> dict[str, str]:
+    """Import the folder once for each file that holds the payload, in one of the forms in turn;
+    return the ends by file.
     """
     results = {}
     for file, form in zip(files, itertools.cycle(forms), strict=False):
-        content = FORMS[form](Payload(judge.folder / MARKER))
-        prepare: Callable[[Path], None] = functools.partial(
-            place, material=judge.material, name=name, files=[file], content=content
-        )
-        reference = f"{name}:{' '.join(arguments)}"
-        result = judge(Case(f"{file} {form}", arguments, prepare, LINES, reference, outputs))
+
+        def prepare(folder: Path, file: str = file, form: str = form) -> None:
+            judge.material.copy(folder, "marian")
+            (folder / file).write_bytes(FORMS[form](Payload(judge.folder / MARKER)))
+
+        reference = f"marian:{' '.join(IMPORT)}"
+        result = judge(Case(f"{file} {form}", IMPORT, prepare, LINES, reference, OUTPUTS))
         assert not (judge.folder / MARKER).exists(), f"{file}: the payload was executed"
         results[file] = result.verdict if result.verdict != "internal" else result.outcome.err
+
     return results
 
 
 @pytest.mark.parametrize("forms", ALL_FORMS)
 def test_no_file_of_a_marian_folder_is_executed(judge: Judge, forms: list[str]) -> None:
-    command = ["import", "huggingface", "marian", "out", "--threads=1"]
-    outputs = ["out/config.json", "out/model.safetensors"]
-    results = verdicts(judge, command, "marian", judge.material.files("marian"), outputs, forms)
+    results = verdicts(judge, judge.material.files("marian"), forms)
     assert set(results.values()) == {"refused"}, results
-    results = verdicts(
-        judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, forms
-    )
+    results = verdicts(judge, [f"marian/{name}" for name in CODE], forms)
     assert set(results.values()) == {"unchanged"}, results
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_weights_of_pytorch_that_are_a_payload_are_refused(
-    judge: Judge, form: str, tmp_path: Path
-) -> None:
+def test_weights_of_pytorch_that_are_a_payload_are_refused(judge: Judge, form: str) -> None:
     def prepare(folder: Path) -> None:
         judge.material.copy(folder, "marian")
-        (folder / "marian" / "model.safetensors").unlink()
-        (folder / "marian" / "pytorch_model.bin").write_bytes(
-            FORMS[form](Payload(judge.folder / MARKER))
-        )
+        (folder / "marian/model.safetensors").unlink()
+        payload = FORMS[form](Payload(judge.folder / MARKER))
+        (folder / "marian/pytorch_model.bin").write_bytes(payload)
 
-    result = judge(Case(form, ["import", "huggingface", "marian", "out", "--threads=1"], prepare))
+    result = judge(Case(form, IMPORT, prepare))
     assert result.verdict == "refused", result.outcome.err
     assert "pytorch_model.bin: damaged, or not a file of tensors alone" in result.outcome.err
 
 
 def test_code_that_a_configuration_names_is_not_executed(judge: Judge) -> None:
     """Hugging Face imports the modules of `auto_map` if it is told to trust them."""
+    classes = ("AutoConfig", "AutoModel", "AutoTokenizer")
 
-    def prepare(folder: Path, with_code: bool = True) -> None:
+    def prepare(folder: Path) -> None:
         judge.material.copy(folder, "marian")
         for name in ("config.json", "tokenizer_config.json"):
             path = folder / "marian" / name
             values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            values["auto_map"] = dict.fromkeys(
-                ("AutoConfig", "AutoModel", "AutoTokenizer"), "modeling_marian.Model"
-            )
+            values["auto_map"] = dict.fromkeys(classes, "modeling_marian.Model")
             path.write_text(json.dumps(values), encoding="utf-8")
-        (folder / "marian" / "modeling_marian.py").write_text(
-            Payload(judge.folder / MARKER).source, encoding="utf-8"
-        )
 
-    result = judge(
-        Case("auto_map", ["import", "huggingface", "marian", "out", "--threads=1"], prepare)
-    )
+        code = Payload(judge.folder / MARKER).source
+        (folder / "marian/modeling_marian.py").write_text(code, encoding="utf-8")
+
+    result = judge(Case("auto_map", IMPORT, prepare))
     assert result.verdict == "aloud", result.outcome.err
     assert not (judge.folder / MARKER).exists()

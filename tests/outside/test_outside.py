@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -33,23 +34,14 @@ from regard.common.settings import read_toml
 from regard.runtime import native
 
 pytestmark = [pytest.mark.system, posix]
-PAIRS = [
-    "--source=data/train.ko",
-    "--target=data/train.en",
-    "--valid-source=data/valid.ko",
-    "--valid-target=data/valid.en",
-]
-IMAGES = [
-    "--images=images/images",
-    "--captions=images/captions.tsv",
-    "--valid-captions=images/valid.tsv",
-]
-TEST = ["--source=data/test.ko", "--target=data/test.en"]
-SMALL = [
-    *sets(*SETTINGS, *TRANSFORMER),
-    *sets("training.updates=2", "training.validate_every=1"),
-    "--threads=1",
-]
+TRAIN = "--source=data/train.ko --target=data/train.en"
+PAIRS = f"{TRAIN} --valid-source=data/valid.ko --valid-target=data/valid.en"
+CAPTIONS = "--images=images/images --captions=images/captions.tsv"
+IMAGES = f"{CAPTIONS} --valid-captions=images/valid.tsv"
+TEST = "--source=data/test.ko --target=data/test.en"
+TWO_UPDATES = sets("training.updates=2", "training.validate_every=1")
+SETTINGS_OF_ALL = " ".join([*sets(*SETTINGS, *TRANSFORMER), *TWO_UPDATES])
+CAPTIONER_SETTINGS = " ".join(sets(*SETTINGS, *CAPTIONER, "training.updates=1"))
 SENT_TO_PYTORCH = [
     "pathlib.PosixPath",
     "regard.serving.pytorch_process.Folder",
@@ -58,191 +50,62 @@ SENT_TO_PYTORCH = [
 ]
 LINE = "나는 집에 간다"
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n"
-JOBS: dict[str, list[str]] = {
-    "train": [
-        "train",
-        *PAIRS,
-        *SMALL,
-        "--set=data.shards=true",
-        "--set=training.tensorboard=true",
-        "--out=trained",
-    ],
-    "train by a recipe": ["train", "recipe.toml", "--pairs=pairs.tsv", *SMALL, "--out=by-recipe"],
-    "train with alignments": [
-        "train",
-        *PAIRS,
-        "--alignments=data/train.align",
-        *SMALL,
-        "--out=guided",
-    ],
-    "train from": [
-        "train",
-        "--from=translator",
-        *PAIRS[:2],
-        "--set=training.updates=1",
-        "--threads=1",
-        "--out=tuned",
-    ],
-    "train dry": ["train", *PAIRS, *SMALL, "--out=dry", "--dry-run"],
-    "train resumed": [
-        "train",
-        "--out=resumed",
-        "--resume",
-        "--set=training.updates=162",
-        "--threads=1",
-    ],
-    "train on images": [
-        *(
-            "train",
-            *IMAGES,
-            *sets(*SETTINGS, *CAPTIONER),
-            "--set=model.encoder.weights=backbone.pth",
-        ),
-        *("--set=training.updates=1", "--threads=1", "--out=on-images"),
-    ],
-    "translate": [
-        "translate",
-        "translator",
-        "--format=jsonl",
-        "--nbest=2",
-        "--alignments",
-        "--threads=1",
-    ],
-    "translate a file": [
-        "translate",
-        "recurrent",
-        "data/test.ko",
-        "--output=out.txt",
-        "--threads=1",
-    ],
-    "translate resumed": [
-        "translate",
-        "translator",
-        "data/test.ko",
-        "--output=marked.txt",
-        "--chunk=2",
-        "--threads=1",
-    ],
-    "translate with": ["translate", "translator", "--with=resumed", "--stream", "--threads=1"],
-    "export to runtime": [
-        "export",
-        "translator",
-        "translator.regard",
-        "--to=runtime",
-        "--threads=1",
-    ],
-    "export to page": ["export", "translator", "page.html", "--to=page", "--threads=1"],
-    "translate a runtime file": ["translate", "translator.regard", "data/test.ko", "--threads=1"],
-    "translate an import": ["translate", "imported", "--precision=int8", "--term=I", "--threads=1"],
-    "caption": ["caption", "captioner", "images/images", "--format=jsonl", "--threads=1"],
-    "evaluate": [
-        *(
-            "evaluate",
-            "translator",
-            "--source=data/test.ko",
-            "--reference=data/test.en",
-            "--by-length",
-        ),
-        *("--figure=lengths.svg", "--threads=1"),
-    ],
-    "evaluate captions": [
-        *(
-            "evaluate",
-            "captioner",
-            "--images=images/images",
-            "--captions=images/valid.tsv",
-            "--against=other",
-        ),
-        "--threads=1",
-    ],
-    "compare": [
-        *(
-            "compare",
-            "translator",
-            "recurrent",
-            "--test-source=data/test.ko",
-            "--test-target=data/test.en",
-        ),
-        *(
-            "--test-alignments=data/test.align",
-            "--hypotheses=reference=data/test.en",
-            "--out=compared",
-            "--threads=1",
-        ),
-    ],
-    "compare by training": [
-        *(
-            "compare",
-            *PAIRS,
-            *SMALL[:-1],
-            "--presets=transformer-tiny",
-            "--updates=2",
-            "--seeds=2",
-            "--no-speed",
-        ),
-        *("--out=trained-and-compared", "--threads=1"),
-    ],
-    "compare captioners": [
-        *(
-            "compare",
-            "captioner",
-            "--images=images/images",
-            "--test-captions=images/valid.tsv",
-            "--out=captions-compared",
-        ),
-        "--threads=1",
-    ],
-    "sample": ["sample", "sample"],
-    "align": ["align", "chosen", *TEST, "--gold=data/test.align", "--choose", "--threads=1"],
-    "align both ways": [
-        "align",
-        "translator",
-        *TEST,
-        "--reverse=recurrent",
-        "--output=links",
-        "--threads=1",
-    ],
-    "show a page": ["show", "translator", LINE, "--out=page.html", "--threads=1"],
-    "show a PNG": ["show", "translator", LINE, "--out=heat.png", "--faithfulness", "--threads=1"],
-    "show the player": ["show", "translator", LINE, "--out=player.gif", "--threads=1"],
-    "show an image": [
-        "show",
-        "captioner",
-        "images/images/00.png",
-        "--out=image.html",
-        "--threads=1",
-    ],
-    **{
-        f"show the {view}": ["show", "translator", f"--view={view}", f"--out={view}.svg"]
-        for view in RUN_VIEWS
-    },
-    "export to ctranslate2": ["export", "translator", "ct2", "--to=ctranslate2", "--threads=1"],
-    "export to ctranslate2 beside": ["export", "chosen", "--to=ctranslate2", "--threads=1"],
-    "export to huggingface": ["export", "imported", "hf", "--to=huggingface", "--threads=1"],
-    "import from huggingface": ["import", "huggingface", "marian", "imported-again", "--threads=1"],
-    "import of PyTorch's weights": [
-        "import",
-        "huggingface",
-        "marian-bin",
-        "imported",
-        "--threads=1",
-    ],
-    "doctor": ["doctor", "--threads=1"],
-    "doctor of a run": ["doctor", "translator", "--threads=1"],
-    "doctor that seals": ["doctor", "sealed", "--seal", "--threads=1"],
-    "lab": ["lab", "costs", "--out=costs", "--threads=1"],
-    "walkthrough": ["walkthrough", LINE, "I go home", "--out=block.html", "--threads=1"],
-    "walkthrough of a model": [
-        "walkthrough",
-        LINE,
-        "--model=translator",
-        "--out=layer.html",
-        "--threads=1",
-    ],
+TO_TRAIN = f"{PAIRS} {SETTINGS_OF_ALL}"
+COMMANDS = {
+    "train": f"train {TO_TRAIN} --set=data.shards=true --set=training.tensorboard=true --out=trained",
+    "train by a recipe": f"train recipe.toml --pairs=pairs.tsv {SETTINGS_OF_ALL} --out=by-recipe",
+    "train with alignments": f"train {TO_TRAIN} --alignments=data/train.align --out=guided",
+    "train from": f"train --from=translator {TRAIN} --set=training.updates=1 --out=tuned",
+    "train dry": f"train {TO_TRAIN} --out=dry --dry-run",
+    "train resumed": "train --out=resumed --resume --set=training.updates=162",
+    "train on images": f"train {IMAGES} {CAPTIONER_SETTINGS} --set=model.encoder.weights=backbone.pth"
+    " --out=on-images",
+    "translate": "translate translator --format=jsonl --nbest=2 --alignments",
+    "translate a file": "translate recurrent data/test.ko --output=out.txt",
+    "translate resumed": "translate translator data/test.ko --output=marked.txt --chunk=2",
+    "translate with": "translate translator --with=resumed --stream",
+    "export to runtime": "export translator translator.regard --to=runtime",
+    "export to page": "export translator page.html --to=page",
+    "translate a runtime file": "translate translator.regard data/test.ko",
+    "translate an import": "translate imported --precision=int8 --term=I",
+    "caption": "caption captioner images/images --format=jsonl",
+    "evaluate": "evaluate translator --source=data/test.ko --reference=data/test.en --by-length"
+    " --figure=lengths.svg",
+    "evaluate captions": "evaluate captioner --images=images/images --captions=images/valid.tsv"
+    " --against=other",
+    "compare": "compare translator recurrent --test-source=data/test.ko --test-target=data/test.en"
+    " --test-alignments=data/test.align --hypotheses=reference=data/test.en --out=compared",
+    "compare by training": f"compare {TO_TRAIN} --presets=transformer-tiny --updates=2 --seeds=2"
+    " --no-speed --out=trained-and-compared",
+    "compare captioners": "compare captioner --images=images/images"
+    " --test-captions=images/valid.tsv --out=captions-compared",
+    "sample": "sample sample",
+    "align": f"align chosen {TEST} --gold=data/test.align --choose",
+    "align both ways": f"align translator {TEST} --reverse=recurrent --output=links",
+    "show a page": f"show translator '{LINE}' --out=page.html",
+    "show a PNG": f"show translator '{LINE}' --out=heat.png --faithfulness",
+    "show the player": f"show translator '{LINE}' --out=player.gif",
+    "show an image": "show captioner images/images/00.png --out=image.html",
+    **{f"show the {view}": f"show translator --view={view} --out={view}.svg" for view in RUN_VIEWS},
+    "export to ctranslate2": "export translator ct2 --to=ctranslate2",
+    "export to ctranslate2 beside": "export chosen --to=ctranslate2",
+    "export to huggingface": "export imported hf --to=huggingface",
+    "import from huggingface": "import huggingface marian imported-again",
+    "import of PyTorch's weights": "import huggingface marian-bin imported",
+    "doctor": "doctor",
+    "doctor of a run": "doctor translator",
+    "doctor that seals": "doctor sealed --seal",
+    "lab": "lab costs --out=costs",
+    "walkthrough": f"walkthrough '{LINE}' 'I go home' --out=block.html",
+    "walkthrough of a model": f"walkthrough '{LINE}' --model=translator --out=layer.html",
 }
 """Every way in which a command reads a folder or a file. It may read its arguments, and nothing
 beside them.
 """
+JOBS = {
+    name: shlex.split(command) + ([] if name == "sample" else ["--threads=1"])
+    for name, command in COMMANDS.items()
+}
 ELSEWHERE = {
     "demo": "minutes long, and reads nothing: it writes its sample, then trains, translates and draws as above",
     "serve": "runs until a signal comes: test_a_server_opens_its_models_and_listens",
@@ -265,12 +128,10 @@ def watched(
     work = folder / "work"
     for name in ("translator", "recurrent", "captioner", "marian", "data", "images"):
         shutil.copytree(source / "material" / name, work / name)
-    for name, copy in (
-        ("translator", "resumed"),
-        ("translator", "chosen"),
-        ("translator", "sealed"),
-    ):
-        shutil.copytree(work / name, work / copy)
+
+    for name in ("resumed", "chosen", "sealed"):
+        shutil.copytree(work / "translator", work / name)
+
     shutil.copytree(work / "captioner", work / "other")
     _write_more(work)
     order = sorted(_possible(request.param), key=lambda name: not name.startswith("import"))
@@ -278,53 +139,44 @@ def watched(
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     shutil.copytree(source / "cache", folder / "cache")
     process = [sys.executable, str(TESTS / "outside" / "serve.py"), str(folder)]
-    done = subprocess.run(
-        process,
-        env=environment(folder, folder / "cache"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = environment(folder, folder / "cache")
+    done = subprocess.run(process, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
     return folder
 
 
-def _possible(which: str) -> dict[str, list[str]]:
+def _possible(which: str) -> list[str]:
     """Return the jobs that can be done, few or all: for a page, the library for browsers has to be
     built.
     """
-    names = {*(FEW if which == "few" else JOBS)}
+    names = [*(FEW if which == "few" else JOBS)]
     try:
         native.wasm_file()
     except RuntimeError:
-        names.discard("export to page")
-    return {name: command for name, command in JOBS.items() if name in names}
+        names = [name for name in names if name != "export to page"]
+    return names
 
 
 def _write_more(work: Path) -> None:
     """Write a recipe, pairs in one file, a backbone and a Marian model in PyTorch's own format."""
-    (work / "recipe.toml").write_text(
-        'preset = "transformer-tiny"\n[batching]\ntokens = 500\n', encoding="utf-8"
-    )
+    recipe = 'preset = "transformer-tiny"\n[batching]\ntokens = 500\n'
+    (work / "recipe.toml").write_text(recipe, encoding="utf-8")
     sides = [
-        (work / "data" / f"train.{end}").read_text(encoding="utf-8").splitlines()
-        for end in ("ko", "en")
+        (work / f"data/train.{side}").read_text(encoding="utf-8").splitlines()
+        for side in ("ko", "en")
     ]
     text = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
     (work / "pairs.tsv").write_text(text, encoding="utf-8")
-    weights = load_file(work / "captioner" / "model.safetensors")
     prefix = "encoder.backbone."
-    backbone = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in weights.items()
-        if name.startswith(prefix)
-    }
+    weights = load_file(work / "captioner" / "model.safetensors")
+    named = {name: tensor for name, tensor in weights.items() if name.startswith(prefix)}
+    backbone = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
     torch.save(backbone, work / "backbone.pth")
     shutil.copytree(work / "marian", work / "marian-bin")
-    (work / "marian-bin" / "model.safetensors").unlink()
-    torch.save(
-        load_file(work / "marian" / "model.safetensors"), work / "marian-bin" / "pytorch_model.bin"
-    )
+    marian = work / "marian-bin" / "model.safetensors"
+    torch.save(load_file(marian), marian.with_name("pytorch_model.bin"))
+    marian.unlink()
 
 
 def test_every_command_is_watched() -> None:
@@ -335,6 +187,7 @@ def test_every_command_is_watched() -> None:
     }
     assert {arguments[0] for arguments in JOBS.values()} | ELSEWHERE.keys() == names
     assert {f"export to {toolkit}" for toolkit in get_args(Toolkit)} <= JOBS.keys()
+
     kinds = get_args(get_args(get_type_hints(import_, include_extras=True)["kind"])[0])
     assert {f"import from {kind}" for kind in kinds} <= JOBS.keys()
     assert set(FEW) <= JOBS.keys()
@@ -345,39 +198,31 @@ STARTS = dict.fromkeys(("compare", "compare captioners"), f"start {sys.executabl
 
 
 def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
-    results: dict[str, dict[str, Any]] = json.loads(
-        (watched / "results.json").read_text(encoding="utf-8")
-    )
+    results: dict[str, dict[str, Any]] = json.loads((watched / "results.json").read_bytes())
     assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
+
     work = watched / "work"
+    own = [watched / "tmp", watched / "cache"]
     problems = {}
     for name in results:
         command = JOBS[name]
         given = [work / argument.rpartition("=")[2] for argument in command[1:]]
         given += [work / stream for stream in ("stdin", "stdout", "stderr")]
-        if (
-            "--resume" in command
-        ):  # the user's own run: its recipe names the data that it goes on with
+        if "--resume" in command:
+            # The user's own run: its recipe names the data that it goes on with.
             recipe = read_toml(work / "resumed" / "train.toml")
             given += [Path(path) for path in recipe["data"].values() if isinstance(path, str)]
-        strangers = strange(
-            watched / "watched" / name, given, [watched / "tmp", watched / "cache"], work
-        )
-        problems[name] = [event for event in strangers if event != STARTS.get(name)]
-    assert {name: seen for name, seen in problems.items() if seen} == {}
+        strangers = strange(watched / "watched" / name, given, own, work)
+        if seen := [event for event in strangers if event != STARTS.get(name)]:
+            problems[name] = seen
+    assert problems == {}
     assert list((watched / "home").iterdir()) == []
-    if (
-        watched / "interposer.so"
-    ).exists():  # tensors are read by Rust, exports by C++: these are seen too
-        names = {
-            "translate",
-            "translate with CTranslate2",
-            "train on images",
-            "import of PyTorch's weights",
-        }
-        for name in names & results.keys():
-            paths = {what for event, what in events(watched / "watched" / name) if event == "read"}
-            assert any(path.endswith((".safetensors", "model.bin", ".pth")) for path in paths), name
+
+    if (watched / "interposer.so").exists():
+        # Tensors are read by Rust, exports by C++: these are seen too.
+        for name in {"translate", "train on images", "import of PyTorch's weights"} & {*results}:
+            paths = [what for event, what in events(watched / "watched" / name) if event == "read"]
+            assert any(path.endswith((".safetensors", ".pth")) for path in paths), name
 
 
 def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) -> None:
@@ -391,6 +236,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     texts = [LINE, "<b>나는</b> 집에 간다", "../../etc/passwd", "file:///etc/passwd"]
     for name in names:
         shutil.copytree(watched / "work" / name, tmp_path / name)
+
     environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}
     # The entry point, without this folder.
     code = "import sys; sys.path.remove(''); from regard.pipe import main; main()"
@@ -398,37 +244,31 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     command = [sys.executable, "-c", code, "serve", *names, *options]
     server = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
+
     address = next(
         m[1] for line in server.stderr if (m := re.search(r"listening at http://([\d.:]+)", line))
     )
+    image = base64.b64encode((watched / "work/images/images/00.png").read_bytes()).decode()
+    pair = {"source": "ko", "target": "en"}
     for path, values in (
-        ("/translate", {"q": texts, "source": "ko", "target": "en", "format": "html"}),
+        ("/translate", {**pair, "q": texts, "format": "html"}),
         ("/detect", {"q": LINE}),
-        ("/v1/explain", {"text": LINE, "source": "ko", "target": "en"}),
-        (
-            "/v1/caption",
-            {
-                "image": base64.b64encode(
-                    (watched / "work/images/images/00.png").read_bytes()
-                ).decode()
-            },
-        ),
+        ("/v1/explain", {**pair, "text": LINE}),
+        ("/v1/caption", {"image": image}),
     ):
         body = json.dumps(values).encode()
-        request = urllib.request.Request(
-            f"http://{address}{path}", body, {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://{address}{path}", body, headers)
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 200
+
     server.terminate()
     server.communicate()
     given = [tmp_path / name for name in names]
-    seen = strange(
-        tmp_path / "watched" / "start", given, [tmp_path / "tmp", watched / "cache"], tmp_path
-    )
-    between = re.compile(
-        rf"(bind|connect) unix:'?{re.escape(str(tmp_path / 'tmp'))}/regard-\w+/pytorch'?"
-    )
+    own = [tmp_path / "tmp", watched / "cache"]
+    seen = strange(tmp_path / "watched" / "start", given, own, tmp_path)
+    socket = re.escape(str(tmp_path / "tmp"))
+    between = re.compile(rf"(bind|connect) unix:'?{socket}/regard-\w+/pytorch'?")
     strangers = {event for event in seen if not between.fullmatch(event)}
     strangers -= {f"unpickle {name}" for name in SENT_TO_PYTORCH}
     assert strangers == {f"start {sys.executable}", "bind 127.0.0.1", "lookup 127.0.0.1"}
@@ -457,27 +297,23 @@ def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:
     """
     env = environment(tmp_path, tmp_path / "cache")
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
-    seen = strange(
-        tmp_path / "watched" / "start", [tmp_path / "given"], [tmp_path / "tmp"], tmp_path
-    )
-    expected = {
-        f"write {tmp_path}/secret/a",
-        f"read {tmp_path}/secret/b",
-        f"list {tmp_path}/secret",
-    }
-    expected |= {
-        f"execute {tmp_path}/secret/d",
-        f"write {tmp_path}/secret/e",
-        f"start {sys.executable}",
-    }
-    expected |= {
-        "unpickle collections.OrderedDict",
-        "unmarshal <string>",
-        "library ./secret/f.so",
-        "lookup localhost",
-    }
-    expected |= {"connect 127.0.0.1", "bind 127.0.0.1"}
-    assert expected <= set(seen)
+    log = tmp_path / "watched" / "start"
+    seen = strange(log, [tmp_path / "given"], [tmp_path / "tmp"], tmp_path)
+    expected = f"""
+    write {tmp_path}/secret/a
+    read {tmp_path}/secret/b
+    list {tmp_path}/secret
+    execute {tmp_path}/secret/d
+    write {tmp_path}/secret/e
+    start {sys.executable}
+    unpickle collections.OrderedDict
+    unmarshal <string>
+    library ./secret/f.so
+    lookup localhost
+    connect 127.0.0.1
+    bind 127.0.0.1
+    """
+    assert {line.strip() for line in expected.strip().split("\n")} <= set(seen)
 
 
 @linux
@@ -487,31 +323,20 @@ def test_processes_of_torchrun_speak_over_the_loopback_interface_only(tmp_path: 
     own messages.
     """
     data = corpus(tmp_path / "data")
-    options = arguments(
-        data,
-        tmp_path / "run",
-        "transformer",
-        "transformer",
-        updates=2,
-        validate_every=2,
-        sharded="true",
-    )
+    kinds = ("transformer", "transformer")
+    short = {"updates": 2, "validate_every": 2, "sharded": "true"}
+    options = arguments(data, tmp_path / "run", *kinds, **short)
     env = environment(tmp_path, tmp_path / "cache")
-    done = subprocess.run(
-        torchrun(2, *options), env=env, capture_output=True, text=True, check=False
-    )
+    command = torchrun(2, *options)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    noted = list(events(tmp_path / "watched" / "start-worker"))
-    addresses = {
-        what.removeprefix("::ffff:")
-        for event, what in noted
-        if event in ("connect", "bind", "send")
-    }
+
+    seen: dict[str, set[str]] = {}
+    for event, what in events(tmp_path / "watched" / "start-worker"):
+        seen.setdefault(event, set()).add(what.removeprefix("::ffff:"))
+
+    addresses = seen["connect"] | seen["bind"] | seen.get("send", set())
     assert "127.0.0.1" in addresses
-    assert {
-        address
-        for address in addresses
-        if not address.startswith(("127.", "unix:")) and address != "::1"
-    } == set()
-    assert {what for event, what in noted if event == "lookup"} <= {"localhost", "127.0.0.1"}
-    assert {what for event, what in noted if event in ("unpickle", "unmarshal")} == set()
+    assert all(address.startswith(("127.", "unix:", "::1")) for address in addresses)
+    assert seen.get("lookup", set()) <= {"localhost", "127.0.0.1"}
+    assert not {"unpickle", "unmarshal"} & seen.keys()

@@ -31,21 +31,14 @@ INSTALLATION = [
     *(PACKAGE, HERE, TESTS / "fuzz"),
 ]
 """Python, its packages and the code under test; nothing in them is written."""
-SYSTEM = [
-    Path(path)
-    for path in (
-        "/proc",
-        "/sys",
-        "/dev",
-        "/usr/lib",
-        "/lib",
-        "/usr/share",
-        "/etc/ssl",
-        "/bin",
-        "/usr/bin",
-    )
-]
+FOLDERS = "/proc /sys /dev /usr/lib /lib /usr/share /etc/ssl /bin /usr/bin"
+SYSTEM = [Path(path) for path in FOLDERS.split()]
 """What the system has for every program: devices, libraries, fonts, time zones."""
+
+
+UNSET = """
+XDG_CACHE_HOME HF_HOME TORCH_HOME COVERAGE_PROCESS_CONFIG COVERAGE_PROCESS_START
+"""
 
 
 def environment(folder: Path, cache: Path) -> dict[str, str]:
@@ -54,26 +47,20 @@ def environment(folder: Path, cache: Path) -> dict[str, str]:
     """
     for name in ("home", "tmp", "watched", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
+
     more = {
         "HOME": folder / "home",
         "TMPDIR": folder / "tmp",
         "REGARD_CACHE": cache,
         "OMP_NUM_THREADS": 1,
+        "REGARD_WATCH": folder / "watched" / "start",
+        "PYTHONDONTWRITEBYTECODE": 1,
+        "PYTHONPATH": f"{HERE / 'hook'}{os.pathsep}{PACKAGE.parent}",
     }
-    more |= {"REGARD_WATCH": folder / "watched" / "start", "PYTHONDONTWRITEBYTECODE": 1}
-    more |= {"PYTHONPATH": f"{HERE / 'hook'}{os.pathsep}{PACKAGE.parent}"}
     if (library := _interposer(folder)) is not None:
         more["LD_PRELOAD"] = library
-    unset = (
-        "XDG_CACHE_HOME",
-        "HF_HOME",
-        "TORCH_HOME",
-        "COVERAGE_PROCESS_CONFIG",
-        "COVERAGE_PROCESS_START",
-    )
-    return {name: value for name, value in os.environ.items() if name not in unset} | {
-        k: str(v) for k, v in more.items()
-    }
+    env = {name: value for name, value in os.environ.items() if name not in UNSET.split()}
+    return env | {name: str(value) for name, value in more.items()}
 
 
 def _interposer(folder: Path) -> Path | None:
@@ -84,28 +71,18 @@ def _interposer(folder: Path) -> Path | None:
     library = folder / "interposer.so"
     if compiler is None or sys.platform != "linux":
         return None
-    command = [
-        compiler,
-        "-shared",
-        "-fPIC",
-        "-O1",
-        "-o",
-        str(library),
-        str(HERE / "interposer.c"),
-        "-ldl",
-    ]
+    source = HERE / "interposer.c"
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]
     subprocess.run(command, check=True, capture_output=True)
     return library
 
 
 def events(log: Path) -> Iterator[tuple[str, str]]:
     """Yield what was noted, each once, without the notes themselves."""
-    lines = (
-        dict.fromkeys(log.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
-        if log.exists()
-        else {}
-    )
-    for line in lines:
+    if not log.exists():
+        return
+    text = log.read_text(encoding="utf-8", errors="surrogateescape")
+    for line in dict.fromkeys(text.splitlines()):
         event, _, what = line.partition("\t")
         if not (event in FILES and Path(what).parent.name == log.parent.name == "watched"):
             yield event, what
@@ -123,19 +100,18 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
     """
     given = [os.path.realpath(path) for path in given]
     own = [os.path.realpath(path) for path in own]
-    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [
-        str(path) for path in SYSTEM
-    ]
-    return [
-        f"{event} {what}"
-        for event, what in events(log)
-        if not _is_right(event, what, given, own, installed)
-        and not (
-            event in ("read", "write", "list")
-            and os.path.realpath(what) == os.path.realpath(current)
-        )
-        and not (event == "list" and os.path.realpath(what) == os.path.realpath(PACKAGE.parent))
-    ]
+    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)]
+    installed += [str(path) for path in SYSTEM]
+    listed = (os.path.realpath(current), os.path.realpath(PACKAGE.parent))
+    seen = []
+    for event, what in events(log):
+        path = os.path.realpath(what)
+        is_current = event in ("read", "write", "list") and path == listed[0]
+        is_listed = event == "list" and path == listed[1]
+        if not (is_current or is_listed or _is_right(event, what, given, own, installed)):
+            seen.append(f"{event} {what}")
+
+    return seen
 
 
 def _is_right(

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-QUICK = "not slow and not system and not broad and not long"
-RUNS = {"quick": QUICK, "test": "not slow"}
+RUNS = {"quick": "not slow and not system", "test": "not slow"}
 """The marks of what `make quick` and `make test` run."""
 PATIENCE = 1800.0  # seconds; a fault may make a loop endless, which nobody misses
 

@@ -147,7 +147,7 @@ def test_the_ceiling_can_be_fixed(bread: Alignment) -> None:
     assert paint == {None: "w90", 1.0: "w9"}
 
 
-@pytest.mark.broad
+@pytest.mark.system
 def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
     load.cache_clear()
     syllables = (chr(code) for code in range(0xAC00, 0xAC00 + 11_172))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import forked
 import pytest
-from systems import linux
 
 import regard
 from regard.common import processes
@@ -79,37 +75,6 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
     with pytest.raises(TrainingError, match=r"absent\.toml"):
         TrainingPool(1, lambda _: None).train([job])
     assert list(here.glob("*.imported")) == []
-
-
-@pytest.mark.parametrize("module", forked.MODULES)
-def test_modules_that_tests_fork_exist_and_are_started_by_that_name(module: str) -> None:
-    """Else their processes start cold, and nobody is told."""
-    assert importlib.util.find_spec(module) is not None
-    started = {
-        name
-        for path in ROOT.rglob("*.py")
-        for name in re.findall(r'module_command\("(.+?)"', path.read_text())
-    }
-    assert module in started
-
-
-@linux
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="processes are forked from Python 3.11 on")
-def test_workers_of_the_lab_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = list[bytes]()
-
-    def start(server: forked.Server, call: bytes, files: Iterable[int]) -> int:
-        calls.append(call)
-        return original(server, call, files)
-
-    original = forked.Server.start
-    monkeypatch.setattr(forked.Server, "start", start)
-    monkeypatch.setattr(subprocess, "Popen", forked.ForkedPopen)
-    job = Job("model", Path("absent.toml"), Path("out"), 0, 1)
-    with pytest.raises(TrainingError, match=r"absent\.toml"):
-        TrainingPool(1, lambda _: None).train([job])
-    (call,) = calls
-    assert b"regard.learn.lab.worker" in call
 
 
 def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:

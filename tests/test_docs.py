@@ -68,10 +68,6 @@ def test_python_names_of_a_page_exist(page: Path) -> None:
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
 
 
-def test_pages_with_doctests_include_the_main_ones() -> None:
-    assert {"README.md", "attention.md"} <= {page.name for page in PAGES}
-
-
 def _prose(page: Path) -> str:
     """Read a page without its blocks of code."""
     return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -25,7 +25,6 @@ ENGLISH = sorted(
     {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md"), *ROOT.glob("docs/reference/*.md")}
 )
 ENGLISH = [ROOT / "README.md", *ENGLISH]
-KOREAN = [ROOT / "README.ko.md", *sorted(ROOT.glob("docs/ko/**/*.md"))]
 REASONS = {
     "takes minutes",
     "needs a network",
@@ -123,47 +122,3 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
         if (text := problem(page, language, code, mark))
     ]
     assert not problems
-
-
-@pytest.mark.parametrize("page", KOREAN, ids=lambda page: page.name)
-def test_a_korean_page_has_no_block_of_its_own(page: Path) -> None:
-    """Comments are translated; commands and code are those of the page in English."""
-    english = (
-        ROOT / "README.md"
-        if page.parent == ROOT
-        else ROOT / "docs" / page.relative_to(ROOT / "docs" / "ko")
-    )
-    original = {line for language, code, _ in blocks(english) for line in bare(language, code)}
-    own = [
-        line
-        for language, code, _ in blocks(page)
-        if not language.startswith("{")
-        for line in bare(language, code)
-    ]
-    assert [line for line in own if line not in original] == []
-
-
-def bare(language: str, code: str) -> list[str]:
-    """Return the lines of a block without comments."""
-    comment = r"/\*.*?\*/" if language == "c" else r"\s//.*" if language == "js" else r"(^|\s)#\s.*"
-    return [
-        stripped for line in code.splitlines() if (stripped := re.sub(comment, "", line).rstrip())
-    ]
-
-
-def test_a_block_without_a_mark_is_noticed(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "page.md"
-    assert problem(page, "shell", "    rm -r runs\n", "") == "neither run by a test nor marked"
-    assert problem(page, "python", "import regard\n", "") == "neither run by a test nor marked"
-    assert problem(page, "shell", "    regard doctor\n    rm -r runs\n", "") != ""
-    assert problem(page, "shell", "    regard doctor\n", "") == ""
-    assert problem(page, "shell", "    rm -r runs\n", "not run: nobody tried").startswith(
-        "no reason of the list"
-    )
-    assert "does not read page.md" in problem(page, "js", "load()\n", "run: tests/test_size.py")
-    text = "<!-- run: tests/a.py -->\n\n```js\na\n```\n\nwords\n\n    cp a b\n"
-    (tmp_path / "page.md").write_text(text, encoding="utf-8")
-    assert list(blocks(tmp_path / "page.md")) == [
-        ("js", "a\n", "run: tests/a.py"),
-        ("shell", "    cp a b\n", ""),
-    ]

@@ -103,8 +103,3 @@ def test_korean_figures_are_those_of_the_english_ones() -> None:
             for text in labels
             if re.search(r"layer|source|target|weight|attention|\bfrom\b", text)
         ]
-
-
-def test_own_scripts_are_short() -> None:
-    lines = [len(_read(path).splitlines()) for path in (ROOT / "site").rglob("*.js")]
-    assert sum(lines) <= 600

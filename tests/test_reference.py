@@ -9,7 +9,6 @@ import re
 import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import reference
@@ -123,30 +122,3 @@ def test_every_export_of_the_module_is_described() -> None:
         r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE
     ):
         assert re.search(rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE), name
-
-
-def test_signs_in_docstrings_are_themselves() -> None:
-    lines = [
-        "Return a | b, the **search of x_ and 2 * 3.",
-        "",
-        "    regard train",
-        "",
-        "Then `a*b`.",
-    ]
-    reference.clean_docstring(None, "function", "f", None, None, lines)
-    text = "\n".join(lines)
-    for part in (r"a \| b", r"x\_ and", r"\*\*search", "`a*b`"):
-        assert part in text
-    assert "::\n\n        regard train" in text
-
-
-def test_markup_in_the_help_of_commands_is_escaped() -> None:
-    assert reference._plain("a <b> [c] *d* `e*`") == r"a \<b\> \[c\] \*d\* `e*`"
-    assert reference._plain("With --beam-size; `a --b`") == "With `--beam-size`; `a --b`"
-    assert reference._cell("a | b\n c") == r"a \| b c"
-
-
-def test_a_mark_without_a_maker_is_an_error() -> None:
-    source: list[Any] = ["<!-- made: nothing -->"]
-    with pytest.raises(KeyError):
-        reference.fill(None, "page", source)

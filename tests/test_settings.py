@@ -143,9 +143,3 @@ def test_errors_name_bad_files(tmp_path: Path, content: bytes | None, problem: s
         path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
         read_toml(path)
-
-
-def test_settings_cannot_change() -> None:
-    recipe = Recipe.parse(BASE, "x")
-    with pytest.raises(ValueError, match="frozen"):
-        recipe.training.seed = 3  # type: ignore[misc]

@@ -66,25 +66,6 @@ def test_growth_of_counts_equals_the_paper(
     )
 
 
-def test_exponents_and_values_of_formulas() -> None:
-    exponent = costs._exponent
-    assert [exponent(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [
-        2,
-        1,
-        1,
-        1,
-        0,
-    ]
-    assert [exponent(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [
-        1,
-        2,
-        1,
-        0,
-        0,
-    ]
-    assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
-
-
 @pytest.mark.system
 def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(
     measured: dict[str, Cost],
@@ -126,8 +107,3 @@ def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     measure(Sizes(64, 32), KINDS[:1], min_seconds=0.0, threads=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_heads_divide_the_size() -> None:
-    assert Sizes(100, 30).at().d % costs.HEADS == 0
-    assert Sizes(100, 30).at(n=0.3, d=1.0) == Sizes(2, 8)

@@ -4,6 +4,7 @@ them, and no more.
 
 from __future__ import annotations
 
+import re
 import string
 import sys
 from pathlib import Path
@@ -31,17 +32,10 @@ def _texts(name: str) -> Texts:
     return texts
 
 
-def _placeholders(text: Text) -> tuple[set[str], set[str]]:
-    """Return the names that are to be filled in, in each language."""
-    en, ko = (
-        {
-            field.partition(".")[0].partition("[")[0]
-            for _, field, _, _ in string.Formatter().parse(part)
-            if field
-        }
-        for part in (text.en, text.ko)
-    )
-    return en, ko
+def _placeholders(text: str) -> set[str]:
+    """Return the names that are to be filled in."""
+    fields = [field for _, field, _, _ in string.Formatter().parse(text) if field]
+    return {re.split(r"[.\[]", field)[0] for field in fields}
 
 
 def test_every_experiment_has_its_file() -> None:
@@ -55,8 +49,8 @@ def test_texts_are_in_both_languages_with_the_same_placeholders(name: str) -> No
     for key, text in _texts(name).items():
         assert text.en, key
         assert text.ko, key
-        en, ko = _placeholders(text)
-        assert en - {"plural"} == ko, key  # Korean nouns have no plural
+        # Korean nouns have no plural.
+        assert _placeholders(text.en) - {"plural"} == _placeholders(text.ko), key
 
 
 def test_texts_are_read_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.py").write_text(
             "open(__file__ + '.imported', 'w')\nraise SystemExit(77)\n"
         )
+
     monkeypatch.chdir(tmp_path)
     real: Any = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
     # Not forked from a process that has imported all.
@@ -71,12 +72,14 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
     command = module_command("regard.pipe", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
+
     job = Job("model", here / "absent.toml", here / "out", 0, 1)
     with pytest.raises(TrainingError, match=r"absent\.toml"):
         TrainingPool(1, lambda _: None).train([job])
     assert list(here.glob("*.imported")) == []
 
 
+@pytest.mark.system
 def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:
     for name in (
         "regard",

@@ -11,6 +11,8 @@ import pytest
 
 import regard
 
+pytestmark = pytest.mark.system  # reads every file
+
 ROOT = Path(regard.__file__).parent
 FLOORS: dict[str, int] = {
     "common": 0,
@@ -89,6 +91,7 @@ def test_no_circle_inside_a_room(room: str) -> None:
     """
     modules = {_name(path): path for path in (ROOT / room).rglob("*.py")}
     uses = dict[str, set[str]]()
+
     for name, path in modules.items():
         imported = _imports(path)
         uses[name] = {
@@ -96,6 +99,7 @@ def test_no_circle_inside_a_room(room: str) -> None:
             for other in imported & modules.keys() - {name}
             if not any(deeper.startswith(f"{other}.") for deeper in imported & modules.keys())
         }
+
     while free := {name for name, used in uses.items() if not used & uses.keys()}:
         for name in free:
             del uses[name]

@@ -8,7 +8,11 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import regard
+
+pytestmark = pytest.mark.system  # reads every file
 
 ROOT = Path(regard.__file__).parent
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)

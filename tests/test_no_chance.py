@@ -8,7 +8,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from limits import LEAST
+
+pytestmark = pytest.mark.system  # reads every file
 
 TESTS = Path(__file__).parent
 CLOCKS = {

@@ -51,6 +51,7 @@ def test_the_page_of_settings_is_up_to_date() -> None:
     names: dict[str, Any] = {"__name__": "page", "__file__": str(page)}
     exec(compile(page.read_text(encoding="utf-8"), str(page), "exec"), names)
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
     assert names["text"]() == written, "run python docs/make_settings.py"
 
 
@@ -61,6 +62,7 @@ def test_the_page_of_experiments_is_not_replaced_without_their_results(
     page = ROOT / "docs" / "experiments.md"
     before = page.read_bytes()
     monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
+
     with pytest.raises(
         SystemExit, match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`"
     ):

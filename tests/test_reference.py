@@ -35,8 +35,10 @@ def commands_page() -> str:
 def test_every_command_and_option_is_described(name: str) -> None:
     command = COMMANDS[name]
     assert command.help, name
+
     page = commands_page()
     assert f"## {name}\n" in page
+
     for parameter in reference.parameters_of(name, command)[1]:
         assert not getattr(parameter, "hidden", False), f"{name}: {parameter.name} is hidden"
         assert getattr(parameter, "help", ""), f"{name}: {parameter.name} has no description"
@@ -87,7 +89,9 @@ def test_every_score_has_its_formula_which_the_settings_link() -> None:
         .split("\n## ")[0]
     )
     names = re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE)
+
     assert sorted(names[1:]) == sorted(SCORES), "below the head of the table"
+
     rows = re.findall(
         r"^\| `model\.\w+\.score` .*$",
         (docs / "settings.md").read_text(encoding="utf-8"),

@@ -83,7 +83,9 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
     number_bytes = 4
     # Queries, keys, values, outputs, and the log-sum-exp of each softmax.
     fused = n * d * 4 + costs.HEADS * n
+
     assert measured["self-attention"].memory == fused * number_bytes
+
     unfused = measured["self-attention, weights kept"].memory
     assert costs.HEADS * n * n * number_bytes <= unfused < 1.2 * costs.HEADS * n * n * number_bytes
     assert measured["self-attention"].growth["memory n"] == pytest.approx(1, abs=0.01)
@@ -102,5 +104,6 @@ def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     threads = torch.get_num_threads()
     state = torch.get_rng_state()
     measure(Sizes(64, 32), KINDS[:1], min_seconds=0.0, threads=2)
+
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)

@@ -134,12 +134,15 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
     out = tmp_path / name
     check(run_experiment(name, out, workers=2))
     page = (out / "index.html").read_text("utf-8")
+
     assert EXPERIMENTS[name].title.en in page
     assert "<script" not in page
     assert "<svg" in page
+
     content = json.loads((out / "result.json").read_text("utf-8"))
     assert content["experiment"] == name
     assert (out / "graph.svg").stat().st_size > 500
+
     # Again: nothing is trained, and the page is in Korean.
     run_experiment(name, out, workers=2, language="ko")
     assert EXPERIMENTS[name].title.ko in (out / "index.html").read_text("utf-8")
@@ -181,6 +184,7 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
     findings, shipped = run("full", full=True)
     check(findings)
     runs = shipped["runs"]
+
     for arm, best in shipped["best"].items():
         mine = [run for run in runs if run["arm"] == arm]
         first = [run for run in mine if run["seed"] == 1]
@@ -191,21 +195,27 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
             assert bool(one["scores"]) == (one["rate"] == best), "others are only validated"
         highest = max(run["valid"] for run in first)
         assert best == min(run["rate"] for run in first if run["valid"] == highest)
+
     weights = [*(tmp_path / "full" / "runs").rglob("model.safetensors")]
     before = {path: path.stat().st_mtime_ns for path in weights}
     run("full", full=True)
     after = {path: path.stat().st_mtime_ns for path in before}
+
     assert after == before, "what has ended is not trained again"
 
     monkeypatch.setattr(application, "shipped_results", lambda _: Sweep.of_shipped(shipped))
     findings, again = run("quick")
     check(findings)
+
     assert again["best"] == shipped["best"]
     assert len(again["runs"]) == len(runs), "own runs take the place of the shipped ones"
+
     trained = {path.name for path in (tmp_path / "quick" / "runs").iterdir()}
     assert trained == {f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()}
+
     shipped["recipes"]["tiny"] = "another"
     assert run("changed")[0].verdict.outcome == "undecided", "one seed is left"
+
     monkeypatch.setattr(application, "shipped_results", lambda _: None)
     assert "no results of --full" in run("alone")[0].remarks[-1].en
 
@@ -217,20 +227,26 @@ def test_another_folder_of_an_experiment_is_refused(
         run_experiment("tinny", tmp_path / "a")
     with pytest.raises(UsageError, match=r"no experiment is called 'zzz'; there are .*attention"):
         find_experiment("zzz")
+
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+
     with pytest.raises(UsageError, match="holds other files; choose another folder"):
         run_experiment("tiny", tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
     out = tmp_path / "out"
     monkeypatch.setattr(Bench, "sweep", lambda *_: next(iter(())))
+
     with pytest.raises(StopIteration):
         run_experiment("tiny", out)
     with pytest.raises(UsageError, match=r"another experiment was begun there \(effort quick\)"):
         run_experiment("tiny", out, full=True)
+
     (out / "lab.json").write_text("{")
     with pytest.raises(DataError, match="damaged; delete"):
         run_experiment("tiny", out)
+
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="nothing can be written"):
         run_experiment("tiny", tmp_path / "file" / "out")
@@ -246,6 +262,7 @@ def test_a_run_that_diverges_scores_nothing(
     bench = Bench(tmp_path, True, 2, 1, lambda _: None)
     sweep = bench.sweep({"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench))
     lowest = 4e-3 / 2**3  # where nothing is learnt, the sweep goes on to lower rates
+
     assert sorted((run.rate, run.seed) for run in sweep.runs) == [
         *((lowest, seed) for seed in (1, 2, 3)),
         *((rate, 1) for rate in (1e-3, 2e-3, 4e-3, 8e-3)),
@@ -300,6 +317,7 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
             return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
     assert start(tmp_path / "whole").wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
+
     stopped = start(tmp_path / "stopped")
     run = Path("runs", "tiny-0.004-seed1")
     journal = tmp_path / "stopped" / run / "journal.jsonl"
@@ -313,9 +331,11 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     stopped.wait()
     wait_until(lambda: not is_locked(journal.parent), "the training ends with its parent")
     ends = [event for event in read(journal) if event["event"] == "end"]
+
     assert [event["reason"] for event in ends] == ["stopped by SIGTERM"]
     assert ends[0]["update"] < 120
     assert start(tmp_path / "stopped").wait() == 7
+
     whole, resumed = (
         load_tensors(tmp_path / name / run / "model.safetensors") for name in ("whole", "stopped")
     )
@@ -325,13 +345,16 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
 def test_probes_give_what_the_notes_compute() -> None:
     variance, gradient = scaling.probe("dot", 100)
     assert variance == pytest.approx(100, rel=0.03)
+
     scaled, more = scaling.probe("scaled_dot", 100)
     assert scaled == pytest.approx(1, rel=0.03)
     assert more > 2 * gradient
+
     rows = norm._worked_example().rows
     assert rows[0][1:] == ("3.000, 5.000, −2.000", "2.000", "8.667")
     assert rows[1][2:] == ("0.000", "1.000")
     assert rows[2][2:] == ("3.000", "4.000"), "the variance of 2x + 3 is 4"
+
     weights = scaling._softmax_table().rows
     assert weights[0][1] == "0.826, 0.124, 0.050"
     assert positions.shuffle("a b c d e f") == positions.shuffle("a b c d e f") != "a b c d e f"
@@ -347,7 +370,9 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
     verdict = Verdict((Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),))
     experiment = replace(EXPERIMENTS["heads"], source="002, 003")
     page = render_page(experiment, Findings(verdict, (table,), graph), "regard lab heads", (), "ko")
+
     assert "font-src data:" in page
+
     font = TTFont(io.BytesIO(base64.b64decode(page.split("base64,")[1].split(")")[0])))
     assert {ord(letter) for letter in "학습한모델낫습니다"} <= set(font.getBestCmap())
     assert "<span>80.6 (78.1 … 82.9)</span>." in page

@@ -61,6 +61,7 @@ def test_texts_are_read_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     content = 'both = "1"\n[names]\none = {en = "one {n:.1f}", ko = "하나 {n:.1f} {what}"}\n'
     (package / "good.toml").write_text(content, encoding="utf-8")
     texts = read_texts("some_texts", "good.toml", ("both", "names"))
+
     assert texts["both"] == Text("1", "1")
     assert texts.table("names")["one"].fill(n=2, what=Text("x", "엑스")) == Text(
         "one 2.0", "하나 2.0 엑스"
@@ -78,8 +79,10 @@ def test_texts_are_read_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "good.toml: `both` is unknown; wanted names, title",
         "good.toml: `title` is missing; wanted names, title",
     )
+
     bad = 'number = 3\n[names]\none = {en = "one"}\ntwo = {en = "", ko = "", de = ""}\n'
     (package / "bad.toml").write_text(bad, encoding="utf-8")
+
     with pytest.raises(DataError) as raised:
         read_texts("some_texts", "bad.toml", ("number", "names"))
     assert [cause.partition(" is no text")[0] for cause in raised.value.causes] == [

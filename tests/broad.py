@@ -25,6 +25,7 @@ def broad_beyond_cover(
         best = max(range(len(features)), key=lambda i: len(features[i] & missing))
         cover.add(best)
         missing -= features[best]
+
     names = ids or [None] * len(values)
     return [_parameter(value, i in cover, names[i]) for i, value in enumerate(values)]
 

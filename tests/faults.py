@@ -62,6 +62,7 @@ def faults_of(path: Path) -> list[Fault]:
         return Fault(path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new)
 
     faults = []
+
     for node in _inside_functions(ast.parse(source)):
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             condition = ast.get_source_segment(source.decode(), node.test) or ""
@@ -178,6 +179,7 @@ def main() -> None:
     ):
         sys.exit(f"the tests fail without any fault: {failure}")
     results = []
+
     for number in numbers:
         fault = faults[number - 1]
         if options.list:
@@ -191,6 +193,7 @@ def main() -> None:
             flush=True,
         )
         print(f"    {failure[:160]}" if failure else "    no test fails", flush=True)
+
     if results:
         print(
             f"{sum(results)} of {len(results)} faults found by make {options.tests} (seed {options.seed})"

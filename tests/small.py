@@ -93,6 +93,7 @@ def folder(
         if decoder == "convolutional":  # it prefers single bytes, which may be control characters
             bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
+
     own = {
         "beam": 3,
         "max_ratio": 1.0,
@@ -121,6 +122,7 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
         for parameter in model.parameters():
             parameter.mul_(2.0)
         model.decoder.output.bias[EOS] = -1.0
+
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
     settings = FolderSettings(
         model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME

@@ -29,7 +29,7 @@ from regard.model_folder import (
     save_weights,
 )
 from regard.models import Batch
-from regard.pipeline import FolderTranslator, Translation, load
+from regard.pipeline import FolderTranslator, load
 from regard.search import (
     ConstraintEncoder,
     Constraints,
@@ -77,16 +77,19 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     words = 0
     targets = 0
     links = []
+
     for part, sentence, result in zip(line.parts, sentences, alone, strict=True):
         assert (part.source, part.text) == (sentence, result.text)
         assert part.score == pytest.approx(result.score)
         links += [(s + words, t + targets) for s, t in result.alignments or ()]
         words += len(sentence.split())
         targets += len(result.text.split())
+
     assert line.text == " ".join(result.text for result in alone)
     assert line.score == pytest.approx(sum(result.score for result in alone))
     assert line.parts[3].text == "123!"
     assert list(line.alignments or ()) == links
+
     for rank, hypothesis in enumerate(line.nbest):
         # A sentence with fewer hypotheses gives its last one.
         chosen = [result.nbest[min(rank, len(result.nbest) - 1)] for result in alone]
@@ -100,12 +103,15 @@ def test_sentences_stay_together_where_that_was_learnt_or_asked_for(
     line = f"{SENTENCES[0]}. {SENTENCES[1]}."
     assert len(translator.translate(line)[0].parts) == 2
     assert len(translator.translate(line, split="off")[0].parts) == 1
+
     several = translator.settings.search.with_values(line_sentences=2.5)
     learnt = FolderTranslator(
         translator.model, translator.tokenizer, translator.settings.with_values(search=several)
     )
+
     assert len(learnt.translate(line)[0].parts) == 1
     assert len(learnt.translate(line, split="on")[0].parts) == 2
+
     for constraints in (Constraints(prefix="I"), Constraints(terms=("I",))):
         assert len(translator.translate(line, constraints=constraints)[0].parts) == 1
 
@@ -143,6 +149,7 @@ def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator)
     lines = [*SENTENCES, "you read a book. I go home.", "---", "", "12:30 🙂"]
     parts = [part for line in writer.translate(lines) for part in line.parts]
     scores = sorted(part.score for part in parts if part.score)
+
     for threshold in (-8.0, scores[0], scores[3]):
         translations = writer.translate(lines, score_threshold=threshold)
         for translation in translations:
@@ -151,9 +158,11 @@ def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator)
             assert translation.doubtful == any(part.doubtful for part in translation.parts)
         copies = translations[-3:]
         assert not any(copy.doubtful for copy in copies)
+
     for search in ({"length_penalty": 0.0}, {"sample": True}):  # scores of another kind
         assert not any(translation.doubtful for translation in writer.translate(lines, **search))
     traced, _ = writer.trace(lines[0], score_threshold=scores[-1])
+
     assert traced.doubtful == (traced.score < scores[-1])
 
 
@@ -272,10 +281,13 @@ def test_alignments_link_the_words_of_the_line_as_it_was_given(
 def test_a_folder_of_another_format_version_is_refused(tmp_path: Path, version: int | None) -> None:
     path = folder(tmp_path) / CONFIG
     values = json.loads(path.read_text(encoding="utf-8"))
+
     assert values.pop("format") == 1
+
     if version is not None:
         values["format"] = version
     path.write_text(json.dumps(values), encoding="utf-8")
+
     with pytest.raises(
         ModelFolderError,
         match=rf"of Regard \(format {version or 'unknown'}; this one reads 1\)",
@@ -288,6 +300,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     tensors = load_tensors(path)
     tensors["decoder.output.bias"][3] = float("nan")
     save_weights(tmp_path, tensors)
+
     with pytest.raises(ModelFolderError, match=r"decoder\.output\.bias are not finite"):
         load(tmp_path)
 
@@ -325,18 +338,22 @@ def test_a_stream_comes_word_by_word_while_other_lines_are_translated(
 ) -> None:
     options: SearchOptions = {"sample": True, "temperature": 2.0, "min_length": 8}
     expected = {line: list(writer.stream(line, **options)) for line in SENTENCES}
+
     assert max(map(len, expected.values())) > 2
+
     streams = {line: writer.stream(line, **options) for line in SENTENCES}
     increments = {line: [next(stream)] for line, stream in streams.items()}
     writer.translate(SENTENCES)
     for line, stream in streams.items():
         increments[line] += stream
+
     assert increments == expected
 
 
 def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTranslator) -> None:
     plain = writer.translate(SENTENCES)
     target = writer.tokenizer.target
+
     for line in SENTENCES:
         constraints = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
         (translation,) = writer.translate(line, beam=6, constraints=constraints)
@@ -348,14 +365,17 @@ def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTran
         if list(translation.tokens) == target.tokens(target.encode(text)):
             forced = writer.score(line, text) / _penalty(writer, translation)
             assert translation.score == pytest.approx(forced, abs=1e-3)
+
     one = [Constraints(), Constraints(), Constraints(prefix="you"), *[Constraints()] * 3]
     constrained = [translation.text for translation in writer.translate(SENTENCES, constraints=one)]
+
     assert constrained.pop(2).startswith("you")
+
     del plain[2]
     assert constrained == [translation.text for translation in plain]
 
 
-def _penalty(translator: FolderTranslator, scored: Translation | Hypothesis | Any) -> float:
+def _penalty(translator: FolderTranslator, scored: Any) -> float:
     return LengthPenalty(translator.settings.search.length_penalty)(len(scored.tokens) + 1)
 
 
@@ -366,50 +386,41 @@ def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) ->
         return refused.value.causes
 
     messages = " ".join(causes(beam=4, groups=3, temperature=0.5, min_length=9, max_length=3))
+
     assert "temperature: used by sampling" in messages
     assert "4 cannot be divided into 3 groups" in messages
     assert "min_length 9 is more than" in messages
+
     contradictory = Constraints("a book", ("", "my bread"), ("bread", " "))
     starts = [cause.split(":")[0] for cause in causes(constraints=contradictory)]
+
     assert starts == ["term ''", "forbid ' '", "forbid 'bread'"]
+
     for constraints in (
         Constraints("A book", forbid=("a",)),
         Constraints(terms=("Bread",), forbid=("bread",)),
         Constraints("a, b", forbid=("a",)),
     ):
         assert "is also required, by" in causes(constraints=constraints)[0]
+
     writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
     (cause,) = causes(max_length=2, constraints=Constraints("a book", ("go",)))
+
     assert re.search(r"'a book', 'go': \d+ tokens are required, .* may have at most 2", cause)
     assert "did you mean 'sample'" in causes(sampel=True)[0]
     assert "got 2 for 1 line" in causes(constraints=[Constraints(), Constraints()])[0]
 
 
-def test_the_cache_of_the_constraint_encoder_is_bounded(
-    writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
-    encoder = ConstraintEncoder(writer.tokenizer.target)
-    words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
-    terms = [encoder.encode_terms((word,))[0] for word in words]
-    assert len(encoder._terms) <= 5
-    assert all(term.may_follow is terms[0].may_follow for term in terms), (
-        "V booleans are stored once"
-    )
-    encoder.encode_forbidden(tuple(words))
-    assert len(encoder._phrases) <= 5
-    assert [encoder.encode_terms((word,))[0].forms for word in words] == [
-        term.forms for term in terms
-    ]
-
-
 def test_sampling_draws_nbest_samples(writer: FolderTranslator) -> None:
     options: SearchOptions = {"sample": True, "temperature": 1.5}
     together = writer.translate(SENTENCES, nbest=4, **options)
+
     assert [len(translation.nbest) for translation in together] == [4] * len(SENTENCES)
+
     alone = [writer.translate(line, nbest=4, **options)[0] for line in SENTENCES]
     assert alone == together
     assert writer.translate(SENTENCES[0], sample=True)[0].nbest == ()
+
     first, second = (writer.translate(SENTENCES, sample=True, seed=seed) for seed in (1, 2))
     assert first != second
 
@@ -470,6 +481,7 @@ def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     both = load([first, second])
     members = [load(first), load(second)]
     together = both.translate(SENTENCES, alignments=True, readings=True)
+
     for line, translation in zip(SENTENCES, together, strict=True):
         (alone,) = both.translate(line)
         assert alone.tokens == translation.tokens
@@ -485,6 +497,7 @@ def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
         assert translation.alignments is not None
         assert translation.readings is not None
         assert {name.split(".")[1] for name in translation.readings.layers("cross")} == {"0", "1"}
+
     assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
 
 
@@ -493,6 +506,7 @@ def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> Non
     second = folder(tmp_path / "other")
     words = ["other words", "altogether"]
     Tokenizer.train(words, words, TokenizerSettings()).save(second)
+
     with pytest.raises(RegardError, match="other"):
         load([first, second])
 
@@ -503,6 +517,7 @@ def test_a_repetitive_translation_is_reported(
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
     monkeypatch.setattr(writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks])
+
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
         translations = writer.translate(SENTENCES[:1])
     assert translations[0].repetition == ("go home", 20)
@@ -516,11 +531,28 @@ def test_validation_during_training_does_not_warn_of_lines(
     monkeypatch.setattr(
         "regard.pipeline.base.find_repetition", lambda ids, _: Repetition(0, tuple(ids[:1]), 20)
     )
+
     with pytest.warns(LineWarning, match="repeats"):
         writer.translate(SENTENCES, beam=1)
+
     paths = (tmp_path / "valid.ko", tmp_path / "valid.en")
     for path in paths:
         path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     corpus = read_corpus(PairFiles(*paths))
     validate = make_validator(corpus, writer.tokenizer, writer.settings, len(SENTENCES))
+
     assert validate(writer.model)["loss"] > 0  # a warning would be an error here
+
+
+def test_the_cache_of_the_constraint_encoder_is_bounded(
+    writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
+    encoder = ConstraintEncoder(writer.tokenizer.target)
+    words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
+    terms = [encoder.encode_terms((word,))[0].forms for word in words]
+    encoder.encode_forbidden(tuple(words))
+
+    assert len(encoder._terms) <= 5
+    assert len(encoder._phrases) <= 5
+    assert [encoder.encode_terms((word,))[0].forms for word in words] == terms

@@ -9,9 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
 
-UNITS := not slow and not system and not broad and not long
+UNITS := not slow and not system
 
-quick: .venv/ready  ## units, of each test for a fifth of a second
+quick: .venv/ready  ## units, of each test the first two cases
 	$(BIN)/pytest -q -n 2 -m "$(UNITS)"
 
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch

@@ -28,6 +28,7 @@ def folder(
     """
     (path / "images").mkdir(parents=True)
     rows = []
+
     for number in range(count):
         name = f"{number:02d}.png"
         colour = list(COLOURS)[number % len(COLOURS)]
@@ -35,6 +36,7 @@ def folder(
         pixels[:, : number % size[1]] //= 2
         Image.fromarray(pixels).save(path / "images" / name)
         rows.append([f"{name}\ta {colour} image {'again ' * k}.\n" for k in range(captions)])
+
     valid = max(1, count // 4)
     (path / "captions.tsv").write_text(
         "".join(line for own in rows[:-valid] for line in own), encoding="utf-8"

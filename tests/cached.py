@@ -71,11 +71,14 @@ class FolderCache:
         def start(folder: Path) -> dict[str, Any]:
             module = importlib.import_module(make.__module__)
             assert module.__file__
+
             call = [module.__name__, module.__file__, make.__qualname__, str(folder), *arguments]
             done = subprocess.run(
                 [sys.executable, __file__, *call], capture_output=True, text=True, check=False
             )
+
             assert done.returncode == 0, done.stderr
+
             names = (folder.parent / f"{folder.name}.imports").read_text("utf-8").split()
             return {"key": key, "files": {name: _hash_of([ROOT / name]) for name in names}}
 

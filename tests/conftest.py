@@ -6,12 +6,10 @@ all tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc
-import json
 import os
 import shutil
 import signal
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,15 +52,22 @@ declared.
 SHAPES = os.environ.get("REGARD_SHAPES", "1")
 install_import_hook(CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
-if (
-    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-):  # started in the background: commands under test need it
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # The tests were started in the background; commands under test need the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM = {
+<<<<<<< HEAD
     "cli": {"test_in_flags.py", "test_progress.py"},
+=======
+    "cli": {"test_in_flags.py", "test_option_units.py", "test_progress.py"},
+    "comparison": set[str](),
+>>>>>>> cut-top
     "demo": set[str](),
     "interchange": {"test_checksums.py", "test_probe_sentences.py"},
+    "js": set[str](),
+    "outside": set[str](),
+    "samples": set[str](),
     "serving": {
         "test_answers.py",
         "test_deepl.py",
@@ -77,24 +82,17 @@ SYSTEM = {
         "test_server_security.py",
     },
 }
-"""Folders of system tests, and the files in them that are tests of units: of servers those over a
-service without model.
+"""Folders whose tests `make quick` leaves out, and the files in them that it takes: of servers
+those over a service without a model.
 """
-COSTS: dict[str, float] = json.loads(
-    (Path(__file__).parent / "costs.json").read_text(encoding="utf-8")
-)
-"""Seconds of a case of the tests that take longest; `python tests/costs.py` writes the file."""
-QUICK_SECONDS = 0.2
-"""Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes
-longer.
-"""
+QUICK_CASES = 2
+"""Cases of each test in `make quick`, of those that are not broad."""
 forked.install()
 if hasattr(os, "register_at_fork"):
     # Garbage of the parent may join threads, as CTranslate2 does: a fork has none of them.
     os.register_at_fork(after_in_child=gc.freeze)
-os.environ["REGARD_EXPORTS"] = (
-    "off"  # no test finds what another, or another run, left in the cache
-)
+# No test finds what another, or another run, left in the cache.
+os.environ["REGARD_EXPORTS"] = "off"
 torch.set_num_threads(1)
 # No test survives a power failure, and each sync of some ten thousand takes milliseconds.
 os.fsync = lambda _: None
@@ -188,10 +186,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    for path in (
-        path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")
-    ):
-        shutil.copy(path, folder)
+    for lasting in private_cache.lasting_folders():
+        for kernels in lasting.glob("kernels-*.so"):
+            shutil.copy(kernels, folder)
     monkeypatch.setenv(private_cache.FOLDER, str(folder))
     return folder
 
@@ -227,23 +224,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of whole folders, two of three `broad` cases of each test as slow, and what is
-    `long` for quick runs.
+    """Mark what `make quick` leaves out as `system`, and two of three `broad` cases as `slow`.
 
-    Which third is left depends on the name of the test, so laws over the same models have different
-    ones.
+    `make quick` leaves out whole folders, and of each test all but its first cases. Which third of
+    the broad cases is left depends on the length of the test's name, so laws over the same models
+    take different ones.
     """
-    numbers = Counter[str]()
-    seconds = Counter[str]()
+    quick = Counter[str]()
+    further = Counter[str]()
     for item in items:
-        if _is_system(item.path):
-            item.add_marker(pytest.mark.system)
-        if not WHOLE and item.get_closest_marker("broad"):
-            test = item.nodeid.partition("[")[0]
-            if (zlib.crc32(test.encode()) + numbers[test]) % 3:
-                item.add_marker(pytest.mark.slow)
-            numbers[test] += 1
-        elif cost := COSTS.get(test := item.nodeid.partition("[")[0]):
-            seconds[test] += cost
-            if seconds[test] > QUICK_SECONDS:
-                item.add_marker(pytest.mark.long)
+        test = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("broad"):
+            turn = (len(test) + further[test]) % 3
+            is_taken = WHOLE or turn == 0
+            item.add_marker("system" if is_taken else "slow")
+            further[test] += 1
+            continue
+        quick[test] += 1
+        if _is_system(item.path) or quick[test] > QUICK_CASES:
+            item.add_marker("system")

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-QUICK = "not slow and not system and not broad and not long"
-RUNS = {"quick": QUICK, "test": "not slow"}
+RUNS = {"quick": "not slow and not system", "test": "not slow"}
 """The marks of what `make quick` and `make test` run."""
 PATIENCE = 1800.0  # seconds; a fault may make a loop endless, which nobody misses
 
@@ -63,6 +62,7 @@ def faults_of(path: Path) -> list[Fault]:
         return Fault(path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new)
 
     faults = []
+
     for node in _inside_functions(ast.parse(source)):
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             condition = ast.get_source_segment(source.decode(), node.test) or ""
@@ -179,6 +179,7 @@ def main() -> None:
     ):
         sys.exit(f"the tests fail without any fault: {failure}")
     results = []
+
     for number in numbers:
         fault = faults[number - 1]
         if options.list:
@@ -192,6 +193,7 @@ def main() -> None:
             flush=True,
         )
         print(f"    {failure[:160]}" if failure else "    no test fails", flush=True)
+
     if results:
         print(
             f"{sum(results)} of {len(results)} faults found by make {options.tests} (seed {options.seed})"

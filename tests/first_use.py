@@ -87,6 +87,7 @@ class Environment:
             name, path=str(self.home / ("Scripts" if os.name == "nt" else "bin"))
         )
         assert command is not None, f"{self.home} has no {name}"
+
         variables = {
             key: value
             for key, value in os.environ.items()
@@ -102,7 +103,9 @@ class Environment:
             encoding="utf-8",
             check=False,
         )
+
         assert done.returncode == 0, f"{name} {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+
         return done.stdout
 
 
@@ -122,6 +125,7 @@ def use(environment: Environment) -> str:
         "regard",
         environment.python("-c", VERSION).strip(),
     ]
+
     environment.python("-c", SAMPLE)
     data = [
         "--source",
@@ -138,7 +142,9 @@ def use(environment: Environment) -> str:
     (translation,) = environment.regard(
         "translate", "run", "--min-length", "3", stdin=f"{SENTENCE}\n"
     ).splitlines()
+
     assert translation.strip(), "the translation is empty"
+
     _check_kernels(environment)
     _check_figures(environment)
     return translation
@@ -152,7 +158,9 @@ def _check_kernels(environment: Environment) -> None:
     if reason and sys.platform != "linux":
         print(f"no native kernels: {reason}")
         return
+
     assert not reason, reason
+
     ready_made = environment.python("-c", READY_MADE).strip() == "True"
     assert ready_made or [*environment.cache.glob("kernels-*.so")], (
         "translation compiled no kernels"

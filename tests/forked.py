@@ -235,6 +235,7 @@ def _become(call: Mapping[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(call["environment"])
     sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED[0]))
+
     for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         kind: dict[str, Any] = {
             "encoding": getattr(sys, name).encoding,
@@ -243,6 +244,7 @@ def _become(call: Mapping[str, Any]) -> None:
         stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+
     first, *arguments = call["arguments"][1:]
     if set(STARTERS) & set(arguments[1:2]):
         _fork_server()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from broad import broad_pairs
 
 from regard.common.seal import tensor_digest
 from regard.data.images import ImageSizeSettings
@@ -26,10 +25,8 @@ SENTENCES = [
     "너는 책을 읽는다",
     "you read a book",
 ]
-TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
-PAIRS = [
-    (e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS
-]
+ENCODER_KINDS = [e.model_fields["kind"].default for e in ENCODERS if e.reads == "text"]
+DECODER_KINDS = [decoder.model_fields["kind"].default for decoder in DECODERS]
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {
         "kind": "transformer",
@@ -52,15 +49,18 @@ SIDES: dict[str, dict[str, Any]] = {
 
 
 def pairs(unpack: bool = True) -> list[Any]:
-    """Return the pairs as parameters, all but a few that show each encoder and decoder once in the
-    slow tests.
+    """Return each encoder with each decoder as parameters, all but one pair for each in the slow
+    tests.
 
     Without `unpack` a pair is one parameter, as fixtures need it.
     """
-    quick = broad_pairs(PAIRS, unpack)
-    return [
-        pytest.param(*p.values, id=p.id, marks=pytest.mark.slow if p.marks else ()) for p in quick
-    ]
+    parameters = []
+    for e, encoder in enumerate(ENCODER_KINDS):
+        for d, decoder in enumerate(DECODER_KINDS):
+            values = (encoder, decoder) if unpack else ((encoder, decoder),)
+            marks = () if d % len(ENCODER_KINDS) == e else pytest.mark.slow
+            parameters.append(pytest.param(*values, id=f"{encoder}-{decoder}", marks=marks))
+    return parameters
 
 
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
@@ -93,6 +93,7 @@ def folder(
         if decoder == "convolutional":  # it prefers single bytes, which may be control characters
             bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
+
     own = {
         "beam": 3,
         "max_ratio": 1.0,
@@ -106,9 +107,7 @@ def folder(
         search=SearchSettings(**{**own, **search}),
         languages=Languages(source=languages[0], target=languages[1]),
     )
-    save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
-    save_weights(path, named_weights(model))
-    return path
+    return _save(path, settings, tokenizer, model)
 
 
 def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
@@ -123,10 +122,16 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
         for parameter in model.parameters():
             parameter.mul_(2.0)
         model.decoder.output.bias[EOS] = -1.0
+
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
     settings = FolderSettings(
         model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME
     )
-    save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
-    save_weights(path, named_weights(model))
+    return _save(path, settings, tokenizer, model)
+
+
+def _save(path: Path, settings: FolderSettings, tokenizer: Tokenizer, model: Any) -> Path:
+    weights = named_weights(model)
+    save_folder(path, settings, tokenizer, origin=tensor_digest(weights, {}))
+    save_weights(path, weights)
     return path

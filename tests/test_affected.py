@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import affected
 import pytest
 
@@ -11,10 +9,26 @@ pytestmark = pytest.mark.system  # reads every file of package and tests
 TESTS = affected.ROOT / "tests"
 
 
-def names(paths: list[Path]) -> list[str]:
-    return [path.relative_to(TESTS).as_posix() for path in paths]
+@pytest.mark.parametrize(
+    ("change", "first", "chosen", "left"),
+    [
+        ("regard/serving/limits.py", "serving/", "cli/test_cli_translate.py", "laws/"),
+        ("regard/attention/scores.py", "attention/", "search/test_limits.py", "data/test_shards"),
+        ("tests/laws/searching.py", "laws/", "laws/test_law_4_search.py", "data/"),
+        ("tests/conftest.py", "", "data/test_shards.py", None),
+    ],
+)
+def test_a_change_runs_what_is_built_on_it(
+    change: str, first: str, chosen: str, left: str | None
+) -> None:
+    selected, others = affected.selected([affected.ROOT / change])
+    names = [path.relative_to(TESTS).as_posix() for path in selected]
 
+    assert not first or names[0].startswith(first) or change.startswith("tests/")
+    assert chosen in names
+    assert "test_docs.py" in names, "tests at the top always run"
 
+<<<<<<< HEAD
 def test_a_change_of_the_server_leaves_the_laws_out() -> None:
     chosen, left = affected.selected([affected.ROOT / "regard" / "serving" / "limits.py"])
     assert names(chosen)[0].startswith("serving/"), "its own tests come first"
@@ -42,3 +56,7 @@ def test_a_change_of_a_helper_runs_the_tests_that_import_it() -> None:
 
 def test_a_change_of_the_set_up_runs_everything() -> None:
     assert affected.selected([TESTS / "conftest.py"])[1] == []
+=======
+    left_out = [path.relative_to(TESTS).as_posix() for path in others]
+    assert any(name.startswith(left) for name in left_out) if left else not left_out
+>>>>>>> cut-top

@@ -67,24 +67,11 @@ FIELDS = [
 ]
 
 
-def test_the_walk_meets_every_room_of_settings() -> None:
-    assert {
-        "TrainingSettings",
-        "SearchSettings",
-        "ImageSettings",
-        "ViTEncoderSettings",
-        "MixSettings",
-    } <= CLASSES.keys()
-    assert len(FIELDS) > 100
-
-
 def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """Return the numbers that a class of settings makes of a value, and why it refuses it."""
+    values = {**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}
     try:
-        accepted = getattr(
-            cls.parse({**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}, "here"),
-            name,
-        )
+        accepted = getattr(cls.parse(values, "here"), name)
     except ConfigurationError as problem:
         return (), problem.causes
     return accepted if isinstance(accepted, tuple) else (accepted,), ()
@@ -92,22 +79,19 @@ def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...
 
 @pytest.mark.parametrize(("cls", "name"), FIELDS)
 def test_a_number_beyond_its_bounds_is_refused(cls: type[Settings], name: str) -> None:
+    lowest = -REAL if name == "score_threshold" else 0
+    highest = WHOLE if "seed" in name else REAL
     for text in NUMBERS:
-        numbers, causes = parsed(
-            cls, name, f"{name}=[{text}]" if name == "depths" else f"{name}={text}"
-        )
+        value = f"[{text}]" if name == "depths" else text
+        numbers, causes = parsed(cls, name, f"{name}={value}")
         assert numbers or causes
-        assert all(
-            cause.startswith("here: ") and "\n" not in cause and len(cause) < 300
-            for cause in causes
-        )
+        for cause in causes:
+            assert cause.startswith("here: ")
+            assert "\n" not in cause
+            assert len(cause) < 300
         for number in numbers:
             assert math.isfinite(number), f"{text[:40]} was accepted"
-            assert (
-                (-REAL if name == "score_threshold" else 0)
-                <= number
-                <= (WHOLE if "seed" in name else REAL)
-            ), f"{text[:40]} was accepted"
+            assert lowest <= number <= highest, f"{text[:40]} was accepted"
 
 
 @pytest.mark.parametrize("text", [text for text in NUMBERS if text != "1e-320"])
@@ -119,10 +103,8 @@ def test_weights_of_a_mix_have_bounds(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e308", "9" * 400])
 def test_numbers_are_refused_from_python_too(text: str) -> None:
-    for number in (
-        float(text[:308]),
-        int(text) if text[-1].isdigit() and "e" not in text else math.nan,
-    ):
+    whole = int(text) if text.lstrip("-").isdigit() else math.nan
+    for number in (float(text[:308]), whole):
         with pytest.raises(ConfigurationError, match="beam: input should be"):
             SearchSettings().with_values(beam=number)
         with pytest.raises(ConfigurationError, match="length_penalty: input should be"):

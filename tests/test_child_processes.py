@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import forked
 import pytest
-from systems import linux
 
 import regard
 from regard.common import processes
@@ -59,6 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.py").write_text(
             "open(__file__ + '.imported', 'w')\nraise SystemExit(77)\n"
         )
+
     monkeypatch.chdir(tmp_path)
     real: Any = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
     # Not forked from a process that has imported all.
@@ -75,43 +72,14 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
     command = module_command("regard.pipe", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
+
     job = Job("model", here / "absent.toml", here / "out", 0, 1)
     with pytest.raises(TrainingError, match=r"absent\.toml"):
         TrainingPool(1, lambda _: None).train([job])
     assert list(here.glob("*.imported")) == []
 
 
-@pytest.mark.parametrize("module", forked.MODULES)
-def test_modules_that_tests_fork_exist_and_are_started_by_that_name(module: str) -> None:
-    """Else their processes start cold, and nobody is told."""
-    assert importlib.util.find_spec(module) is not None
-    started = {
-        name
-        for path in ROOT.rglob("*.py")
-        for name in re.findall(r'module_command\("(.+?)"', path.read_text())
-    }
-    assert module in started
-
-
-@linux
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="processes are forked from Python 3.11 on")
-def test_workers_of_the_lab_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = list[bytes]()
-
-    def start(server: forked.Server, call: bytes, files: Iterable[int]) -> int:
-        calls.append(call)
-        return original(server, call, files)
-
-    original = forked.Server.start
-    monkeypatch.setattr(forked.Server, "start", start)
-    monkeypatch.setattr(subprocess, "Popen", forked.ForkedPopen)
-    job = Job("model", Path("absent.toml"), Path("out"), 0, 1)
-    with pytest.raises(TrainingError, match=r"absent\.toml"):
-        TrainingPool(1, lambda _: None).train([job])
-    (call,) = calls
-    assert b"regard.learn.lab.worker" in call
-
-
+@pytest.mark.system
 def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:
     for name in (
         "regard",

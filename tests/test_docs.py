@@ -27,9 +27,12 @@ def test_the_doctests_of_a_page_pass(page: Path) -> None:
         r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     )
     script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+
     assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
+
     output = list[str]()
     result = doctest.DocTestRunner(verbose=False).run(script, out=output.append)
+
     assert result.failed == 0, "".join(output)
 
 
@@ -47,6 +50,7 @@ def test_the_page_of_markup_translates_its_document(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)  # the model is untrained
         exec(compile(second, "markup.md", "exec"), names)
+
     assert names["translations"]
 
 
@@ -66,10 +70,6 @@ def test_python_names_of_a_page_exist(page: Path) -> None:
         )
     ):
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
-
-
-def test_pages_with_doctests_include_the_main_ones() -> None:
-    assert {"README.md", "attention.md"} <= {page.name for page in PAGES}
 
 
 def _prose(page: Path) -> str:
@@ -101,9 +101,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 @pytest.mark.parametrize("page", LOGS, ids=lambda page: page.name)
 def test_a_page_of_the_log_begins_with_what_holds_today(page: Path) -> None:
     assert f"(log/{page.name})" in (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+
     head = _prose(page).split("\n## ")[1]
     title, header, _, *rows = [line for line in head.splitlines() if line]
+
     assert (title, header) == ("What holds today", "| claim | figure | date | command |")
+
     for row in rows:
         claim, figure, date, command = re.split(r"(?<!\\)\|", row)[1:-1]
         assert all(cell.strip() for cell in (claim, figure, command)), row

@@ -74,13 +74,6 @@ def test_the_options_of_every_command_exist(page: Path) -> None:
     assert not problems
 
 
-def test_wrong_commands_are_found() -> None:
-    assert "no command regard trian" in _problem("regard trian --out x")
-    assert "--soruce" in _problem("regard train --soruce x")
-    assert "integer" in _problem("regard translate run --beam many")
-    assert _problem("regard translate run file --beam 5 --output x  # a comment") == ""
-
-
 @pytest.mark.parametrize("page", _with(PAGES, "python"), ids=lambda page: page.name)
 def test_python_is_python(page: Path) -> None:
     for block in _blocks(page, "python"):
@@ -103,12 +96,3 @@ def test_toml_is_a_recipe(page: Path) -> None:
 def test_json_lines_are_json(page: Path) -> None:
     for block in _blocks(page, "json"):
         assert all(json.loads(line) for line in block.splitlines()), "JSON lines"
-
-
-def test_every_kind_of_block_is_known() -> None:
-    """A new language of a block needs a test here or elsewhere."""
-    known = {"python", "pycon", "toml", "json", "js", "c"}
-    sphinx = {"{toctree}", "{rubric}", "{literalinclude}"}
-    for page in PAGES:
-        used = set(re.findall(r"^```(\S+)", page.read_text(encoding="utf-8"), re.MULTILINE))
-        assert used <= known | sphinx, f"{page.name}: {used - known - sphinx}"

@@ -1,4 +1,4 @@
-"""Errors survive pickling, so that they can be sent between processes."""
+"""Errors survive pickling, so that they can be sent between processes, and name lines and counts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from regard.common import errors
+from regard.common.counting import counted
 from regard.common.errors import LineError, MissingExtra, RegardError
 
 KINDS = [
@@ -40,3 +41,10 @@ def test_the_lines_of_an_error_are_named_in_their_file() -> None:
         "text.ko: line 13 has two",
     )
     assert len(error.in_file("text.ko").causes) == 20
+
+
+def test_counts_stand_in_the_singular_or_the_plural() -> None:
+    assert counted(0, "line") == "0 lines"
+    assert counted(12_345, "line") == "12,345 lines"
+    assert counted(1, "entry", "entries") == "1 entry"
+    assert counted(3, "entry", "entries") == "3 entries"

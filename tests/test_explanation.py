@@ -12,7 +12,6 @@ from PIL import Image
 from small import SIDES, captioner_folder, folder, pairs
 
 from regard.cli.model_views import draw_map
-from regard.common.errors import UsageError
 from regard.explain.explanation import explain, explain_caption
 from regard.explain.residuals import draw_residuals
 from regard.models import Batch
@@ -20,6 +19,8 @@ from regard.models.recurrent import RecurrentEncoder
 from regard.pipeline import load_captioner, load_translator
 from regard.visualisation import save
 from regard.visualisation.figure import Text
+
+pytestmark = pytest.mark.system  # explains and draws models
 
 TEXT = "나는 빵을 먹고 있었다"
 
@@ -31,21 +32,25 @@ def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path
     """
     translator = load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0))
     data = explain(translator, TEXT, beam=2).data
+
     assert data.has_cross_attention == (decoder != "no_attention")
     assert (data.states is not None) == (encoder == "recurrent")
     assert (data.attributions is not None) == data.has_cross_attention
+
     for suffix in (".html", ".svg"):
         save(data, tmp_path / f"page{suffix}")
 
 
-@pytest.mark.parametrize("decoder", ["recurrent", "transformer", "convolutional"])
+@pytest.mark.parametrize("decoder", ["recurrent", "transformer"])
 def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(
     decoder: str, tmp_path: Path
 ) -> None:
     translator = load_translator(folder(tmp_path / "run", "transformer", decoder, end=-2.0))
     explanation = explain(translator, TEXT, beam=2, attributions=False)
     readings = explanation.translation.readings
+
     assert readings is not None
+
     for layer, name in zip(explanation.data.layers, readings.layers("cross"), strict=False):
         assert layer.log_sums is not None
         ends = np.asarray(readings.source_words) < 0
@@ -53,11 +58,18 @@ def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(
         expected = np.log(layer.special_weights) + layer.log_sums
         likely = layer.special_weights > 1e-4
         np.testing.assert_allclose(expected[likely], at_end[likely], rtol=1e-4, atol=1e-3)
+
     assert all(layer.log_sums is None for layer in explanation.data.layers if layer.role != "cross")
 
 
-@pytest.mark.parametrize("decoder", ["no_attention", "recurrent", "transformer"])
-@pytest.mark.parametrize("encoder", [{}, {"bidirectional": False}, {"cell": "lstm", "layers": 2}])
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [
+        ({}, "no_attention"),
+        ({"bidirectional": False}, "transformer"),
+        ({"cell": "lstm", "layers": 2}, "recurrent"),
+    ],
+)
 def test_states_are_those_of_the_model(
     encoder: dict[str, Any], decoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,11 +79,14 @@ def test_states_are_those_of_the_model(
     monkeypatch.setitem(SIDES, "variant", {**SIDES["recurrent"], **encoder})
     translator = load_translator(folder(tmp_path / "run", "variant", decoder, end=-2.0))
     model: Any = translator.model
+
     assert isinstance(model.encoder, RecurrentEncoder)
+
     explanation = explain(translator, TEXT, beam=2)
     states = explanation.data.states
     ids = translator.encode(TEXT)
     top = len(model.encoder.layers) - 1
+
     assert states is not None
     assert states.tokens == tuple(translator.tokenizer.source.tokens(ids))
     assert states.is_all == (decoder == "no_attention")
@@ -93,8 +108,10 @@ def test_states_are_those_of_the_model(
                 np.testing.assert_allclose(
                     states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5
                 )
+
     assert len(states.decoder) == len(explanation.data.tokens)
     assert (states.initial is None) == (decoder == "transformer")
+
     if states.initial is not None:  # of which, and of the start of the target, the next is made
         with torch.inference_mode():
             begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][
@@ -108,14 +125,16 @@ def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path
     image = tmp_path / "grey.png"
     Image.new("RGB", (20, 12), (120, 120, 120)).save(image)
     _, data = explain_caption(captioner, image, beam=2)
+
     assert not data.layers
     assert data.steps
+
     for suffix in (".html", ".svg"):
         save(data, tmp_path / f"page{suffix}")
 
 
 @pytest.mark.filterwarnings("ignore:.*trained for an experiment")
-@pytest.mark.parametrize("norm", ["pre", "post", "batch", "pre_batch", "none"])
+@pytest.mark.parametrize("norm", ["pre", "post", "none"])
 def test_residual_connections_are_measured_where_they_are(
     norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,13 +152,16 @@ def test_residual_connections_are_measured_where_they_are(
     with torch.inference_mode():
         encoder(Batch(torch.tensor([translator.encode(TEXT)])))
     passing, adding = (series.points[0][1] for series in chart.panels[0].series)
+
     assert passing == pytest.approx(float(recorded["x"].norm(dim=-1).mean()), rel=1e-4)
     assert adding == pytest.approx(float(recorded["added"].norm(dim=-1).mean()), rel=1e-4)
+
     layers = len(encoder.layers)
     assert [len(panel.categories) for panel in chart.panels] == [2 * layers, 3 * layers]
     assert all(
         y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points
     )
+
     save(chart, tmp_path / "residual.svg")
 
 
@@ -159,14 +181,3 @@ def test_the_map_of_a_score_has_every_word_of_both_sides(
         assert [mark.paint for mark in figure.marks() if isinstance(mark, Text)].count("s1") == (
             len(explanation.data.target) - first
         )
-
-
-@pytest.mark.parametrize("decoder", ["recurrent", "no_attention", "transformer"])
-def test_models_without_them_have_no_such_figures(decoder: str, tmp_path: Path) -> None:
-    translator = load_translator(folder(tmp_path / "run", "recurrent", decoder, end=-2.0))
-    explanation = explain(translator, TEXT, beam=2, attributions=False)
-    with pytest.raises(UsageError, match="belongs to the general score"):
-        draw_map(translator, TEXT, explanation)
-    if decoder != "transformer":
-        with pytest.raises(UsageError, match="wanted a Transformer with residual connections"):
-            draw_residuals(translator, TEXT, explanation)

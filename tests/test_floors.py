@@ -5,12 +5,13 @@ each other.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 import regard
+
+pytestmark = pytest.mark.system  # reads every file
 
 ROOT = Path(regard.__file__).parent
 FLOORS: dict[str, int] = {
@@ -49,110 +50,57 @@ line.
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 
-def _room(dotted: str) -> str | None:
-    parts = dotted.split(".")
-    return parts[1] if parts[0] == "regard" and len(parts) > 1 else None
-
-
-def _imports(path: Path, modules: Collection[str] = ()) -> set[str]:
-    """Return the modules that a module imports; `from package import name` is package.name if that
-    is in `modules`.
-    """
+def _imports(path: Path) -> set[str]:
+    """Return what a module imports, of `from a import b` both `a` and `a.b`."""
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            imported.update(
-                name if node.module == "regard" or name in modules else node.module
-                for name in names
-            )
-        elif isinstance(node, ast.Import):
+        if isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
-        assert not (isinstance(node, ast.ImportFrom) and node.level), (
-            f"{path}: relative imports hide the floors"
-        )
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative imports hide the floors"
+            imported.add(str(node.module))
+            imported.update(f"{node.module}.{alias.name}" for alias in node.names)
     return imported
 
 
-def _arrows() -> list[tuple[str, str, str]]:
-    """Return each import of a room by a module of another: file, room of the file, room that it
-    imports.
-    """
-    arrows = []
+def test_imports_go_down_and_nothing_stands_on_a_wing() -> None:
+    causes = []
     for path in MODULES:
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
         assert room in FLOORS, f"{room} stands on no floor: give it one here and in the map"
-        targets = {_room(name) for name in _imports(path)} & FLOORS.keys() - {room}
-        arrows += [
-            (str(path.relative_to(ROOT)), room, target) for target in sorted(filter(None, targets))
-        ]
-    return arrows
+        targets = {name.split(".")[1] for name in _imports(path) if name.startswith("regard.")}
+        for target in targets & FLOORS.keys() - {room}:
+            if FLOORS[target] >= FLOORS[room]:
+                causes.append(f"{path} (floor {FLOORS[room]}) imports {target}, of no floor below")
+            if room not in WINGS.get(target, {room}) | {"cli"}:
+                causes.append(f"{path} imports {target}, a wing that only some may import")
+    assert not causes
 
 
-def test_imports_go_down() -> None:
-    causes = [
-        f"{path} (floor {FLOORS[room]}) imports {target} (floor {FLOORS[target]})"
-        for path, room, target in _arrows()
-        if FLOORS[target] >= FLOORS[room]
-    ]
-    assert not causes, "import from floors below only"
-
-
-def test_nothing_stands_on_a_wing() -> None:
-    causes = [
-        f"{path} imports {target}"
-        for path, room, target in _arrows()
-        if target in WINGS and room != "cli" and room not in WINGS[target]
-    ]
-    assert not causes, "nothing but the command line, and the wings named, imports a wing"
-
-
-# Circles inside a room that are known, each with its reason.
-KNOWN_CIRCLES: dict[str, str] = {}
-
-
-def _module(path: Path) -> str:
+def _name(path: Path) -> str:
     parts = ("regard", *path.relative_to(ROOT).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return modules that import each other in a circle, the first one repeated at the end; empty
-    if there are none.
-    """
-    done = set[str]()
-
-    def visit(module: str, trail: list[str]) -> list[str]:
-        if module in trail:
-            return [*trail[trail.index(module) :], module]
-        if module in done:
-            return []
-        circles = (
-            visit(dependency, [*trail, module])
-            for dependency in sorted(imports[module] & imports.keys())
-        )
-        circle = next(filter(None, circles), [])
-        done.add(module)
-        return circle
-
-    return next(filter(None, (visit(module, []) for module in sorted(imports))), [])
+    return ".".join(parts).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize(
     "room", sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS)
 )
 def test_no_circle_inside_a_room(room: str) -> None:
-    """Imports for type checking and inside functions count; a submodule counts, not the package it
-    is named with.
+    """Imports for type checking and inside functions count; of `from package import module` the
+    module counts, not the package.
     """
-    paths = {_module(path): path for path in sorted((ROOT / room).rglob("*.py"))}
-    imports = {name: _imports(path, set(paths)) for name, path in paths.items()}
-    circle = _circle(imports)
-    assert bool(circle) == (room in KNOWN_CIRCLES), (
-        " -> ".join(circle) or f"{room} has no circle: remove it here"
-    )
+    modules = {_name(path): path for path in (ROOT / room).rglob("*.py")}
+    uses = dict[str, set[str]]()
 
+    for name, path in modules.items():
+        imported = _imports(path)
+        uses[name] = {
+            other
+            for other in imported & modules.keys() - {name}
+            if not any(deeper.startswith(f"{other}.") for deeper in imported & modules.keys())
+        }
 
-def test_circles_are_found() -> None:
-    assert _circle({"a": {"b", "x"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}) == ["b", "c", "d", "b"]
-    assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    while free := {name for name, used in uses.items() if not used & uses.keys()}:
+        for name in free:
+            del uses[name]
+    assert not uses, "these modules import each other in circles, or what does"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import glossary
@@ -38,20 +37,6 @@ def test_korean_texts_use_the_words_of_the_glossary(path: Path) -> None:
 def test_the_pages_are_up_to_date() -> None:
     for path, text in glossary.pages().items():
         assert path.read_text(encoding="utf-8") == text, "run python site/glossary.py"
-
-
-def test_a_word_is_rejected_at_its_beginning_alone() -> None:
-    assert list(glossary.rejected_words("크로스 어텐션은 안 틀렸고\n그래디언트가 틀렸다")) == [
-        "line 2: 그래디언트; the glossary has 기울기"
-    ]
-
-
-def test_terms_are_unique_and_no_term_is_rejected_elsewhere() -> None:
-    for language in ("ko", "en"):
-        assert Counter(term[language] for term in glossary.TERMS).most_common(1)[0][1] == 1
-    for term in glossary.TERMS:
-        assert list(glossary.rejected_words(term["ko"])) == [], term["ko"]
-        assert list(glossary.rejected_words(term["meaning"]["ko"])) == [], term["ko"]
 
 
 def test_the_glossary_of_the_readme_agrees() -> None:

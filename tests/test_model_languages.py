@@ -15,11 +15,10 @@ from small import SENTENCES, folder
 
 import regard
 from regard.cli import main
-from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
+from regard.common.errors import RegardError
 from regard.common.seal import fingerprints
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
-from regard.interchange import marian
 from regard.interchange.runtime import export
 from regard.model_folder import (
     CONFIG,
@@ -27,13 +26,14 @@ from regard.model_folder import (
     check_folder,
     folder_languages,
     load_language_id,
-    load_settings,
     model_fingerprint,
     save_language_id,
     seal_folder,
 )
 from regard.pipeline import RuntimeTranslator
 from regard.training.recipe import read_run_recipe
+
+pytestmark = pytest.mark.system  # trains models
 
 SETTINGS: dict[str, Any] = {
     "model.encoder.layers": 1,
@@ -64,6 +64,7 @@ def test_the_example_of_the_training_page_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(code, str(page), "exec"), names)
+
     assert capsys.readouterr().out.startswith("('ko', 'en')\n[('ko', 0.")
     assert sorted(names["together"].profiles) == ["de", "en", "ko"]
 
@@ -85,88 +86,54 @@ def test_a_run_knows_the_languages_of_its_files(data: dict[str, Path], tmp_path:
     messages: list[str] = []
     run = _train(
         tmp_path / "run", **data, report=lambda _, values: messages.append(str(values.get("text")))
-    )
-    assert folder_languages(run.folder).pair == ("ko", "en")
-    assert [message for message in messages if message.startswith("languages: ko → en")]
-    recipe = read_run_recipe(run.folder / "train.toml")["data"]
+    ).folder
+
+    assert folder_languages(run).pair == ("ko", "en")
+    assert any(message.startswith("languages: ko → en") for message in messages)
+
+    recipe = read_run_recipe(run / "train.toml")["data"]
     assert (recipe["source_language"], recipe["target_language"]) == ("ko", "en")
-    assert "- Languages: ko → en." in (run.folder / "README.md").read_text("utf-8")
-    language_id = load_language_id(run.folder)
+    assert "- Languages: ko → en." in (run / "README.md").read_text("utf-8")
+
+    language_id = load_language_id(run)
     assert language_id is not None
     assert sorted(language_id.profiles) == ["en", "ko"]
-    assert (language_id.detect("나는 집에 간다")[0][0], language_id.detect("I go home")[0][0]) == (
-        "ko",
-        "en",
-    )
-    assert set(check_folder(run.folder).values()) == {""}
-    assert LANGUAGES in check_folder(run.folder)
-    assert LANGUAGES not in fingerprints(run.folder), "it changes no translation"
+    assert language_id.detect("나는 집에 간다")[0][0] == "ko"
+    assert language_id.detect("I go home")[0][0] == "en"
 
-
-def _config_without_threshold(folder: Path) -> dict[str, Any]:
-    """Return the settings of a folder, but those that its weights decide."""
-    values = load_settings(folder).model_dump(exclude={"seal"})
-    return {**values, "search": {**values["search"], "score_threshold": None}}
-
-
-def test_unknown_languages_are_said(data: dict[str, Path], tmp_path: Path) -> None:
-    messages: list[str] = []
-    unnamed = {name: path.with_suffix(f".{name}") for name, path in data.items()}
-    for name, path in data.items():
-        unnamed[name].write_bytes(path.read_bytes())
-    _train(
-        tmp_path / "run",
-        **unnamed,
-        report=lambda _, values: messages.append(str(values.get("text"))),
-    )
-    assert [
-        message
-        for message in messages
-        if message.startswith("languages unknown (? → ?): name them with")
-    ]
-
-
-def test_codes_that_are_kept_in_another_form_are_said(
-    data: dict[str, Path], tmp_path: Path
-) -> None:
-    messages: list[str] = []
-    listen = {"report": lambda _, values: messages.append(str(values.get("text")))}
-    run = _train(tmp_path / "run", **data, languages="kor_Hang,pb", **listen)
-    assert folder_languages(run.folder).pair == ("ko", "pt-BR")
-    assert [message for message in messages if message.startswith("language ")] == [
-        "language kor_Hang: kept as ko (Korean)",
-        "language pb: kept as pt-BR (Portuguese (Brazilian))",
-    ]
-    with pytest.raises(
-        UsageError, match=r"`languages=`: jp is not a code of ISO 639; did you mean ja \(Japanese\)"
-    ):
-        _train(tmp_path / "refused", **data, languages="ko,jp")
-    assert not (tmp_path / "refused").exists()
+    problems = check_folder(run)
+    assert LANGUAGES in problems
+    assert not any(problems.values())
+    assert LANGUAGES not in fingerprints(run), "it changes no translation"
 
 
 def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) -> None:
-    run = _train(tmp_path / "run", **data, languages="kor,en-GB")
-    assert folder_languages(run.folder).pair == ("ko", "en-GB")
-    before = (run.folder / LANGUAGES).read_bytes(), _config_without_threshold(run.folder)
     messages: list[str] = []
-    longer = {"training.updates": 3}
 
     def listen(_: str, values: Any) -> None:
         messages.append(str(values.get("text")))
 
-    regard.train(out=run.folder, resume=True, settings=longer, threads=1, report=listen)
-    assert not [message for message in messages if "_language was" in message]
-    regard.train(out=run.folder, resume=True, languages="de,en-GB", threads=1, report=listen)
-    assert [
-        message
-        for message in messages
-        if "data.source_language was 'ko' and is 'de' now: 'ko' holds" in message
-    ]
-    assert ((run.folder / LANGUAGES).read_bytes(), _config_without_threshold(run.folder)) == before
-    child = _train(tmp_path / "child", parent=run.folder, pairs=_pairs(tmp_path))
-    assert folder_languages(child.folder).pair == ("ko", "en-GB"), (
-        "those of the parent, for want of better names"
-    )
+    run = _train(tmp_path / "run", **data, languages="kor_Hang,en-GB", report=listen).folder
+
+    assert folder_languages(run).pair == ("ko", "en-GB")
+    assert "language kor_Hang: kept as ko (Korean)" in messages
+
+    before = (run / LANGUAGES).read_bytes()
+    messages.clear()
+    longer = {"training.updates": 3}
+    regard.train(out=run, resume=True, settings=longer, threads=1, report=listen)
+
+    assert not any("_language was" in message for message in messages)
+
+    regard.train(out=run, resume=True, languages="de,en-GB", threads=1, report=listen)
+    kept = "data.source_language was 'ko' and is 'de' now: 'ko' holds"
+
+    assert any(kept in message for message in messages)
+    assert (run / LANGUAGES).read_bytes() == before
+    assert folder_languages(run).pair == ("ko", "en-GB")
+
+    child = _train(tmp_path / "child", parent=run, pairs=_pairs(tmp_path)).folder
+    assert folder_languages(child).pair == ("ko", "en-GB"), "for want of better names"
 
 
 def _pairs(folder: Path) -> Path:
@@ -177,18 +144,22 @@ def _pairs(folder: Path) -> Path:
 
 
 def test_unknown_languages_are_not_learnt(tmp_path: Path) -> None:
-    run = _train(tmp_path / "run", pairs=_pairs(tmp_path))
-    assert folder_languages(run.folder) == Languages()
-    assert "- Languages: unknown → unknown." in (run.folder / "README.md").read_text("utf-8")
-    assert load_language_id(run.folder) is None
-    assert not (run.folder / LANGUAGES).exists()
+    messages: list[str] = []
+    run = _train(
+        tmp_path / "run",
+        pairs=_pairs(tmp_path),
+        report=lambda _, values: messages.append(str(values.get("text"))),
+    ).folder
 
+    assert any(text.startswith("languages unknown (? → ?): name them") for text in messages)
+    assert folder_languages(run) == Languages()
+    assert "- Languages: unknown → unknown." in (run / "README.md").read_text("utf-8")
+    assert load_language_id(run) is None
 
-def test_the_text_of_shards_is_learnt_from(data: dict[str, Path], tmp_path: Path) -> None:
-    in_memory = _train(tmp_path / "memory", **data)
-    on_disk = _train(tmp_path / "disk", **data, settings={"data.shards": True})
-    both = [load_language_id(run.folder) for run in (in_memory, on_disk)]
-    assert both[0] == both[1] is not None
+    export(run, tmp_path / "model.regard")
+    translator = RuntimeTranslator(tmp_path / "model.regard")
+
+    assert (translator.languages, translator.language_id) == (Languages(), None)
 
 
 def test_captions_have_one_language(tmp_path: Path) -> None:
@@ -209,27 +180,25 @@ def test_captions_have_one_language(tmp_path: Path) -> None:
         settings={**settings, **captioner},
         threads=1,
     )
+
     assert folder_languages(run.folder).pair == ("", "en")
     assert "- Language of the captions: en." in (run.folder / "README.md").read_text("utf-8")
     assert [*(load_language_id(run.folder) or LanguageId({})).profiles] == ["en"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        ({"languages": "ko"}, UsageError, "`languages=`: wanted codes of source and target"),
-        ({"languages": "ko,Elvish"}, UsageError, "wanted a language code .* got 'Elvish'"),
-        (
-            {"settings": {"data.target_language": "E"}},
-            ConfigurationError,
-            "data.target_language: wanted a language code",
-        ),
+        ({"languages": "ko"}, "`languages=`: wanted codes of source and target"),
+        ({"languages": "ko,Elvish"}, "wanted a language code .* got 'Elvish'"),
+        ({"languages": "ko,jp"}, "jp is not a code of ISO 639; did you mean ja"),
+        ({"settings": {"data.target_language": "E"}}, "target_language: wanted a language code"),
     ],
 )
 def test_other_codes_are_refused(
-    data: dict[str, Path], tmp_path: Path, arguments: Any, error: type[Exception], message: str
+    data: dict[str, Path], tmp_path: Path, arguments: Any, message: str
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(RegardError, match=message):
         _train(tmp_path / "run", **data, **arguments)
     assert not (tmp_path / "run").exists()
 
@@ -261,14 +230,6 @@ def test_a_damaged_file_is_reported_and_ignored(known: Path, damage: Any) -> Non
     assert regard.load(known).translate("I go home")
 
 
-def test_a_link_that_leads_out_is_refused(known: Path, tmp_path: Path) -> None:
-    (known / LANGUAGES).rename(tmp_path / "elsewhere.json")
-    (known / LANGUAGES).symlink_to(tmp_path / "elsewhere.json")
-    for use in (load_language_id, check_folder, regard.load):
-        with pytest.raises(ModelFolderError, match="a link that leads out of the folder"):
-            use(known)
-
-
 def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
     before = model_fingerprint(known)
     values = json.loads((known / CONFIG).read_text("utf-8"))
@@ -276,6 +237,7 @@ def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
         json.dumps({**values, "languages": {"source": "ko", "target": "fr"}})
     )
     seal_folder(known)
+
     assert folder_languages(known).pair == ("ko", "fr")
     assert model_fingerprint(known) == before
 
@@ -286,6 +248,7 @@ def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
 def test_a_runtime_file_carries_them(known: Path, tmp_path: Path) -> None:
     export(known, tmp_path / "model.regard")
     translator = RuntimeTranslator(tmp_path / "model.regard")
+
     assert translator.languages.pair == ("ko", "en")
     assert translator.model.card["languages"] == ["ko", "en"]
     assert translator.language_id == load_language_id(known)
@@ -293,54 +256,30 @@ def test_a_runtime_file_carries_them(known: Path, tmp_path: Path) -> None:
     assert translator.translate("I go home")
 
 
-def test_a_runtime_file_without_them(tmp_path: Path) -> None:
-    export(folder(tmp_path / "run", end=0.5), tmp_path / "model.regard")
-    translator = RuntimeTranslator(tmp_path / "model.regard")
-    assert (translator.languages, translator.language_id) == (Languages(), None)
-
-
 def test_the_command_line_gives_them(
     known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "model.regard"
-    with pytest.raises(SystemExit) as ended:
-        main(["export", str(known), str(out), "--languages", "ja,fr", "--threads", "1"])
-    assert ended.value.code == 0
+
+    def run(*arguments: str) -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["export", str(known), *arguments])
+        return ended.value.code
+
+    assert run(str(out), "--languages", "ja,fr", "--threads", "1") == 0
+
     translator = RuntimeTranslator(out)
     assert translator.languages.pair == ("ja", "fr")
     assert translator.language_id is not None
     assert sorted(translator.language_id.profiles) == ["fr", "ja"]
-    for arguments, message in (
-        (
-            ["--languages", "ja"],
-            "--languages: wanted codes of source and target, such as ko,en; got 'ja'",
-        ),
-        (["--languages", "ja,x"], "wanted a language code"),
-        (
-            ["--languages", "ja,fr", "--to", "huggingface"],
-            "only a runtime file and a page hold languages",
-        ),
+
+    other = str(tmp_path / "other")
+    for message, *arguments in (
+        ("wanted codes of source and target, such as ko,en; got 'ja'", "ja"),
+        ("wanted a language code", "ja,x"),
+        ("only a runtime file and a page hold languages", "ja,fr", "--to", "huggingface"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main(["export", str(known), str(tmp_path / "other"), *arguments])
-        assert ended.value.code == 2
+        assert run(other, "--languages", *arguments) == 2
         assert message in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()
 
-
-def test_damage_in_a_runtime_file_is_reported(
-    known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LanguageId, "to_json", lambda *_: "{}")
-    export(known, tmp_path / "model.regard")
-    monkeypatch.undo()
-    translator = RuntimeTranslator(tmp_path / "model.regard")
-    with pytest.warns(UserWarning, match="its languages are damaged"):
-        assert translator.language_id is None
-
-
-def test_languages_of_marian_models() -> None:
-    assert marian.languages({"source_lang": "eng", "target_lang": "fr"}).pair == ("en", "fr")
-    assert marian.languages({"source_lang": "en", "target_lang": "ROMANCE"}).pair == ("en", "")
-    assert marian.languages({"source_lang": None, "target_lang": ["fr"]}) == Languages()
-    assert json.loads(Languages(source="ko").model_dump_json()) == {"source": "ko", "target": ""}
+    assert not Path(other).exists()

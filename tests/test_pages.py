@@ -33,12 +33,14 @@ def _commands(path: Path) -> list[str]:
 def test_a_korean_page_has_the_commands_and_the_code_of_the_english_one(path: Path) -> None:
     """A summary has some of them."""
     assert _english(path).is_file(), "each Korean page is a page in English too"
+
     if _read(path).startswith("---\nsummary: true"):
         assert set(_commands(path)) <= set(_commands(_english(path)))
         for block in re.findall(r"```python\n(.*?)```", _read(path), re.DOTALL):
             assert block in _read(_english(path))
         return
     assert _commands(path) == _commands(_english(path))
+
     code = [
         re.findall(r"```python\n(.*?)```", re.sub(r" +#.*", "", _read(page)), re.DOTALL)
         for page in (path, _english(path))
@@ -64,14 +66,18 @@ def test_settings_and_commands_beside_those_of_other_toolkits_exist(page: str) -
     text = _read(DOCS / page)
     settings = set(re.findall(r"^\| `([\w.]+)` \|", _read(DOCS / "settings.md"), re.MULTILINE))
     keys = set(re.findall(r"`((?:batching|data|model|schedule|tokenizer|training)\.[\w.]+)`", text))
+
     assert len(keys) > 9
     assert keys <= settings, keys - settings
+
     commands = {
         command.name or (command.callback.__name__ if command.callback else "")
         for command in app.registered_commands
     }
     used = set(re.findall(r"(?<![\w./-])regard ([a-z]+)\b", text))
+
     assert used <= commands | {"export", "import"}, used - commands
+
     named = set(re.findall(r"--preset ([a-z-]+)", text)) | set(
         re.findall(r"`((?:rnn|transformer)-\w+)`", text)
     )
@@ -103,8 +109,3 @@ def test_korean_figures_are_those_of_the_english_ones() -> None:
             for text in labels
             if re.search(r"layer|source|target|weight|attention|\bfrom\b", text)
         ]
-
-
-def test_own_scripts_are_short() -> None:
-    lines = [len(_read(path).splitlines()) for path in (ROOT / "site").rglob("*.js")]
-    assert sum(lines) <= 600

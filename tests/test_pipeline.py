@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -27,12 +26,10 @@ from regard.model_folder import (
     CONFIG,
     WEIGHTS,
     load_tensors,
-    named_weights,
-    save_folder,
     save_weights,
 )
 from regard.models import Batch
-from regard.pipeline import FolderTranslator, Translation, load
+from regard.pipeline import FolderTranslator, load
 from regard.search import (
     ConstraintEncoder,
     Constraints,
@@ -69,38 +66,34 @@ def test_translations_keep_the_order_and_empty_lines_stay_empty(
 
 
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
-@pytest.mark.parametrize(
-    "options", [{}, {"beam": 1}, {"sample": True, "seed": 3}, {"nbest": 2, "alignments": True}]
-)
+@pytest.mark.parametrize("options", [{"sample": True, "seed": 3}, {"nbest": 2}])
 def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     translator: FolderTranslator, options: SearchOptions
 ) -> None:
-    if "alignments" in options and not translator.cross_attention():
-        options = {"nbest": 2}  # type: ignore[typeddict-unknown-key]
+    has_alignments = "nbest" in options and bool(translator.cross_attention())
     sentences = [f"{SENTENCES[0]}.", "Dr. Kim came.", "I went![1]", "123!", f"{SENTENCES[1]}."]
-    alone = translator.translate(sentences, **options)
-    (line,) = translator.translate(" ".join(sentences), **options)
-    assert [(part.source, part.text, part.score) for part in line.parts] == [
-        (sentence, result.text, pytest.approx(result.score))
-        for sentence, result in zip(sentences, alone, strict=True)
-    ]
+    alone = translator.translate(sentences, alignments=has_alignments, **options)
+    (line,) = translator.translate(" ".join(sentences), alignments=has_alignments, **options)
+    words = 0
+    targets = 0
+    links = []
+
+    for part, sentence, result in zip(line.parts, sentences, alone, strict=True):
+        assert (part.source, part.text) == (sentence, result.text)
+        assert part.score == pytest.approx(result.score)
+        links += [(s + words, t + targets) for s, t in result.alignments or ()]
+        words += len(sentence.split())
+        targets += len(result.text.split())
+
     assert line.text == " ".join(result.text for result in alone)
-    assert all(result.text for result in alone)
     assert line.score == pytest.approx(sum(result.score for result in alone))
     assert line.parts[3].text == "123!"
-    if line.alignments is not None:
-        words = 0
-        targets = 0
-        expected = []
-        for sentence, result in zip(sentences, alone, strict=True):
-            expected += [(s + words, t + targets) for s, t in result.alignments or ()]
-            words = words + len(sentence.split())
-            targets = targets + len(result.text.split())
-        assert list(line.alignments) == expected
-    assert [len(hypothesis.tokens) for hypothesis in line.nbest] == [
-        sum(len(result.nbest[min(rank, len(result.nbest) - 1)].tokens) for result in alone)
-        for rank in range(len(line.nbest))
-    ]
+    assert list(line.alignments or ()) == links
+
+    for rank, hypothesis in enumerate(line.nbest):
+        # A sentence with fewer hypotheses gives its last one.
+        chosen = [result.nbest[min(rank, len(result.nbest) - 1)] for result in alone]
+        assert len(hypothesis.tokens) == sum(len(one.tokens) for one in chosen)
 
 
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
@@ -110,86 +103,77 @@ def test_sentences_stay_together_where_that_was_learnt_or_asked_for(
     line = f"{SENTENCES[0]}. {SENTENCES[1]}."
     assert len(translator.translate(line)[0].parts) == 2
     assert len(translator.translate(line, split="off")[0].parts) == 1
+
     several = translator.settings.search.with_values(line_sentences=2.5)
     learnt = FolderTranslator(
         translator.model, translator.tokenizer, translator.settings.with_values(search=several)
     )
+
     assert len(learnt.translate(line)[0].parts) == 1
     assert len(learnt.translate(line, split="on")[0].parts) == 2
+
     for constraints in (Constraints(prefix="I"), Constraints(terms=("I",))):
         assert len(translator.translate(line, constraints=constraints)[0].parts) == 1
 
 
-@pytest.mark.parametrize("text", ["123", "---", "🙂", "12:30 ✓", "½ = 0.5!"])
-def test_what_has_no_letters_is_copied(translator: FolderTranslator, text: str) -> None:
-    (result,) = translator.translate(text)
-    assert (result.text, result.score, result.tokens) == (text, 0.0, ())
-    assert "".join(translator.stream(text)) == text
+def test_what_has_no_letters_is_copied(translator: FolderTranslator) -> None:
+    for text in ("123", "---", "🙂", "12:30 ✓", "½ = 0.5!"):
+        (result,) = translator.translate(text)
+        assert (result.text, result.score, result.tokens) == (text, 0.0, ())
+        assert "".join(translator.stream(text)) == text
     with pytest.raises(UsageError, match="has no letters"):
-        translator.trace(text)
+        translator.trace("123")
 
 
-@pytest.mark.parametrize("beam", [1, 3])
-def test_readings_equal_teacher_forcing_the_output_alone(
-    translator: FolderTranslator, beam: int
-) -> None:
-    for line, translation in zip(
-        SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True
-    ):
+def test_readings_equal_teacher_forcing_the_output_alone(translator: FolderTranslator) -> None:
+    translations = translator.translate(SENTENCES, beam=3, readings=True)
+    for line, translation in zip(SENTENCES, translations, strict=True):
         source = translator.encode(line)
-        ids = [
-            translator.tokenizer.target._processor.piece_to_id(token)
-            for token in translation.tokens
-        ]
-        with torch.inference_mode(), record_attention(translator.model) as watched:
+        ids = translator.tokenizer.target.ids(translation.tokens)
+        with torch.inference_mode(), record_attention(translator.model) as recorded:
             translator.model(Batch(torch.tensor([source])), torch.tensor([[BOS, *ids]]))
-        assert translation.readings is not None
-        assert set(translation.readings.weights) == set(watched)
-        for name, weights in translation.readings.weights.items():
-            np.testing.assert_allclose(
-                weights, watched[name][0].numpy(), rtol=0, atol=READINGS_BOUND
-            )
-        for layer in translation.readings.layers("cross"):
-            assert translation.readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
-            words = translation.readings.words(layer)
+        readings = translation.readings
+        assert readings is not None
+        assert set(readings.weights) == set(recorded)
+        for name, weights in readings.weights.items():
+            expected = recorded[name][0].numpy()
+            np.testing.assert_allclose(weights, expected, rtol=0, atol=READINGS_BOUND)
+        for layer in readings.layers("cross"):
+            assert readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
+            words = readings.words(layer)
             np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-5)
             assert words.weights.shape == (len(translation.text.split()), len(line.split()))
 
 
 def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator) -> None:
     lines = [*SENTENCES, "you read a book. I go home.", "---", "", "12:30 🙂"]
-    scores = sorted(
-        part.score for line in writer.translate(lines) for part in line.parts if part.score
-    )
-    for threshold in (None, scores[0], scores[3], 0.0):
-        translations = writer.translate(
-            lines, score_threshold=threshold or writer.settings.search.score_threshold
-        )
-        limit = threshold or -8.0
+    parts = [part for line in writer.translate(lines) for part in line.parts]
+    scores = sorted(part.score for part in parts if part.score)
+
+    for threshold in (-8.0, scores[0], scores[3]):
+        translations = writer.translate(lines, score_threshold=threshold)
         for translation in translations:
-            assert [part.doubtful for part in translation.parts] == [
-                part.score < limit for part in translation.parts
-            ]
+            for part in translation.parts:
+                assert part.doubtful == (part.score < threshold)
             assert translation.doubtful == any(part.doubtful for part in translation.parts)
-        assert [translation.doubtful for translation in translations[-3:]] == [False] * 3, (
-            "copies are never doubtful"
-        )
+        copies = translations[-3:]
+        assert not any(copy.doubtful for copy in copies)
+
     for search in ({"length_penalty": 0.0}, {"sample": True}):  # scores of another kind
         assert not any(translation.doubtful for translation in writer.translate(lines, **search))
     traced, _ = writer.trace(lines[0], score_threshold=scores[-1])
+
     assert traced.doubtful == (traced.score < scores[-1])
 
 
 @pytest.mark.parametrize(
     ("texts", "causes"),
     [
-        (["A dog.", math.nan], ["text 2 is nan (float); give texts"]),
         (
             ["a", None, 5],
             ["text 2 is None (NoneType); give texts", "text 3 is 5 (int); give texts"],
         ),
         ([["a"]], ["text 1 is ['a'] (list); give texts"]),
-        (None, ["text 1 is None (NoneType); give texts"]),
         (b"a", ["text 1 is b'a' (bytes); give texts"]),
     ],
 )
@@ -198,9 +182,6 @@ def test_what_is_no_text_is_named(writer: FolderTranslator, texts: Any, causes: 
         with pytest.raises(UsageError) as caught:
             call(texts)
         assert list(caught.value.causes) == causes
-    assert [t.text for t in writer.translate(np.array(SENTENCES))] == [
-        t.text for t in writer.translate(SENTENCES)
-    ]
     for method in (writer.trace, lambda text: list(writer.stream(text))):
         with pytest.raises(UsageError, match=re.escape("text 1 is nan (float); give texts")):
             method(math.nan)
@@ -216,19 +197,7 @@ def test_pairs_that_are_too_long_are_named_without_a_limit_to_raise(
         writer.read_all(["a", "a" * 900], [[5], [5]])
 
 
-def test_readings_change_no_output(translator: FolderTranslator) -> None:
-    plain, watched = (
-        translator.translate(SENTENCES, readings=readings) for readings in (False, True)
-    )
-    assert [(p.text, p.score, p.tokens) for p in plain] == [
-        (w.text, w.score, w.tokens) for w in watched
-    ]
-    assert all(
-        translation.readings is None and translation.alignments is None for translation in plain
-    )
-
-
-@pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 3}, {"sample": True, "seed": 2}])
+@pytest.mark.parametrize("search", [{"beam": 3}, {"sample": True, "seed": 2}])
 def test_a_trace_is_that_of_the_translations_own_search(
     translator: FolderTranslator, search: SearchOptions
 ) -> None:
@@ -240,11 +209,10 @@ def test_a_trace_is_that_of_the_translations_own_search(
         assert translation.score == pytest.approx(plain.score, abs=1e-5)
         ids = [*translator.tokenizer.target.ids(translation.tokens), EOS]
         for length, step in enumerate(steps[: len(ids)], 1):
-            prefixes = [
-                (*step.prefixes[candidate.beam], candidate.token) for candidate in step.candidates
-            ]
             assert tuple(ids[: length - 1]) in step.prefixes
-            assert tuple(ids[:length]) in prefixes or "sample" in search
+            if "sample" not in search:
+                candidates = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
+                assert tuple(ids[:length]) in candidates
     with pytest.raises(UsageError, match="the line is empty"):
         translator.trace("  ")
 
@@ -257,98 +225,72 @@ def test_search_options_are_the_fields_of_the_search_settings() -> None:
 
 def test_scores_equal_teacher_forcing(translator: FolderTranslator) -> None:
     for line, translation in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
-        assert translation.nbest[0].score == translation.score
-        assert [hypothesis.score for hypothesis in translation.nbest] == sorted(
-            (hypothesis.score for hypothesis in translation.nbest), reverse=True
-        )
+        scores = [hypothesis.score for hypothesis in translation.nbest]
+        assert scores == sorted(scores, reverse=True)
+        assert translation.score == scores[0]
         for hypothesis in translation.nbest:
-            ids = [
-                translator.tokenizer.target._processor.piece_to_id(token)
-                for token in hypothesis.tokens
-            ]
-            penalty = LengthPenalty(translator.settings.search.length_penalty)(len(ids) + 1)
-            # The text of a random model need not be tokenised as it was decoded: these are the
-            # decoded tokens.
-            forced = translator.score(line, ids)
-            assert hypothesis.score == pytest.approx(forced / penalty, abs=1e-4)
+            # Of a random model the text need not be tokenised as it was decoded.
+            ids = translator.tokenizer.target.ids(hypothesis.tokens)
+            forced = translator.score(line, ids) / _penalty(translator, hypothesis)
+            assert hypothesis.score == pytest.approx(forced, abs=1e-4)
     tokens = translator.tokenizer.target.encode(SENTENCES[2])
     assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], tokens)
-
-
-def test_nbest_larger_than_the_beam_is_refused(translator: FolderTranslator) -> None:
     with pytest.raises(UsageError, match=r"wanted 1 to 3 \(the beam\), got 4"):
         translator.translate(SENTENCES, nbest=4)
 
 
-def given_forms(line: str) -> list[tuple[str, list[int]]]:
+def given_forms(line: str) -> dict[str, list[int]]:
     """Return forms of a clean line that a model reads alike, and in which of their words each of
     its words stands.
     """
     words = line.split()
-    count = len(line.split())
-    return [
-        ("\u00a0".join(words), [0] * count),
-        ("\u00a0".join([" ".join(words[:2]), *words[2:]]), [0, *[1] * (count - 1)]),
-        ("\u200b " + line, [*range(1, count + 1)]),
-        (" \u200b ".join(words), [*range(0, 2 * count, 2)]),
-        ("  " + "\t".join(words) + " \r", [*range(count)]),
-        ("\u3000".join(words) + " \u2060", [0] * count),
-    ]
+    count = len(words)
+    return {
+        "\u00a0".join(words): [0] * count,
+        "\u200b " + line: [*range(1, count + 1)],
+        " \u200b ".join(words): [*range(0, 2 * count, 2)],
+        "  " + "\t".join(words) + " \r": [*range(count)],
+        "\u3000".join(words) + " \u2060": [0] * count,
+    }
 
 
-def test_alignments_count_the_words_of_the_line_as_it_was_given(
+def test_alignments_link_the_words_of_the_line_as_it_was_given(
     translator: FolderTranslator,
 ) -> None:
-    if translator.settings.model.decoder.kind == "no_attention":
-        return
-    for line in SENTENCES:
-        forms = [form for form, _ in given_forms(line)]
-        expected, *results = translator.translate([line, *forms], alignments=True, nbest=2, beam=2)
-        for result, (form, positions) in zip(results, given_forms(line), strict=True):
-            for hypothesis, plain in zip(
-                (result, *result.nbest), (expected, *expected.nbest), strict=True
-            ):
-                assert hypothesis.text == plain.text
-                assert {*hypothesis.alignments} == {
-                    (positions[s], t) for s, t in plain.alignments
-                }, ascii(form)
-
-
-def test_alignments_link_existing_words_and_need_attention(translator: FolderTranslator) -> None:
-    if translator.settings.model.decoder.kind == "no_attention":
+    if not translator.cross_attention():
         with pytest.raises(UsageError, match="this model has no attention"):
             translator.translate(SENTENCES, alignments=True)
         return
-    for line, translation in zip(
-        SENTENCES, translator.translate(SENTENCES, alignments=True), strict=True
-    ):
-        assert translation.alignments is not None
-        assert [target for _, target in translation.alignments] == list(
-            range(len(translation.text.split()))
-        )
-        assert all(0 <= source < len(line.split()) for source, _ in translation.alignments)
+    for line in SENTENCES:
+        forms = given_forms(line)
+        plain, *results = translator.translate([line, *forms], alignments=True, nbest=2, beam=2)
+        assert plain.alignments is not None
+        targets = [target for _, target in plain.alignments]
+        assert targets == list(range(len(plain.text.split())))
+        assert all(0 <= source < len(line.split()) for source, _ in plain.alignments)
+        for result, (form, positions) in zip(results, forms.items(), strict=True):
+            assert result.text == plain.text
+            for hypothesis, other in zip(
+                (result, *result.nbest), (plain, *plain.nbest), strict=True
+            ):
+                expected = {(positions[s], t) for s, t in other.alignments}
+                assert {*hypothesis.alignments} == expected, ascii(form)
 
 
-def test_saved_equals_loaded(translator: FolderTranslator, tmp_path: Path) -> None:
-    save_folder(tmp_path, translator.settings, translator.tokenizer)
-    save_weights(tmp_path, named_weights(translator.model))
-    loaded = load(tmp_path)
-    assert [t.score for t in loaded.translate(SENTENCES)] == [
-        t.score for t in translator.translate(SENTENCES)
-    ]
-
-
-@pytest.mark.parametrize("version", [None, 0, 2])
+@pytest.mark.parametrize("version", [None, 2])
 def test_a_folder_of_another_format_version_is_refused(tmp_path: Path, version: int | None) -> None:
     path = folder(tmp_path) / CONFIG
     values = json.loads(path.read_text(encoding="utf-8"))
+
     assert values.pop("format") == 1
-    path.write_text(
-        json.dumps(values if version is None else {"format": version, **values}), encoding="utf-8"
-    )
-    shown = "unknown" if version is None else version
+
+    if version is not None:
+        values["format"] = version
+    path.write_text(json.dumps(values), encoding="utf-8")
+
     with pytest.raises(
-        ModelFolderError, match=rf"another version of Regard \(format {shown}; this one reads 1\)"
+        ModelFolderError,
+        match=rf"of Regard \(format {version or 'unknown'}; this one reads 1\)",
     ):
         load(tmp_path)
 
@@ -358,6 +300,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     tensors = load_tensors(path)
     tensors["decoder.output.bias"][3] = float("nan")
     save_weights(tmp_path, tensors)
+
     with pytest.raises(ModelFolderError, match=r"decoder\.output\.bias are not finite"):
         load(tmp_path)
 
@@ -380,141 +323,106 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 def test_a_joined_stream_is_the_translation(translator: FolderTranslator, search: str) -> None:
     long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is truncated
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LineWarning)
-        for line in (*SENTENCES[:2], long, "", "   "):
-            (translation,) = translator.translate(line, **{"beam": 1, **SEARCHES[search]})
-            increments = list(translator.stream(line, **SEARCHES[search]))
-            assert "".join(increments) == translation.text
-            assert all(increments)
+    for line in (*SENTENCES[:2], long, "", "   "):
+        (translation,) = translator.translate(line, **{"beam": 1, **SEARCHES[search]})
+        increments = list(translator.stream(line, **SEARCHES[search]))
+        assert "".join(increments) == translation.text
+        assert all(increments)
 
 
 def test_a_stream_comes_word_by_word_while_other_lines_are_translated(
     writer: FolderTranslator,
 ) -> None:
-    expected = {
-        line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8))
-        for line in SENTENCES
-    }
+    options: SearchOptions = {"sample": True, "temperature": 2.0, "min_length": 8}
+    expected = {line: list(writer.stream(line, **options)) for line in SENTENCES}
+
     assert max(map(len, expected.values())) > 2
-    streams = {
-        line: writer.stream(line, sample=True, temperature=2.0, min_length=8) for line in SENTENCES
-    }
+
+    streams = {line: writer.stream(line, **options) for line in SENTENCES}
     increments = {line: [next(stream)] for line, stream in streams.items()}
     writer.translate(SENTENCES)
     for line, stream in streams.items():
         increments[line] += stream
+
     assert increments == expected
 
 
 def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTranslator) -> None:
     plain = writer.translate(SENTENCES)
+    target = writer.tokenizer.target
+
     for line in SENTENCES:
         constraints = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
         (translation,) = writer.translate(line, beam=6, constraints=constraints)
-        assert translation.text.startswith("I was")
-        assert " book" in translation.text
-        assert "집에 간다" in translation.text
-        assert translation.score == pytest.approx(
-            writer.score(line, translation.text) / _penalty(writer, translation), abs=1e-3
-        ) or (
-            list(translation.tokens)
-            != writer.tokenizer.target.tokens(writer.tokenizer.target.encode(translation.text))
-        )
-    per_line = [
-        Constraints(prefix="you") if n == 2 else Constraints() for n in range(len(SENTENCES))
-    ]
-    constrained = writer.translate(SENTENCES, constraints=per_line)
-    assert [c.text for n, c in enumerate(constrained) if n != 2] == [
-        p.text for n, p in enumerate(plain) if n != 2
-    ]
-    assert constrained[2].text.startswith("you")
+        text = translation.text
+        assert text.startswith("I was")
+        assert " book" in text
+        assert "집에 간다" in text
+        assert not re.search(r"\b(bread|read)\b", text)
+        if list(translation.tokens) == target.tokens(target.encode(text)):
+            forced = writer.score(line, text) / _penalty(writer, translation)
+            assert translation.score == pytest.approx(forced, abs=1e-3)
+
+    one = [Constraints(), Constraints(), Constraints(prefix="you"), *[Constraints()] * 3]
+    constrained = [translation.text for translation in writer.translate(SENTENCES, constraints=one)]
+
+    assert constrained.pop(2).startswith("you")
+
+    del plain[2]
+    assert constrained == [translation.text for translation in plain]
 
 
-def _penalty(translator: FolderTranslator, translation: Translation) -> float:
-    return LengthPenalty(translator.settings.search.length_penalty)(len(translation.tokens) + 1)
-
-
-def test_forbidden_words_do_not_occur(writer: FolderTranslator) -> None:
-    changed = 0
-    for line in SENTENCES:
-        words = writer.translate(line, beam=1)[0].text.split(" ")
-        for word in {word for word in words if word.isalpha()}:
-            (translation,) = writer.translate(line, beam=1, constraints=Constraints(forbid=(word,)))
-            assert not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", translation.text)
-            changed += 1
-    assert changed > 2
+def _penalty(translator: FolderTranslator, scored: Any) -> float:
+    return LengthPenalty(translator.settings.search.length_penalty)(len(scored.tokens) + 1)
 
 
 def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) -> None:
-    with pytest.raises(UsageError) as refused:
-        writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
-    for message in (
-        "temperature: used by sampling",
-        "4 cannot be divided into 3 groups",
-        "min_length 9 is more than",
-    ):
-        assert message in str(refused.value)
-    with pytest.raises(UsageError) as refused:
-        writer.translate(
-            SENTENCES, constraints=Constraints("a book", ("", "my bread"), ("bread", " "))
-        )
-    assert [cause.split(":")[0] for cause in refused.value.causes] == [
-        "term ''",
-        "forbid ' '",
-        "forbid 'bread'",
-    ]
+    def causes(**options: Any) -> tuple[str, ...]:
+        with pytest.raises(UsageError) as refused:
+            writer.translate(SENTENCES[0], **options)
+        return refused.value.causes
+
+    messages = " ".join(causes(beam=4, groups=3, temperature=0.5, min_length=9, max_length=3))
+
+    assert "temperature: used by sampling" in messages
+    assert "4 cannot be divided into 3 groups" in messages
+    assert "min_length 9 is more than" in messages
+
+    contradictory = Constraints("a book", ("", "my bread"), ("bread", " "))
+    starts = [cause.split(":")[0] for cause in causes(constraints=contradictory)]
+
+    assert starts == ["term ''", "forbid ' '", "forbid 'bread'"]
+
     for constraints in (
         Constraints("A book", forbid=("a",)),
         Constraints(terms=("Bread",), forbid=("bread",)),
         Constraints("a, b", forbid=("a",)),
     ):
-        with pytest.raises(UsageError, match="is also required, by"):
-            writer.translate(SENTENCES[0], constraints=constraints)
+        assert "is also required, by" in causes(constraints=constraints)[0]
+
     writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
-    with pytest.raises(
-        UsageError,
-        match=r"'a book', 'go': \d+ tokens are required, and a target may have at most 2",
-    ):
-        writer.translate(SENTENCES[0], max_length=2, constraints=Constraints("a book", ("go",)))
-    with pytest.raises(UsageError, match="did you mean 'sample'"):
-        writer.translate(SENTENCES, sampel=True)
-    with pytest.raises(UsageError, match="got 2 for 6 lines"):
-        writer.translate(SENTENCES, constraints=[Constraints(), Constraints()])
+    (cause,) = causes(max_length=2, constraints=Constraints("a book", ("go",)))
 
-
-def test_the_cache_of_the_constraint_encoder_is_bounded(
-    writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
-    encoder = ConstraintEncoder(writer.tokenizer.target)
-    words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
-    terms = [encoder.encode_terms((word,))[0] for word in words]
-    assert len(encoder._terms) <= 5
-    assert all(term.may_follow is terms[0].may_follow for term in terms), (
-        "V booleans are stored once"
-    )
-    encoder.encode_forbidden(tuple(words))
-    assert len(encoder._phrases) <= 5
-    assert [encoder.encode_terms((word,))[0].forms for word in words] == [
-        term.forms for term in terms
-    ]
+    assert re.search(r"'a book', 'go': \d+ tokens are required, .* may have at most 2", cause)
+    assert "did you mean 'sample'" in causes(sampel=True)[0]
+    assert "got 2 for 1 line" in causes(constraints=[Constraints(), Constraints()])[0]
 
 
 def test_sampling_draws_nbest_samples(writer: FolderTranslator) -> None:
-    for line, translation in zip(
-        SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True
-    ):
-        assert len(translation.nbest) == 4
-        assert writer.translate(line, nbest=4, sample=True, temperature=1.5)[0] == translation, (
-            "alone as in a batch"
-        )
+    options: SearchOptions = {"sample": True, "temperature": 1.5}
+    together = writer.translate(SENTENCES, nbest=4, **options)
+
+    assert [len(translation.nbest) for translation in together] == [4] * len(SENTENCES)
+
+    alone = [writer.translate(line, nbest=4, **options)[0] for line in SENTENCES]
+    assert alone == together
     assert writer.translate(SENTENCES[0], sample=True)[0].nbest == ()
-    assert writer.translate(SENTENCES, sample=True, seed=1) != writer.translate(
-        SENTENCES, sample=True, seed=2
-    )
+
+    first, second = (writer.translate(SENTENCES, sample=True, seed=seed) for seed in (1, 2))
+    assert first != second
 
 
 @pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
@@ -531,24 +439,21 @@ def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(
         if "sample" not in search:
             totals = [hypothesis.score * _penalty(writer, hypothesis) for hypothesis in plain.nbest]
             shares = [math.exp(total - max(totals)) for total in totals]
-        utilities = {
-            text: sum(
-                share * sentence_chrf(text, [reference]).score
-                for j, (reference, share) in enumerate(zip(texts, shares, strict=True))
-                if i != j
-            )
-            for i, text in enumerate(texts)
-        }
+        utilities = dict.fromkeys(texts, 0.0)
+        for i, text in enumerate(texts):
+            scores = [sentence_chrf(text, [reference]).score for reference in texts]
+            products = [share * score for share, score in zip(shares, scores, strict=True)]
+            utilities[text] = sum(products) - products[i]
         assert sorted(hypothesis.text for hypothesis in best.nbest) == sorted(texts)
         assert utilities[best.text] == pytest.approx(max(utilities.values()))
         different += best.text != plain.text
     assert different
 
 
-@pytest.mark.parametrize("beta", [0.3, 5.0])
 def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
-    translator: FolderTranslator, beta: float
+    translator: FolderTranslator,
 ) -> None:
+    beta = 5.0
     if not translator.cross_attention():
         with pytest.raises(UsageError, match="has no attention over its source"):
             translator.translate(SENTENCES, coverage_penalty=beta)
@@ -556,64 +461,52 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
     for line in SENTENCES:
         (plain,) = translator.translate(line, beam=5, nbest=5)
         (reordered,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
-        assert {(hypothesis.text, hypothesis.tokens) for hypothesis in reordered.nbest} == {
-            (hypothesis.text, hypothesis.tokens) for hypothesis in plain.nbest
-        }
+        before = {(hypothesis.text, hypothesis.tokens) for hypothesis in plain.nbest}
+        after = {(hypothesis.text, hypothesis.tokens) for hypothesis in reordered.nbest}
+        assert after == before
         utilities = []
         for hypothesis in reordered.nbest:
-            ids = [translator.tokenizer.target.id_of(token) for token in hypothesis.tokens]
-            readings = translator.read_all([line], [ids])[0]
-            layer_weights = [readings.weights[name].mean(0) for name in readings.layers("cross")]
-            coverage = np.mean(layer_weights, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
-            utilities.append(hypothesis.score + beta * float(np.log(np.minimum(coverage, 1)).sum()))
+            ids = translator.tokenizer.target.ids(hypothesis.tokens)
+            (readings,) = translator.read_all([line], [ids])
+            weights = [readings.weights[name].mean(0) for name in readings.layers("cross")]
+            coverage = np.mean(weights, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
+            penalty = np.log(np.minimum(coverage, 1)).sum()
+            utilities.append(hypothesis.score + beta * float(penalty))
         assert utilities == sorted(utilities, reverse=True)
 
 
 def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     first = folder(tmp_path / "one")
-    same = load([first, first])
-    alone = load(first)
-    assert [t.text for t in same.translate(SENTENCES)] == [
-        t.text for t in alone.translate(SENTENCES)
-    ]
     second = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)
     both = load([first, second])
     members = [load(first), load(second)]
-    together = both.translate(SENTENCES)
+    together = both.translate(SENTENCES, alignments=True, readings=True)
+
     for line, translation in zip(SENTENCES, together, strict=True):
-        (alone_translation,) = both.translate(line)
-        assert alone_translation.tokens == translation.tokens
-        assert alone_translation.score == pytest.approx(translation.score, abs=1e-4)
-        assert all(
-            abs(translation.score - member.translate(line)[0].score) > 1e-3 for member in members
-        )
-    for line, translation in zip(
-        SENTENCES, both.translate(SENTENCES, alignments=True, readings=True), strict=True
-    ):
-        ids = [both.tokenizer.target.id_of(token) for token in translation.tokens]
+        (alone,) = both.translate(line)
+        assert alone.tokens == translation.tokens
+        assert alone.score == pytest.approx(translation.score, abs=1e-4)
+        ids = both.tokenizer.target.ids(translation.tokens)
+        source = Batch(torch.tensor([both.encode(line)]))
+        target = torch.tensor([[BOS, *ids]])
         with torch.no_grad():
-            source = torch.tensor([both.encode(line)])
-            target = torch.tensor([[BOS, *ids]])
-            shares = [
-                m.model.project(m.model(Batch(source), target))[0].softmax(-1) for m in members
-            ]
+            shares = [m.model.project(m.model(source, target))[0].softmax(-1) for m in members]
         mean = (sum(shares) / 2).log().gather(1, torch.tensor([*ids, EOS])[:, None]).sum()
-        assert translation.score == pytest.approx(
-            float(mean) / _penalty(both, translation), abs=1e-4
-        )
+        expected = float(mean) / _penalty(both, translation)
+        assert translation.score == pytest.approx(expected, abs=1e-4)
         assert translation.alignments is not None
         assert translation.readings is not None
         assert {name.split(".")[1] for name in translation.readings.layers("cross")} == {"0", "1"}
+
     assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
 
 
 def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> None:
     first = folder(tmp_path / "one")
     second = folder(tmp_path / "other")
-    tokenizer = Tokenizer.train(
-        ["other words", "altogether"], ["other words", "altogether"], TokenizerSettings()
-    )
-    tokenizer.save(second)
+    words = ["other words", "altogether"]
+    Tokenizer.train(words, words, TokenizerSettings()).save(second)
+
     with pytest.raises(RegardError, match="other"):
         load([first, second])
 
@@ -624,6 +517,7 @@ def test_a_repetitive_translation_is_reported(
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
     monkeypatch.setattr(writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks])
+
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
         translations = writer.translate(SENTENCES[:1])
     assert translations[0].repetition == ("go home", 20)
@@ -637,12 +531,28 @@ def test_validation_during_training_does_not_warn_of_lines(
     monkeypatch.setattr(
         "regard.pipeline.base.find_repetition", lambda ids, _: Repetition(0, tuple(ids[:1]), 20)
     )
+
     with pytest.warns(LineWarning, match="repeats"):
         writer.translate(SENTENCES, beam=1)
-    paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]
+
+    paths = (tmp_path / "valid.ko", tmp_path / "valid.en")
     for path in paths:
         path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    validate = make_validator(
-        read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES)
-    )
+    corpus = read_corpus(PairFiles(*paths))
+    validate = make_validator(corpus, writer.tokenizer, writer.settings, len(SENTENCES))
+
     assert validate(writer.model)["loss"] > 0  # a warning would be an error here
+
+
+def test_the_cache_of_the_constraint_encoder_is_bounded(
+    writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
+    encoder = ConstraintEncoder(writer.tokenizer.target)
+    words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
+    terms = [encoder.encode_terms((word,))[0].forms for word in words]
+    encoder.encode_forbidden(tuple(words))
+
+    assert len(encoder._terms) <= 5
+    assert len(encoder._phrases) <= 5
+    assert [encoder.encode_terms((word,))[0].forms for word in words] == terms

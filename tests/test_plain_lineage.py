@@ -25,6 +25,7 @@ def plain_models() -> ModuleType:
     spec = importlib.util.spec_from_file_location("plain_models", PLAIN)
     assert spec is not None, f"{PLAIN} is a module"
     assert spec.loader is not None, f"{PLAIN} is a module"
+
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -53,6 +54,7 @@ def keep_mask(batch: Batch) -> torch.Tensor:
 def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     _, ours, theirs = both(name)
     assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
+
     batch = sentences(7, 1, 4)
     target = targets(3, 6)
     logits = ours.project(ours(batch, target))
@@ -81,5 +83,6 @@ def test_greedy_tokens_equal_those_of_regard(name: str) -> None:
             SearchSettings(beam=1, length_penalty=0.0),
             (SuppressTokens(tuple(range(4))),),
         )
+
     assert written[:, :-1].tolist() == [list(hypotheses[0].ids) for hypotheses in expected]
     assert len({tuple(row) for row in written.tolist()}) == 3, "the outputs differ"

@@ -44,6 +44,7 @@ def test_editors_see_every_name() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
+
     assert {name for name, _ in imports} == NAMES - {"RegardError", "__version__"}
     assert all(getattr(regard, name).__module__.startswith(str(module)) for name, module in imports)
 

@@ -31,7 +31,6 @@ from regard.common.reading import (
 )
 from regard.common.settings import parse_assignments, read_toml
 from regard.data.text import read_lines
-from regard.data.vocabulary import vocabulary_of
 from regard.model_folder import load_folder, weights_id
 from regard.serving.keys import list_keys
 from regard.training.journal import Journal, read
@@ -108,18 +107,23 @@ def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path)
         list_keys(pipe)
     assert not is_runtime_file(pipe)
     assert tensor_shapes(pipe) is None
+
     run = folder(tmp_path / "run")
     (run / "model.safetensors").unlink()
     os.link(pipe, run / "model.safetensors")
+
     assert weights_id(run) == ""
     with pytest.raises(
         ModelFolderError, match=r"model\.safetensors: is a pipe or a device; put a file there"
     ):
         load_folder(run)
+
     reader, writer = os.pipe()
     with os.fdopen(writer, "wb") as file:
         file.write(b"a line\n")
+
     assert read_lines(f"/dev/fd/{reader}") == ["a line"], "a shell makes this of <(...)"
+
     os.close(reader)
 
 
@@ -155,7 +159,9 @@ def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) ->
     else:
         torch.save(tensors, path, _use_new_zipfile_serialization=name == "w.pth")
     whole = path.read_bytes()
+
     assert read_tensors(path, DataError, "fetch it")["a.weight"].equal(tensors["a.weight"])
+
     refused = 0
     for content in [b"", b"\0", *(damaged(whole, chance) for _ in range(120))]:
         path.write_bytes(content)
@@ -166,6 +172,7 @@ def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) ->
             refused += (
                 cause.startswith(str(path)) and cause.endswith("fetch it") and "\n" not in cause
             )
+
     assert refused > 40
 
 
@@ -182,19 +189,6 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w.pth").write_bytes(pickle.dumps({"a": Path}))
     with pytest.raises(DataError, match="not a file of tensors alone"):
         read_tensors(tmp_path / "w.pth", DataError, "fetch it")
-
-
-def test_the_header_says_the_shapes(tmp_path: Path) -> None:
-    save_file({"a": torch.zeros(2, 3)}, tmp_path / "w.safetensors")
-    assert tensor_shapes(tmp_path / "w.safetensors") == {"a": (2, 3)}
-    (tmp_path / "w.safetensors").write_bytes(b"nothing")
-    assert tensor_shapes(tmp_path / "w.safetensors") is None
-
-
-@pytest.mark.parametrize("model", [b"", b"\0" * 50, b"\x0a\x05\x0a\x01\xff\x15\0", b"text"])
-def test_bytes_that_are_no_vocabulary_are_refused(model: bytes) -> None:
-    with pytest.raises(ValueError, match="not a SentencePiece model"):
-        vocabulary_of(model)
 
 
 def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
@@ -215,16 +209,11 @@ def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
     ]
     path = tmp_path / "journal.jsonl"
     path.write_bytes("\n".join([good[0], *bad, good[1], "cut of"]).encode("latin-1"))
+
     assert [event["event"] for event in read(path)] == ["train", "end"]
     with pytest.warns(UserWarning, match=r"journal\.jsonl: line 2 and 9 more damaged and left out"):
         Journal(path).truncate(5)
     assert path.read_text(encoding="utf-8").splitlines() == good
+
     Journal(path).truncate(0)
     assert path.read_text(encoding="utf-8").splitlines() == good[1:]
-
-
-def test_a_journal_with_half_a_surrogate_pair_is_written_again(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    path.write_text('{"event": "end", "text": "\\ud800"}\n')
-    Journal(path).truncate(5)
-    assert [event["event"] for event in read(path)] == ["end"]

@@ -9,7 +9,6 @@ import re
 import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import reference
@@ -36,8 +35,10 @@ def commands_page() -> str:
 def test_every_command_and_option_is_described(name: str) -> None:
     command = COMMANDS[name]
     assert command.help, name
+
     page = commands_page()
     assert f"## {name}\n" in page
+
     for parameter in reference.parameters_of(name, command)[1]:
         assert not getattr(parameter, "hidden", False), f"{name}: {parameter.name} is hidden"
         assert getattr(parameter, "help", ""), f"{name}: {parameter.name} has no description"
@@ -88,7 +89,9 @@ def test_every_score_has_its_formula_which_the_settings_link() -> None:
         .split("\n## ")[0]
     )
     names = re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE)
+
     assert sorted(names[1:]) == sorted(SCORES), "below the head of the table"
+
     rows = re.findall(
         r"^\| `model\.\w+\.score` .*$",
         (docs / "settings.md").read_text(encoding="utf-8"),
@@ -123,30 +126,3 @@ def test_every_export_of_the_module_is_described() -> None:
         r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE
     ):
         assert re.search(rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE), name
-
-
-def test_signs_in_docstrings_are_themselves() -> None:
-    lines = [
-        "Return a | b, the **search of x_ and 2 * 3.",
-        "",
-        "    regard train",
-        "",
-        "Then `a*b`.",
-    ]
-    reference.clean_docstring(None, "function", "f", None, None, lines)
-    text = "\n".join(lines)
-    for part in (r"a \| b", r"x\_ and", r"\*\*search", "`a*b`"):
-        assert part in text
-    assert "::\n\n        regard train" in text
-
-
-def test_markup_in_the_help_of_commands_is_escaped() -> None:
-    assert reference._plain("a <b> [c] *d* `e*`") == r"a \<b\> \[c\] \*d\* `e*`"
-    assert reference._plain("With --beam-size; `a --b`") == "With `--beam-size`; `a --b`"
-    assert reference._cell("a | b\n c") == r"a \| b c"
-
-
-def test_a_mark_without_a_maker_is_an_error() -> None:
-    source: list[Any] = ["<!-- made: nothing -->"]
-    with pytest.raises(KeyError):
-        reference.fill(None, "page", source)

@@ -21,54 +21,42 @@ def _causes(values: dict[str, object]) -> tuple[str, ...]:
     return caught.value.causes
 
 
+TABLES = "batching, data, model, schedule, search, tokenizer, training, variation"
+
+
 @pytest.mark.parametrize(
-    ("assignment", "nearest"),
+    ("key", "hint"),
     [
-        ("training.label_smothing=0.1", "training.label_smoothing"),
-        ("model.encoder.layer=2", "model.encoder.layers"),
-        ("batchin.tokens=3", "batching"),
-        ("warmup=3", "schedule.warmup"),
+        ("training.label_smothing", "did you mean 'training.label_smoothing'?"),
+        ("batchin.tokens", "did you mean 'batching'?"),
+        ("warmup", "did you mean 'schedule.warmup'?"),
+        ("schedule.xyzzy", "; known are schedule.kind, schedule.peak, schedule.warmup"),
+        ("a.xyzzy", f"; known are {TABLES}"),
+        ("model.encoder.depths", "is a setting of another kind of model.encoder; leave it out"),
     ],
 )
-def test_an_unknown_key_suggests_the_nearest(assignment: str, nearest: str) -> None:
-    (cause,) = _causes(override(BASE, parse_assignments([assignment])))
-    assert cause.startswith("recipe.toml: unknown setting")
-    assert f"did you mean {nearest!r}?" in cause
+def test_an_unknown_key_suggests_the_nearest_or_lists_its_table(key: str, hint: str) -> None:
+    (cause,) = _causes(override(BASE, {key: 1}))
+    assert cause.startswith("recipe.toml: ")
+    assert hint in cause
 
 
 def test_the_names_of_other_toolkits_lead_to_ours() -> None:
     known = set(_keys(Recipe))
     names = [name for others in OTHER_NAMES.values() for name in others.split()]
+
     assert OTHER_NAMES.keys() <= known
     assert len({*names}) == len(names) > 60
     assert not [key for key in known if "." not in key and key in names]
+
     for ours, others in OTHER_NAMES.items():
         for name in others.split():
             for key in (name, f"training.{name}", f"search.{name.replace('_', '-')}"):
                 if key not in known:
                     assert f"did you mean {ours!r}?" in _causes(override(BASE, {key: 1}))[0], key
+
     with pytest.raises(ConfigurationError, match="did you mean 'beam'"):
         SearchSettings.parse({"num_beams": 4}, "search")
-
-
-@pytest.mark.parametrize(
-    ("key", "listed"),
-    [
-        ("xyzzy", "batching, data, model, schedule, search, tokenizer, training, variation"),
-        ("schedule.xyzzy", "schedule.kind, schedule.peak, schedule.warmup"),
-        ("a.xyzzy", "batching, data, model, schedule, search, tokenizer, training, variation"),
-    ],
-)
-def test_an_unknown_key_without_a_likeness_lists_its_table(key: str, listed: str) -> None:
-    (cause,) = _causes(override(BASE, {key: 1}))
-    assert cause.endswith(f"; known are {listed}")
-
-
-def test_a_setting_of_another_kind_is_not_called_misspelled() -> None:
-    (cause,) = _causes(override(BASE, parse_assignments(["model.encoder.depths=[1, 1]"])))
-    assert cause.startswith(
-        "recipe.toml: model.encoder.depths is a setting of another kind of model.encoder; leave it out"
-    )
 
 
 def test_all_causes_come_at_once() -> None:
@@ -117,7 +105,9 @@ def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None
     values = merge(preset(name), {"data": BASE["data"]})
     before = preset(name)["schedule"]
     same = override(values, parse_assignments([f"schedule.kind={before['kind']}"]))["schedule"]
+
     assert same == before
+
     noam = ScheduleSettings.parse(
         override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x"
     )
@@ -143,9 +133,3 @@ def test_errors_name_bad_files(tmp_path: Path, content: bytes | None, problem: s
         path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=problem):
         read_toml(path)
-
-
-def test_settings_cannot_change() -> None:
-    recipe = Recipe.parse(BASE, "x")
-    with pytest.raises(ValueError, match="frozen"):
-        recipe.training.seed = 3  # type: ignore[misc]

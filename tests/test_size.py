@@ -6,7 +6,11 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import regard
+
+pytestmark = pytest.mark.system  # reads every file
 
 ROOT = Path(regard.__file__).parent
 MAP = Path(__file__).parent.parent / "CONTRIBUTING.md"

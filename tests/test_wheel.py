@@ -35,7 +35,9 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
     assert done.returncode == 0, done.stdout + done.stderr
+
     return folder
 
 
@@ -127,15 +129,19 @@ def test_the_wheel_translates_a_runtime_file_without_pytorch_and_without_a_compi
     needed = {r.name for r in own if r.marker is None or r.marker.evaluate({"extra": ""})}
     _link(_closure(needed), Path(environment.python("-c", PACKAGES).strip()))
     monkeypatch.setenv("PATH", "/nonexistent")
+
     assert (
         environment.python(
             "-c", "import importlib.util; print(importlib.util.find_spec('torch'))"
         ).strip()
         == "None"
     )
+
     expected = RuntimeTranslator(tmp_path / "translator.regard").translate(SENTENCE)[0].text
     file = str(tmp_path / "translator.regard")
+
     assert environment.regard("translate", file, stdin=f"{SENTENCE}\n") == f"{expected}\n"
+
     (environment.folder / "lines").write_text(f"{SENTENCE}\n", encoding="utf-8")
     assert environment.regard(
         "translate", file, "lines", "--nbest", "1", "--alignments"

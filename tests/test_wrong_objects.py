@@ -121,27 +121,20 @@ def _text_calls(kind: str) -> dict[str, tuple[str, Call]]:
         "trace": lambda used, value: used.trace(value),
         "encode": lambda used, value: used.encode(value),
     }
-    for name in (
-        "nbest",
-        "alignments",
-        "readings",
-        "constraints",
-        "keep",
-        "beam",
-        "length_penalty",
-        "min_length",
-    ):
+    names = (
+        "nbest alignments readings constraints keep beam length_penalty min_length "
+        "sample seed score_threshold groups mbr beams"
+    )
+    for name in names.split():
         calls[f"translate, {name}"] = _with(
             name, lambda used, **given: used.translate(["a b", "c"], **given)
         )
-    for name in ("sample", "seed", "score_threshold", "groups", "mbr", "beams"):
-        calls[f"translate, {name}"] = _with(
-            name, lambda used, **given: used.translate(["a b", "c"], **given)
-        )
+
     for part in ("prefix", "terms", "forbid"):
         calls[f"translate, constraints of {part}"] = lambda used, value, part=part: used.translate(
             "a", constraints=Constraints(**{part: value})
         )
+
     for name in ("constraints", "beam"):
         calls[f"stream, {name}"] = _with(
             name, lambda used, **given: list(used.stream("a", **given))
@@ -164,49 +157,23 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
     }
     for name in ("device", "precision"):
         calls[f"load, {name}"] = _with(name, lambda used, **given: regard.load(used, **given))
-    files = (
-        "source",
-        "target",
-        "valid_source",
-        "pairs",
-        "valid_pairs",
-        "alignments",
-        "images",
-        "captions",
-        "test",
-    )
-    others = (
-        "languages",
-        "preset",
-        "parent",
-        "settings",
-        "seed",
-        "budget",
-        "device",
-        "threads",
-        "report",
-        "recipe",
+    arguments = (
+        "source target valid_source pairs valid_pairs alignments images captions test "
+        "languages preset parent settings seed budget device threads report recipe"
     )
     absent = {"source": "absent.ko", "target": "absent.en"}
-    for name in (*files, *others):
+    for name in arguments.split():
         calls[f"train, {name}"] = _with(
             name, lambda used, **given: regard.train(**{"out": used / "new", **absent, **given})
         )
+
     calls["train, out"] = lambda _, value: regard.train(out=value, **absent)
-    given_files = ("source", "target", "test_source", "test_target", "test_pairs")
-    options = (
-        "settings",
-        "minutes",
-        "updates",
-        "tokens",
-        "seeds",
-        "seed",
-        "baseline",
-        "beam",
-        "device",
-        "threads",
+    arguments = (
+        "runs hypotheses presets report settings minutes updates tokens seeds seed baseline beam "
+        "device threads source target test_source test_target test_pairs other"
     )
-    for name in ("runs", "hypotheses", "presets", "report", *options, *given_files, "other"):
+
+    for name in arguments.split():
         calls[f"compare, {name}"] = _with(
             name,
             lambda used, **given: regard.compare(
@@ -219,6 +186,7 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
                 }
             ),
         )
+
     calls["compare, out"] = lambda used, value: regard.compare(
         [used], out=value, test_source="absent"
     )
@@ -261,10 +229,14 @@ CALLS: dict[str, tuple[str, Call]] = {
 def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("used")
     translator = load_translator(folder(path / "text"))
+
     assert isinstance(translator, Translator)
+
     export(path / "text", path / "text.regard")
     captioner = load_captioner(captioner_folder(path / "images"))
+
     assert isinstance(captioner, Captioner)
+
     return {
         "folder": path / "text",
         "translator": translator,
@@ -281,25 +253,15 @@ def test_no_object_fails_from_within(
     monkeypatch.chdir(tmp_path)
     kind, call = CALLS[name]
     failures = []
+
     for label, make in WRONG.items():
         try:
             with suppress(RegardError):
                 call(used[kind], make())
         except Exception as problem:  # each is a failure of this test
             failures.append(f"{label}: {type(problem).__name__}: {problem}")
+
     assert failures == []
-
-
-def test_watch_names_the_model_of_a_pipeline(used: dict[str, Any]) -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"watch: wanted a module of PyTorch, got <.*Translator.*; give its `\.model`",
-    ):
-        _watch(used["translator"])
-    with pytest.raises(
-        UsageError, match=r"watch: wanted a module of PyTorch, got 'runs/first' \(str\)$"
-    ):
-        _watch("runs/first")
 
 
 def test_all_causes_are_named_at_once(used: dict[str, Any]) -> None:
@@ -307,11 +269,5 @@ def test_all_causes_are_named_at_once(used: dict[str, Any]) -> None:
         used["captioner"].caption([PIXELS, None, PIXELS / 255.0, "absent.png", [PIXELS]])
     numbers = [cause.split(":")[0] for cause in refused.value.causes]
     assert numbers == ["image 2", "image 3", "absent.png", "image 5"]
-    with pytest.raises(RegardError) as refused:
-        used["translator"].translate(["a", None, b"c", 4.0, ["e"]])
-    assert [cause.split(" is ")[0] for cause in refused.value.causes] == [
-        "text 2",
-        "text 3",
-        "text 4",
-        "text 5",
-    ]
+    with pytest.raises(UsageError, match=r"wanted a module .*Translator.*; give its `\.model`"):
+        _watch(used["translator"])

@@ -97,6 +97,7 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
         model.final_logits_bias[0, 0] += (logits[..., 1:pad].amax(-1) - logits[..., 0]).quantile(
             0.1
         )
+
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)
     vocabularies = (

@@ -68,11 +68,14 @@ FORMS = pytest.mark.parametrize("arrange", [listed, downloaded, in_cache])
 @pytest.mark.parametrize("name", CONTENT)
 def test_a_changed_file_is_refused(folder: Path, arrange: object, name: str) -> None:
     assert callable(arrange)
+
     path = arrange(folder)
     assert check_sums(path, CONTENT) == {}
+
     content = bytearray(CONTENT[name])
     content[len(content) // 2] ^= 1
     (path / name).write_bytes(content)
+
     with pytest.raises(
         ExportError, match=r"damaged or changed, its checksum is not .*; fetch it again"
     ) as refused:
@@ -106,13 +109,16 @@ def test_lists_are_read_with_care(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"")
     with (folder / SUMS).open("a") as file:
         file.write(f"{'0' * 64}  not_fetched.h5\nno checksum\n")
+
     with pytest.raises(ExportError) as refused:
         check_sums(folder, CONTENT)
+
     starts = [
         f"{SUMS}: line 4 is no SHA-256",
         f"config.json: missing, but {SUMS} lists it",
         "model.safetensors: damaged",
     ]
     assert len(refused.value.causes) == len(starts)
+
     for cause, start in zip(refused.value.causes, starts, strict=True):
         assert cause.startswith(f"{folder}/{start}")

@@ -63,8 +63,10 @@ def test_files_elsewhere_that_a_recipe_names_are_not_opened(tmp_path: Path, key:
         run = recipe(tmp_path / f"run{number}", **{f"{key}source": path, f"{key}target": path})
         sentences, origin = real_sentences(run, vocabulary(SAMPLE).source)
         assert (len(sentences), origin) == (MAX_SENTENCES, "the sample")
+
     run = recipe(tmp_path / "run", valid_pairs=tmp_path / "run" / "link")
     (run / "link").symlink_to(tmp_path / "pipe")
+
     assert real_sentences(run, vocabulary(SAMPLE).source)[1] == "the sample"
 
 
@@ -80,6 +82,7 @@ def test_a_recipe_of_another_form_names_nothing(tmp_path: Path, text: str) -> No
 def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(tmp_path: Path, kind: str) -> None:
     source = vocabulary(THAI, kind=kind).source
     sentences, origin = real_sentences(tmp_path, source)
+
     assert origin == "tokens drawn from its vocabulary"
     assert len(sentences) > MAX_SENTENCES // 2
     assert max(map(source.unknown_share, sentences)) == 0

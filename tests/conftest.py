@@ -57,12 +57,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM = {
-<<<<<<< HEAD
     "cli": {"test_in_flags.py", "test_progress.py"},
-=======
-    "cli": {"test_in_flags.py", "test_option_units.py", "test_progress.py"},
     "comparison": set[str](),
->>>>>>> cut-top
     "demo": set[str](),
     "interchange": {"test_checksums.py", "test_probe_sentences.py"},
     "js": set[str](),

@@ -108,7 +108,7 @@ def placed(
 def main() -> None:
     """Print the counts, the scores and the ratios of time."""
     import regard
-    from regard.data.variation import Lexicon
+    from regard.data.text_augmentation import Lexicon
     from sacrebleu.metrics.chrf import CHRF
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

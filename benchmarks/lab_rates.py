@@ -24,8 +24,8 @@ from regard.common.atomic import write_text
 from regard.common.errors import LineWarning
 from regard.common.version import __version__
 from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.application import BEGUN, with_sweep, write_result
 from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.experiment_runs import BEGUN, with_sweep, write_result
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.training import Job
 

@@ -98,7 +98,7 @@ def _export(folder: Path, out: Path) -> None:
     Not by `regard export`, which refuses models whose outputs differ: random weights give near
     ties, and at natural length the tables say how many sentences are the same.
     """
-    from regard.interchange.ctranslate2 import write
+    from regard.interchange.ctranslate2_export import write
     from regard.model_folder import load_folder
 
     out.mkdir()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from regard import Translator, load
 from regard.data.text import read_lines
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.search import Beams, Constraints, SearchSettings, StepCandidates, Task
 
 STEPS = 300

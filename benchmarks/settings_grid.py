@@ -3,7 +3,8 @@ data.
 
     python benchmarks/settings_grid.py DATA OUT --arms ARMS.toml [--corpora NAME ...] [--seconds
     720] [--seeds 1]
-    python benchmarks/settings_grid.py DATA OUT --corpora --write regard/training/reached.toml
+    python benchmarks/settings_grid.py DATA OUT --corpora --write
+    regard/training/reference_scores.toml
 
 DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of results,
 --arms a TOML file with a table of settings for each arm. A run uses one thread; two run side by

@@ -8,6 +8,6 @@ if __name__ == "__main__":
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]  # the current folder: what is imported from here on is not looked for in it
 
-    from regard.pipe import main
+    from regard.translate_stdin import main
 
     main()

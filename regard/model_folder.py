@@ -25,6 +25,16 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention.alignment import SYMMETRIES
 from regard.common.atomic import atomic_file, file_sha256, write_text
+from regard.common.checksums import (
+    SEAL,
+    SHA256,
+    VOCABULARIES,
+    json_digest,
+    sealed,
+    stored_digest,
+    tensor_digest,
+    why_broken,
+)
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import (
     check_links,
@@ -36,21 +46,11 @@ from regard.common.reading import (
     tensor_metadata,
     tensor_shapes,
 )
-from regard.common.seal import (
-    SEAL,
-    SHA256,
-    VOCABULARIES,
-    json_digest,
-    sealed,
-    stored_digest,
-    tensor_digest,
-    why_broken,
-)
 from regard.common.settings import Settings
-from regard.data.familiar import Familiar
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
 from regard.data.languages import Languages
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.models import Model, ModelSettings, build
 from regard.search import SearchSettings
@@ -112,7 +112,7 @@ class FolderSettings(Settings):
     languages: Languages = Field(
         Languages(), description="languages of source and target, if known"
     )
-    familiar: Familiar | None = Field(
+    familiar: SeenTokenPairs | None = Field(
         None, description="pairs of source tokens that training has seen; none: too many"
     )
     seal: Seal = Seal()

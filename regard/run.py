@@ -23,20 +23,20 @@ import torch
 
 from regard.common.arguments import FUNCTION, PATH, TABLE, TEXT, THREADS, WHOLE, problems_of_types
 from regard.common.atomic import write_text
+from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
-from regard.common.seal import json_digest
 from regard.common.settings import read_toml
 from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
-from regard.data.familiar import Familiar
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.significance import score_with_intervals
@@ -505,7 +505,7 @@ class _Session:
     def _learn_pairs(self, data: PreparedData, lines: Sequence[str]) -> None:
         """Write into the model folder which pairs of tokens training has seen, if they are few."""
         encode = data.tokenizer.source.encode
-        familiar = Familiar.learn(map(encode, data.sample[0]), map(encode, lines), DOUBTFUL)
+        familiar = SeenTokenPairs.learn(map(encode, data.sample[0]), map(encode, lines), DOUBTFUL)
         if familiar is not None:  # resumed from shards, a run has no text to learn from
             write_settings(self.out, load_settings(self.out).with_values(familiar=familiar))
 

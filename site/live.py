@@ -21,7 +21,7 @@ from typing import Any
 from regard.common.bilingual import Language
 from regard.learn import walkthrough_block
 from regard.runtime import native
-from regard.visualisation import live
+from regard.visualisation import live_page
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 FOLDERS: dict[Language, str] = {"en": "", "ko": "ko"}
@@ -36,13 +36,13 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 def page(wasm: bytes) -> str:
     """Return the page that translates with the model, and shows every layer and the search."""
     about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
-    trust = about["trust"] and live.Trust(
+    trust = about["trust"] and live_page.Trust(
         about["trust"]["sentences"], dict(about["trust"]["agreement"])
     )
-    model = live.LiveModel(
+    model = live_page.LiveModel(
         MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust}
     )
-    return live.render_live_page([model], wasm)
+    return live_page.render_live_page([model], wasm)
 
 
 def opened_in(language: str, text: str) -> str:
@@ -75,7 +75,7 @@ def write(app: Any, exception: Exception | None) -> None:
         (folder / name).write_bytes(content)
     files = json.dumps(dict(zip(contents, FILE.findall(text), strict=True)))
     (folder / "files.js").write_text(f"window.regardFiles = {files};\n", encoding="utf-8")
-    script = f"window.regard = (() => {{\n{live.module_script()}\nreturn {{ load }};\n}})();\n"
+    script = f"window.regard = (() => {{\n{live_page.module_script()}\nreturn {{ load }};\n}})();\n"
     (folder / "regard.js").write_text(script, encoding="utf-8")
 
 

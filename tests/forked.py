@@ -34,7 +34,7 @@ MODULES = (
     "regard.evaluation.speed",
     "regard.learn.lab.worker",
     "regard.serving.pytorch_process",
-    "regard.serving.prepare",
+    "regard.serving.export_process",
 )
 """Modules that `module_command` starts and that import PyTorch."""
 PREPARED = re.compile(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from broad import broad_pairs
 
-from regard.common.seal import tensor_digest
+from regard.common.checksums import tensor_digest
 from regard.data.images import ImageSizeSettings
 from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings

@@ -19,8 +19,8 @@ from small import FRAME, captioner_folder, folder
 import regard
 from regard.attention import watch
 from regard.attention.alignment import Readings
+from regard.common.checksums import sealed
 from regard.common.errors import DataError, UsageError
-from regard.common.seal import sealed
 from regard.data.images import load_pixels, source_pixels
 from regard.data.vocabulary import BOS
 from regard.model_folder import CONFIG, save_alignment

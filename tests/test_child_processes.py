@@ -72,7 +72,7 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
 
     The fuzzer (tests/fuzz) plants modules for every command in the default run.
     """
-    command = module_command("regard.pipe", "doctor", "absent")
+    command = module_command("regard.translate_stdin", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
     job = Job("model", here / "absent.toml", here / "out", 0, 1)

@@ -34,7 +34,7 @@ FLOORS: dict[str, int] = {
     "serving": 9,
     "learn": 10,
     "cli": 11,
-    "pipe": 12,
+    "translate_stdin": 12,
     "supervise": 12,
 }
 WINGS: dict[str, set[str]] = {

@@ -19,9 +19,9 @@ from systems import posix
 import regard
 from regard.cli.interchange import export as export_command
 from regard.cli.run_views import draw_run
+from regard.common.checksums import fingerprints
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import MAGIC, check_links, is_file_name
-from regard.common.seal import fingerprints
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -31,7 +31,7 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import export_cache, load
-from regard.serving.prepare import prepare
+from regard.serving.export_process import prepare
 from regard.serving.pytorch_models import open_folder
 from regard.training.recipe import Recipe, preset
 

@@ -15,8 +15,8 @@ from small import SENTENCES, folder
 
 import regard
 from regard.cli import main
+from regard.common.checksums import fingerprints
 from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
-from regard.common.seal import fingerprints
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.interchange import marian

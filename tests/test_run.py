@@ -24,7 +24,7 @@ from regard.common.errors import (
     UsageError,
 )
 from regard.common.settings import read_toml
-from regard.evaluation.metrics import scores
+from regard.evaluation.text_metrics import scores
 from regard.learn.samples import korean_english
 from regard.model_folder import load_settings, load_tensors
 from regard.pipeline import load

@@ -19,9 +19,9 @@ import torch
 from small import SENTENCES, folder
 
 from regard.common.atomic import file_sha256
+from regard.common.checksums import fingerprints, tensor_digest
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import tensor_metadata
-from regard.common.seal import fingerprints, tensor_digest
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,

@@ -59,7 +59,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_the_libraries_that_were_b
     assert {
         "regard/runtime/c/kernels.c",
         "regard/py.typed",
-        "regard/visualisation/assets/page.js",
+        "regard/visualisation/assets/explanation_page.js",
     } <= files
     with zipfile.ZipFile(wheel_in(dist)) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}

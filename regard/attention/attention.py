@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention import local
-from regard.attention.heads import fold_beams, merge_heads, split_heads, unfold_beams
-from regard.attention.memory import Memory
+from regard.attention.head_reshapes import fold_beams, merge_heads, split_heads, unfold_beams
+from regard.attention.kv_cache import Memory
 from regard.attention.recorder import active_recorders
 from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused

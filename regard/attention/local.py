@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from regard.attention.memory import Memory
+from regard.attention.kv_cache import Memory
 from regard.common.shapes import Bool, Float, Tensor
 
 MIN_BLOCK = 16

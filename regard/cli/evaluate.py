@@ -22,8 +22,8 @@ from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import LengthBucket
-    from regard.evaluation.metrics import MetricScore
     from regard.evaluation.significance import TestedScore
+    from regard.evaluation.text_metrics import MetricScore
     from regard.pipeline import Captioner
 
 Reference = Annotated[
@@ -199,8 +199,8 @@ def _evaluate_translations(
     from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.data.language_codes import base_language
     from regard.evaluation.length_buckets import by_length
-    from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
+    from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
     from regard.model_folder import folder_languages
     from regard.visualisation.saving import SUFFIXES
 
@@ -318,7 +318,7 @@ def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
 def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
     """Read a file of pairs as training reads it, without those of which a side is empty."""
     from regard.data.corpus import read_corpus
-    from regard.data.pairs import PairFiles
+    from regard.data.pair_filters import PairFiles
 
     corpus = read_corpus(PairFiles(pairs=path), name="test")
     say(*corpus.report.lines())

@@ -73,7 +73,7 @@ def export(
     regard export runs/first --to runtime translator.regard
     """
     from regard.common.reading import check_links
-    from regard.interchange import ctranslate2, huggingface, runtime
+    from regard.interchange import ctranslate2_export, huggingface, runtime
 
     precision = precision or ("int8" if to in ("runtime", "page") else "float32")
     _check_precision(to, precision)
@@ -87,11 +87,11 @@ def export(
     if to == "runtime":
         parity = str(runtime.export(run, out, cast(Any, precision), source, languages=codes))
     elif to == "page":
-        from regard.explain.browser_page import export_page
+        from regard.explain.live_page_export import export_page
 
         parity = "; ".join(map(str, export_page([run, *second], out, source, codes)))
     elif to == "ctranslate2":
-        parity = str(ctranslate2.export(run, out, precision, source))
+        parity = str(ctranslate2_export.export(run, out, precision, source))
     else:
         parity = str(huggingface.export(run, out, source))
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""

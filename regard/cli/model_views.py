@@ -25,7 +25,7 @@ def draw_model(
     """Draw the architecture of a run, or of a preset or recipe with settings on top (without any:
     as published).
     """
-    from regard.visualisation.architecture import layout_architecture
+    from regard.visualisation.architecture_diagram import layout_architecture
 
     return layout_architecture(
         _of_run(run) if run is not None else _of_recipe(preset_name, config, settings)
@@ -33,7 +33,7 @@ def draw_model(
 
 
 def _of_run(run: Path) -> Any:
-    from regard.explain.architecture import describe_architecture
+    from regard.explain.model_architecture import describe_architecture
     from regard.model_folder import load_settings, load_tokenizer
 
     settings = load_settings(run)
@@ -52,7 +52,7 @@ def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[
     from regard.common.settings import merge, override, parse_assignments, read_toml
     from regard.data.images import ImageSizeSettings
     from regard.data.tokenizer import TokenizerSettings
-    from regard.explain.architecture import describe_architecture
+    from regard.explain.model_architecture import describe_architecture
     from regard.models import ModelSettings
     from regard.training import preset
 

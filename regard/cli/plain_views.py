@@ -46,7 +46,7 @@ def sinusoid_rows(size: int, count: int) -> Any:
     """Return the encoding of the first positions (count, size), columns in the paper's order."""
     import torch
 
-    from regard.layers.positions import interleaved, sinusoids
+    from regard.layers.positional_encoding import interleaved, sinusoids
 
     return sinusoids(torch.arange(count)[None], size)[0][:, interleaved(size)].numpy()
 
@@ -54,7 +54,7 @@ def sinusoid_rows(size: int, count: int) -> Any:
 def draw_sinusoids(size: int) -> Figure:
     """Draw the sinusoidal encoding of a size, columns in the paper's order."""
     from regard.visualisation.language import words
-    from regard.visualisation.positions import layout_sinusoids
+    from regard.visualisation.position_figures import layout_sinusoids
 
     title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
     return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title)

@@ -166,9 +166,9 @@ def _schedule(run: Path) -> Chart:
 
 def _positions(run: Path) -> Figure:
     """Sinusoidal encodings, or learned position embeddings up to the longest training sentence."""
-    from regard.layers.positions import LearnedPositions, SinusoidalPositions
+    from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
     from regard.model_folder import load_folder
-    from regard.visualisation.positions import layout_learned_positions
+    from regard.visualisation.position_figures import layout_learned_positions
 
     loaded = load_folder(run)
     modules = [

@@ -402,7 +402,7 @@ def _input(
 
         lines: Lines = TableLines(file, column, read_line)
     elif kind in ("html", "xml"):
-        from regard.cli.page import Page
+        from regard.cli.markup_file import Page
 
         split = {name: search[name] for name in ("split",) if name in search}
         lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
@@ -517,7 +517,7 @@ def _open_output(
     its part file.
     """
     from regard.common.atomic import replaceable
-    from regard.common.seal import fingerprints
+    from regard.common.checksums import fingerprints
     from regard.pipeline.bulk import ResumableOutput, StreamedOutput
 
     is_regular = output is not None and replaceable(output)

@@ -13,9 +13,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
-from regard.common.seal import json_digest
 from regard.data.text import nfc, read_lines
 from regard.model_folder import FolderSettings, load_settings
 from regard.training.journal import read

@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from regard.common.atomic import file_sha256, write_text
+from regard.common.checksums import json_digest
 from regard.common.errors import LineError, LineWarning
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.common.version import __version__
 from regard.comparison.entries import Entry
 from regard.comparison.result import Alignment, Cost, Point

@@ -14,7 +14,7 @@ from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
 from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
 from regard.data.holdout import hold_out
-from regard.data.pairs import PairFiles
+from regard.data.pair_filters import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words

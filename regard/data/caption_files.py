@@ -19,7 +19,7 @@ from regard.common.errors import DataError
 from regard.common.reading import parse_json
 from regard.data.delimited import Dialect
 from regard.data.images import SUFFIXES
-from regard.data.pairs import word_count
+from regard.data.pair_filters import word_count
 from regard.data.text import clean, nfc, read_file
 
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line

@@ -30,7 +30,7 @@ from regard.data.languages import (
     languages_of_name,
     only,
 )
-from regard.data.pairs import (
+from regard.data.pair_filters import (
     CorpusReport,
     Filters,
     Pair,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.batch import Example, Resample
+from regard.data.text_augmentation import LEXICON_PAIRS, Lexicon, PairVariation, VariationSettings
 from regard.data.tokenizer import Tokenizer
-from regard.data.variation import LEXICON_PAIRS, Lexicon, PairVariation, VariationSettings
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
 

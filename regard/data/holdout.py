@@ -15,8 +15,8 @@ import numpy.typing as npt
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.corpus import Corpus
-from regard.data.pairs import CorpusReport, Pair
-from regard.data.streaming import FilteredCorpus
+from regard.data.pair_filters import CorpusReport, Pair
+from regard.data.streamed_corpus import FilteredCorpus
 
 MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 

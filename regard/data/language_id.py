@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.checksums import SEAL, sealed, why_broken
 from regard.common.reading import parse_json, reason_of
-from regard.common.seal import SEAL, sealed, why_broken
 from regard.data.language_codes import canonical_code
 from regard.data.text import nfc
 

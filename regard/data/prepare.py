@@ -39,7 +39,7 @@ from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
-from regard.data.pairs import Pair, chunks
+from regard.data.pair_filters import Pair, chunks
 from regard.data.prepare_captions import CaptionCorpus, caption_batches, read_caption_corpora
 from regard.data.provenance import (
     DATA_FILE,
@@ -51,10 +51,10 @@ from regard.data.provenance import (
     write_fingerprints,
 )
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.streaming import scan
+from regard.data.streamed_corpus import scan
 from regard.data.text import data_path
+from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
-from regard.data.variation import VariationSettings
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder

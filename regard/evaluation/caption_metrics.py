@@ -15,7 +15,7 @@ from regard.common.version import __version__
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
-from regard.evaluation.metrics import MetricScore
+from regard.evaluation.text_metrics import MetricScore
 
 WordTokenizer = Callable[[str], list[str]]
 

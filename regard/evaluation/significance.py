@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.evaluation.metrics import MAX_TER_WORDS
+from regard.evaluation.text_metrics import MAX_TER_WORDS
 
 SEED = "12345"
 """sacreBLEU's own default; it would take another one from the environment."""

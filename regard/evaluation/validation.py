@@ -20,7 +20,7 @@ from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
     from regard.pipeline import FolderTranslator
     from regard.visualisation.head_arcs import HeadArcs
-    from regard.visualisation.heads import Heads
+    from regard.visualisation.head_grid import Heads
 
 Role = Literal["cross", "encoder", "decoder"]
 ROLES: dict[Role, str] = {

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from regard.common.atomic import atomic_folder, write_bytes, write_text
+from regard.common.checksums import tensor_digest
 from regard.common.errors import ExportError, MissingExtra
 from regard.common.markdown import code_span, quote_argument
 from regard.common.reading import file_bytes, parse_json, read_tensors, reason_of
-from regard.common.seal import tensor_digest
 from regard.data.batch import pad
 from regard.data.languages import Languages
 from regard.data.marian_vocab import PieceTable

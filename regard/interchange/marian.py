@@ -14,7 +14,7 @@ from regard.common.shapes import Tensor
 from regard.data.languages import Languages, named_code
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from regard.layers.positions import sinusoids
+from regard.layers.positional_encoding import sinusoids
 from regard.models import ModelSettings
 from regard.search import SearchSettings
 

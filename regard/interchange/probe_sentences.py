@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.common.errors import DataError, RegardError
 from regard.common.reading import check_links
 from regard.common.settings import read_toml
-from regard.data.pairs import PairFiles, PairReader
+from regard.data.pair_filters import PairFiles, PairReader
 from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
 

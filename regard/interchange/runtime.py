@@ -24,7 +24,7 @@ from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.export_cache import export_name, write_export
-from regard.pipeline.loading import alignment_choice
+from regard.pipeline.folder_loading import alignment_choice
 from regard.runtime.engine.packed_model import pack_model, why_not_packed
 from regard.runtime.engine.program import Precision
 from regard.runtime.engine.runtime_file import FORMAT, runtime_file, share_embeddings

@@ -16,7 +16,7 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.layers.positions import LearnedPositions
+from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
 

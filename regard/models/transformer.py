@@ -17,7 +17,7 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
-from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
 from regard.models.interface import (
     Batch,

@@ -13,7 +13,7 @@ from torch import nn
 from regard.common.settings import LAYERS, SIDE, SIZE, Settings
 from regard.common.shapes import Bool, Float, Tensor
 from regard.layers.dropout import Dropout
-from regard.layers.positions import GridPositions
+from regard.layers.positional_encoding import GridPositions
 from regard.layers.residual import masked_mean
 from regard.layers.resnet import STEMS, ImageNorm, KeepMask, ResNetBackbone, strided_mask
 from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from regard.common.atomic import file_sha256
+from regard.common.checksums import json_digest, model_files
 from regard.common.errors import ModelFolderError, RegardError
-from regard.common.seal import json_digest, model_files
 from regard.common.version import __version__
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.runtime.native import hash_of_sources

@@ -24,7 +24,7 @@ from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.sampling import source_key
 from regard.search.search_steps import SearchStep
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, missing_terms
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.line_splitter import LineSplitter
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import (
@@ -83,8 +83,8 @@ class FolderTranslator(BasePipeline, Translator):
         return self.tokenizer.copies
 
     @cached_property
-    def doubts(self) -> Doubts:
-        return Doubts(
+    def doubts(self) -> DoubtfulSentences:
+        return DoubtfulSentences(
             self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar
         )
 

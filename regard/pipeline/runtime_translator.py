@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.arguments import PATH, THREADS, problems_of_types
 from regard.common.errors import UsageError, repetition_note
-from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import (
@@ -27,7 +27,7 @@ from regard.runtime.model import (
 )
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each, missing_terms
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import SPLIT, TranslatedPart, Translation, as_text, check_nbest
 
@@ -112,11 +112,11 @@ class RuntimeTranslator(Translator):
         return self.model.has_attention
 
     @cached_property
-    def doubts(self) -> Doubts:
+    def doubts(self) -> DoubtfulSentences:
         model = self.model
         card = model.card["familiar"]
-        familiar = Familiar(**card) if card else None
-        return Doubts(
+        familiar = SeenTokenPairs(**card) if card else None
+        return DoubtfulSentences(
             lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar
         )
 

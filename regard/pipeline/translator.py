@@ -14,7 +14,7 @@ from regard.common.errors import LineWarning, UsageError
 from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import (
     BEST_TEXT,
     Keep,
@@ -252,7 +252,7 @@ class Translator(ABC):
 
     @property
     @abstractmethod
-    def doubts(self) -> Doubts:
+    def doubts(self) -> DoubtfulSentences:
         """Tells which sentences the model has not learnt."""
 
     @cached_property

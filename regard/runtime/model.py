@@ -24,7 +24,7 @@ from regard.common.errors import (
 from regard.common.reading import parse_json
 from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.familiar import Familiar
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.runtime.native import declare, kernels, typed
 from regard.text.translation import TranslatedPart
 
@@ -395,7 +395,7 @@ def _familiar_flaws(card: dict[str, Any]) -> list[str]:
     if familiar and not (type(familiar["pairs"]) is str and type(familiar["most"]) is int):
         return ["familiar: wanted `pairs` as a text and `most` as a whole number"]
     try:
-        Familiar(**familiar) if familiar else None
+        SeenTokenPairs(**familiar) if familiar else None
     except ValueError as problem:
         return [f"familiar: {problem}"]
     return []

@@ -18,7 +18,7 @@ import numpy as np
 from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS
 from regard.search.constraints import ConstraintState, required_tokens
-from regard.search.rules import (
+from regard.search.logits_processors import (
     BannedPhrases,
     Bans,
     LengthPenalty,

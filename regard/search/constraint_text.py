@@ -19,7 +19,7 @@ from regard.common.shapes import Array
 from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK
-from regard.search.rules import is_word_boundary
+from regard.search.logits_processors import is_word_boundary
 from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
 from regard.text.constraints import Constraints

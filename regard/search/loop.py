@@ -14,7 +14,7 @@ import torch
 from regard.common.shapes import Array, Int, Tensor
 from regard.models import Batch
 from regard.search.beams import Beams, Finished, StepCandidates, StepResult
-from regard.search.rules import Rule, SuppressTokens
+from regard.search.logits_processors import Rule, SuppressTokens
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 

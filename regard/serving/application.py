@@ -27,9 +27,9 @@ from regard.serving.http_errors import HttpError, error_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
-from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import DescribedApp
+from regard.serving.prometheus_metrics import Metrics
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
@@ -125,7 +125,7 @@ def _page() -> tuple[str, dict[str, str]]:
 
     It is made when it is first asked for, since a server has to start at once.
     """
-    from regard.serving.page import render_server_page
+    from regard.serving.server_page import render_server_page
 
     page = render_server_page()
     headers = {

@@ -22,11 +22,11 @@ from starlette.responses import Response
 from regard.serving.deaths import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.limits import KEY, Limits, address_group
-from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import Responses, body
-from regard.serving.pairs import LanguagePairs
+from regard.serving.prometheus_metrics import Metrics
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings

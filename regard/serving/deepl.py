@@ -13,8 +13,8 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import answers, example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import OWN_SEARCH, Answer
 from regard.text.markup.elements import MarkupOptions

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from regard.serving import schemas
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
+from regard.serving.language_pairs import Choice, LanguagePairs, select_models
 from regard.serving.models import Models
 from regard.serving.openapi import ERRORS, Problem, answers
-from regard.serving.pairs import Choice, LanguagePairs, select_models
 from regard.serving.requests import JSON, MULTIPART, excerpt, listed
-from regard.serving.streaming import EVENTS, stream_translations
+from regard.serving.server_sent_events import EVENTS, stream_translations
 
 _NAME = {
     "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import ERRORS, answers, example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import Answer, SearchRequest, ServedText
 from regard.text.text_format import TextFormat

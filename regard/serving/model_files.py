@@ -38,12 +38,12 @@ def model_names(paths: Sequence[Path]) -> list[str]:
 
 
 async def prepare(folder: Path, precision: str) -> Path:
-    """Return what is opened for a model folder; see `regard.serving.prepare`.
+    """Return what is opened for a model folder; see `regard.serving.export_process`.
 
     Raises ModelFolderError for a damaged folder, and WorkerError or OSError for what may pass.
     """
     pipe = asyncio.subprocess.PIPE
-    command = module_command("regard.serving.prepare", str(folder), precision)
+    command = module_command("regard.serving.export_process", str(folder), precision)
     process = await asyncio.create_subprocess_exec(
         *command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL
     )

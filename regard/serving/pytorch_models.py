@@ -15,8 +15,8 @@ import torch
 from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_language_id
 from regard.pipeline.captioner import Captioner
+from regard.pipeline.folder_loading import load
 from regard.pipeline.folder_translator import FolderTranslator
-from regard.pipeline.loading import load
 from regard.serving.results import served_hypotheses
 from regard.serving.served_translator import ServedTranslator
 from regard.serving.service import SearchRequest, ServedHypothesis

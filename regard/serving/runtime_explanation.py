@@ -22,7 +22,7 @@ from regard.runtime.model import (
 )
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
@@ -37,7 +37,7 @@ class Explainer:
     """
 
     model: RuntimeModel
-    doubts: Doubts
+    doubts: DoubtfulSentences
     is_packed: bool = False
 
     def explanation(self, line: RuntimeLine) -> dict[str, Any]:

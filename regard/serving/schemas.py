@@ -10,8 +10,8 @@ import pydantic
 from msgspec import Meta
 from pydantic import Field
 
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
 from regard.serving.service import (
     Answer,

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from regard.common.errors import LineError
 from regard.serving.http_errors import HttpError, bad_request
+from regard.serving.language_pairs import Choice, LanguagePairs
 from regard.serving.models import LONG_TEXT, Models
-from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import ServedText, TextRequest
 
 R = TypeVar("R")

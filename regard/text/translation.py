@@ -14,7 +14,7 @@ from regard.data.sentences import has_spaces
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
-    from regard.text.doubts import Doubts
+    from regard.text.doubtful_sentences import DoubtfulSentences
 
 
 SHOWN = 20
@@ -78,7 +78,7 @@ class Translation:
         ranked = tuple(hypothesis.with_given_words(words) for hypothesis in self.nbest)
         return replace(self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked)
 
-    def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
+    def with_doubts(self, doubts: DoubtfulSentences, threshold: float | None) -> Translation:
         """Return the translation with its parts, and thus itself, marked where they are
         doubtful.
         """

@@ -18,7 +18,7 @@ from regard.common.counting import counted
 from regard.common.errors import RegardError
 from regard.common.reading import package_toml
 from regard.data.corpus import CorpusSettings
-from regard.data.pairs import PairReader
+from regard.data.pair_filters import PairReader
 from regard.training.recipe import Recipe
 
 FEW = 200
@@ -134,7 +134,7 @@ def _comparison(size: CorpusSize) -> str:
     """Return what the corpus nearest in pairs and in their length reached, of those that the rule
     was measured on.
     """
-    corpora = package_toml("regard.training", "reached.toml")["corpora"]
+    corpora = package_toml("regard.training", "reference_scores.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:
         pairs = size.pairs / corpus["pairs"]

@@ -18,9 +18,9 @@ from safetensors import SafetensorError
 from torch import nn
 
 from regard.common.atomic import file_sha256, sync
+from regard.common.checksums import json_digest
 from regard.common.errors import TrainingError
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.training.best_weights import BestWeights
 from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
 from regard.training.distributed import World

@@ -18,8 +18,8 @@ from regard.common.settings import merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
+from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer
-from regard.data.variation import MEASURED
 from regard.model_folder import (
     FolderSettings,
     load_settings,

@@ -13,14 +13,14 @@ import torch
 from pydantic import Field
 
 from regard.common.atomic import write_text
+from regard.common.checksums import json_digest
 from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
 from regard.common.reading import check_links, package_toml, parse_toml
-from regard.common.seal import json_digest
 from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, read_toml
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
+from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import TokenizerSettings
-from regard.data.variation import VariationSettings
 from regard.models import ModelSettings
 from regard.search import SearchSettings
 from regard.training.schedule import ScheduleSettings

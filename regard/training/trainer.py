@@ -35,7 +35,7 @@ from regard.training.distributed import World, full_tensor
 from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, Report
 from regard.training.loss import Loss
-from regard.training.meter import Meter
+from regard.training.loss_meter import Meter
 from regard.training.moving_average import MovingAverage
 from regard.training.prefetch import Prefetcher
 from regard.training.recipe import Recipe

@@ -225,8 +225,8 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
 def page_data(
     data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")
 ) -> dict[str, Any]:
-    """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists
-    the keys.
+    """Convert an explanation to the JSON values that explanation_page.js reads;
+    `docs/visualisation.md` lists the keys.
     """
     layers = [*data.layers, *_attribution_layers(data.attributions)]
     states = data.states.tokens if data.states else ()

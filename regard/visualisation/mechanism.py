@@ -1,8 +1,8 @@
 """The mechanism of a model in one diagram: words, states, scores, softmax, sum, the decoder's
 state, the next word.
 
-It stays whole in all frames of the player, and parts that a step does not reach are pale. page.js
-draws the same.
+It stays whole in all frames of the player, and parts that a step does not reach are pale.
+explanation_page.js draws the same.
 """
 
 from __future__ import annotations

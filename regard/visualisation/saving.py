@@ -15,13 +15,13 @@ from regard.common.errors import UsageError
 from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.explanation_data import ExplanationData
+from regard.visualisation.explanation_page import Meta, render_page
 from regard.visualisation.figure import Figure, Text
 from regard.visualisation.fonts import MISSING_GLYPH, drawable
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
-from regard.visualisation.heads import Heads, layout_heads
+from regard.visualisation.head_grid import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout_heatmap
 from regard.visualisation.overlay import Overlay, layout_overlay
-from regard.visualisation.page import Meta, render_page
 from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 

@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 from command import Command
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.evaluation.significance import paired_tests
 
 

@@ -239,7 +239,7 @@ def test_closed_streams_stay_taken_in_a_program_that_follows() -> None:
     have others.
     """
     follows = "import os; [os.fstat(number) for number in range(3)]"
-    code = f"import os, sys; from regard.pipe import _open_streams; _open_streams(); {follows}"
+    code = f"import os, sys; from regard.translate_stdin import _open_streams; _open_streams(); {follows}"
     code += f"; os.execv(sys.executable, [sys.executable, '-c', {follows!r}])"
     command = ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code]
     assert subprocess.run(command, env=_environment(), check=False).returncode == 0

@@ -15,15 +15,15 @@ import torch
 from broad import broad
 from command import Command, files
 
+from regard.common.checksums import sealed
 from regard.common.errors import ExportError
-from regard.common.seal import sealed
 from regard.data.vocabulary import EOS
 from regard.model_folder import WEIGHTS, load_folder
 from regard.pipeline import FolderTranslator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.interchange import ctranslate2, probe_sentences
+from regard.interchange import ctranslate2_export, probe_sentences
 from regard.interchange.ctranslate2_model import CTranslate2
 
 
@@ -35,7 +35,7 @@ def _has_vnni() -> bool:
     return not path.exists() or "vnni" in path.read_text(encoding="utf-8")
 
 
-INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
+INT8: ctranslate2_export.Precision = "int8" if _has_vnni() else "float32"
 
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
@@ -46,7 +46,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     assert "different: 0 by greedy search, " in done.err
     assert "wrote there" in done.err
     assert done.out == ""
-    notes = json.loads((Path("there") / ctranslate2.NOTES).read_text(encoding="utf-8"))
+    notes = json.loads((Path("there") / ctranslate2_export.NOTES).read_text(encoding="utf-8"))
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
     folder = load_folder(transformer)
@@ -54,7 +54,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
         LINES, beam=1
     )
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
-    result = CTranslate2(Path("there"), ctranslate2.POSITIONS, None).search(
+    result = CTranslate2(Path("there"), ctranslate2_export.POSITIONS, None).search(
         sources, folder.settings.search.with_values(beam=1)
     )
     assert [folder.tokenizer.target.decode(hypotheses[0].ids) for hypotheses in result] == [
@@ -105,7 +105,9 @@ def test_the_default_folder_is_in_the_run(regard: Command, transformer: Path) ->
     folder = Path("run/exports/ctranslate2-" + INT8)
     assert (Path("run") / WEIGHTS).read_bytes() == before
     assert (
-        json.loads((folder / ctranslate2.NOTES).read_text(encoding="utf-8"))["parity"]["source"]
+        json.loads((folder / ctranslate2_export.NOTES).read_text(encoding="utf-8"))["parity"][
+            "source"
+        ]
         == "lines.ko"
     )
     regard.fails(
@@ -131,7 +133,7 @@ def test_export_does_not_depend_on_search_settings(
     config["search"] |= more
     (run / "config.json").write_text(json.dumps(sealed(config)))
     assert (
-        ctranslate2.export(run, tmp_path / "there"),
+        ctranslate2_export.export(run, tmp_path / "there"),
         (tmp_path / "there" / "model.bin").exists(),
     )[1]
 
@@ -150,18 +152,18 @@ def test_without_its_data_a_run_is_compared_on_the_sample(
 def test_an_export_that_translates_differently_is_removed(
     transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = ctranslate2._spec
+    spec = ctranslate2_export._spec
 
-    def spoilt(folder: ctranslate2.ModelFolder) -> object:
+    def spoilt(folder: ctranslate2_export.ModelFolder) -> object:
         result = spec(folder)
         result.decoder.projection.bias += torch.linspace(0, 3, len(result.decoder.projection.bias))
         return result
 
-    monkeypatch.setattr(ctranslate2, "_spec", spoilt)
+    monkeypatch.setattr(ctranslate2_export, "_spec", spoilt)
     with pytest.raises(
         ExportError, match="does not translate as the model does: log-probabilities differ by"
     ) as result:
-        ctranslate2.export(transformer, tmp_path / "there")
+        ctranslate2_export.export(transformer, tmp_path / "there")
     assert len(result.value.causes) == 3
     assert "please report it" in result.value.causes[-1]
     assert files(tmp_path) == {}

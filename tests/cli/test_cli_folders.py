@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from command import Command
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.model_folder import folder_id, save_alignment
 
 Spoil = Callable[[Path], None]

@@ -17,7 +17,7 @@ import pytest
 import tomli_w
 from command import TRANSFORMER, Command, sets
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.common.settings import read_toml
 from regard.model_folder import load_tensors
 from regard.training import budget, journal

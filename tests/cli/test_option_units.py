@@ -10,7 +10,7 @@ import pytest
 from command import Command
 from small import folder
 
-from regard.interchange import ctranslate2, huggingface
+from regard.interchange import ctranslate2_export, huggingface
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_an_export_without_a_folder_stays_in_the_run(
     regard: Command, run: Path, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = []
-    for toolkit in (ctranslate2, huggingface):
+    for toolkit in (ctranslate2_export, huggingface):
         monkeypatch.setattr(
             toolkit, "export", lambda _, out, *__: folders.append(out) or "ten sentences"
         )

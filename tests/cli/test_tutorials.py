@@ -20,8 +20,8 @@ from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, sets
 from small import folder
 from systems import posix
 
-from regard.learn.samples.corpus import SIZES, korean_english
 from regard.learn.samples.images import image_sample
+from regard.learn.samples.korean_english_corpus import SIZES, korean_english
 from regard.runtime import native
 
 DOCS = Path(__file__).parents[2] / "docs" / "tutorials"

@@ -10,8 +10,8 @@ import pytest
 from regard.common.errors import DataError
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.delimited import HEAD
-from regard.data.pairs import Filters
-from regard.data.streaming import scan
+from regard.data.pair_filters import Filters
+from regard.data.streamed_corpus import scan
 
 QUOTES = "fields stood in quotation marks"
 NAMES = "line 1 names the columns"

@@ -11,14 +11,16 @@ import pytest
 from small import folder
 
 from regard.common.errors import ConfigurationError
-from regard.data.familiar import MOST_PAIRS, Familiar
+from regard.data.seen_token_pairs import MOST_PAIRS, SeenTokenPairs
 from regard.model_folder import FolderSettings, load_settings
 
 LINES = [[random.Random(seed).randrange(4, 60) for _ in range(12)] for seed in range(60)]
 
 
-def learnt(training: list[list[int]], validation: list[list[int]], share: float = 0.0) -> Familiar:
-    result = Familiar.learn(training, validation, share)
+def learnt(
+    training: list[list[int]], validation: list[list[int]], share: float = 0.0
+) -> SeenTokenPairs:
+    result = SeenTokenPairs.learn(training, validation, share)
     assert result is not None
     return result
 
@@ -49,15 +51,15 @@ def test_as_many_unseen_pairs_are_allowed_as_validation_has(share: float, most: 
 
 
 def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:
-    assert Familiar.learn([list(range(MOST_PAIRS + 2))], [], 0.03) is None
-    assert Familiar.learn([list(range(MOST_PAIRS + 1))], [], 0.03) is not None
-    assert Familiar.learn([[], [7]], [[7]], 0.03) is None
+    assert SeenTokenPairs.learn([list(range(MOST_PAIRS + 2))], [], 0.03) is None
+    assert SeenTokenPairs.learn([list(range(MOST_PAIRS + 1))], [], 0.03) is not None
+    assert SeenTokenPairs.learn([[], [7]], [[7]], 0.03) is None
 
 
 @pytest.mark.parametrize("pairs", ["", "A", "AAAA\n", "====", "Ω===", "A" * 40_000])
 def test_other_values_are_refused(tmp_path: Path, pairs: str) -> None:
     with pytest.raises(ValueError, match="pairs"):
-        Familiar(pairs, 0)
+        SeenTokenPairs(pairs, 0)
     settings = load_settings(folder(tmp_path / "run")).model_dump()
     with pytest.raises(ConfigurationError, match=r"familiar.*pairs"):
         FolderSettings.parse({**settings, "familiar": {"pairs": pairs, "most": 0}}, "config.json")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from regard.common.seal import SEAL, sealed
+from regard.common.checksums import SEAL, sealed
 from regard.data import language_id
 from regard.data.language_id import MAX_SIZE, NGRAMS, READ, LanguageId, spread
 

@@ -20,7 +20,7 @@ from limits import time_limit
 from regard.common.errors import DataError
 from regard.data import text
 from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
-from regard.data.pairs import Pair, PairFiles
+from regard.data.pair_filters import Pair, PairFiles
 from regard.data.text import clean, nfc, read_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.word_alignments import read_word_links

@@ -15,7 +15,7 @@ import torch
 from material import corpus, sentences
 
 from regard.common.errors import DataError
-from regard.data import pairs as pairs_module
+from regard.data import pair_filters as pairs_module
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair

@@ -10,11 +10,11 @@ import pytest
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
-from regard.data import pairs as pairs_module
+from regard.data import pair_filters as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
 from regard.data.holdout import hold_out
-from regard.data.pairs import SeenPairs
-from regard.data.streaming import scan
+from regard.data.pair_filters import SeenPairs
+from regard.data.streamed_corpus import scan
 from regard.data.text import write_lines
 
 

@@ -11,8 +11,8 @@ import pytest
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.examples import encode_pairs, pair_variation, resampler
+from regard.data.text_augmentation import AGREEING, Lexicon, PairVariation, VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.variation import AGREEING, Lexicon, PairVariation, VariationSettings
 
 NOUNS = {"file": "Datei", "window": "Fenster", "picture": "Bild", "letter": "Brief", "word": "Wort"}
 VERBS = {"Open": "Öffne", "Close": "Schließe", "Print": "Drucke", "Read": "Lies"}

@@ -7,8 +7,8 @@ import sacrebleu
 
 from regard.common.errors import DataError, UsageError
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.evaluation.metrics import chrf_and_bleu, scores
 from regard.evaluation.significance import paired_tests
+from regard.evaluation.text_metrics import chrf_and_bleu, scores
 
 OUTPUTS = ["I go home", "I was eating a bread", "the cat sat"]
 REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]

@@ -52,7 +52,7 @@ from fuzz.process import end_with
 end_with({parent})
 sys.path.pop(0)
 resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors}))
-from regard.pipe import main
+from regard.translate_stdin import main
 sys.exit(main())
 """
 """Program of a server that ends with the thread that started it; its processes have so many

@@ -166,7 +166,9 @@ class Unready(Served):
         super().__init__(folder, None, models=[])  # type: ignore[arg-type]
         script = folder / "regard"
         script.write_text(
-            script.read_text().replace("from regard.pipe import main\nsys.exit(main())\n", program)
+            script.read_text().replace(
+                "from regard.translate_stdin import main\nsys.exit(main())\n", program
+            )
         )
 
     def refresh(self) -> None:

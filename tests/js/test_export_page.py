@@ -20,21 +20,21 @@ from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
-from regard.explain.browser_page import (
+from regard.explain.explanation import explain
+from regard.explain.live_page_export import (
     EXAMPLES,
     MEASURED,
     choose_examples,
     export_page,
     measure_trust,
 )
-from regard.explain.explanation import explain
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import _output_columns, runtime_file, share_embeddings
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.live_page import LiveModel, render_live_page
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import live
 
 import regard
-from regard.data.familiar import Familiar
+from regard.data.seen_token_pairs import SeenTokenPairs
 
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 SCRIPT = """
@@ -31,7 +31,7 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     lines += [
         [-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]
     ]
-    familiar = Familiar.learn(training, [], 0.03)
+    familiar = SeenTokenPairs.learn(training, [], 0.03)
     assert familiar is not None
     request = json.dumps({"familiar": asdict(familiar), "lines": lines})
     process = subprocess.run(

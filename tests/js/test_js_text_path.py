@@ -17,7 +17,7 @@ from small import SENTENCES
 from regard.common.errors import LineWarning
 from regard.pipeline import RuntimeTranslator
 from regard.text.constraints import Constraints
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.live_page import LiveModel, render_live_page
 from tests.cli.labels import labels
 from tests.data.test_spans import LINES as SPANS
 from tests.js.test_js_text_rules import LABELS, TITLES

@@ -19,7 +19,7 @@ from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
 from regard.visualisation.explanation_data import _step
-from regard.visualisation.live import LiveModel, Trust, render_live_page
+from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})

@@ -36,11 +36,11 @@ from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiment_page import render_page
 from regard.learn.lab.experiments import norm, positions, scaling
 from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Part, Plot, Table, Verdict
 from regard.learn.lab.measures import text_scores
 from regard.learn.lab.models import recurrent
-from regard.learn.lab.page import render_page
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.training import DIVERGED, STARTUP, TrainingPool
 from regard.learn.lab.verdicts import above

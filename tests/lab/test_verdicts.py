@@ -15,8 +15,8 @@ import pytest
 import regard.learn.lab
 from regard.common.bilingual import Text
 from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.application import with_sweep
 from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.experiment_runs import with_sweep
 from regard.learn.lab.experiments import failures
 from regard.learn.lab.findings import Findings, Graph, Part, Verdict
 from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate

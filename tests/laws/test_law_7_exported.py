@@ -20,7 +20,7 @@ from regard.search import Hypothesis, SearchSettings, search
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.interchange.ctranslate2 import POSITIONS, write
+from regard.interchange.ctranslate2_export import POSITIONS, write
 from regard.interchange.ctranslate2_model import CTranslate2
 
 pytestmark = pytest.mark.system

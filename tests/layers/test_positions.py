@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard.layers.positions import sinusoids
+from regard.layers.positional_encoding import sinusoids
 
 
 @pytest.mark.parametrize("size", [2, 5, 16, 128])

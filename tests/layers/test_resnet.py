@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batch import pad_images
-from regard.layers.positions import GridPositions
+from regard.layers.positional_encoding import GridPositions
 from regard.layers.resnet import (
     BLOCKS,
     STEMS,

@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.attention import SCORES, watch
 from regard.common.errors import UsageError
 from regard.data.vocabulary import BOS, EOS
-from regard.layers.positions import interleaved, sinusoids
+from regard.layers.positional_encoding import interleaved, sinusoids
 from regard.learn import walkthrough_block
 from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
 from regard.models import Batch, Model

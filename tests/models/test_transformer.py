@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.attention import SCORES, watch
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import LearnedPositions
+from regard.layers.positional_encoding import LearnedPositions
 from regard.models import Model, ModelSettings, ctranslate2_obstacles, huggingface_obstacles
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import SearchSettings, search

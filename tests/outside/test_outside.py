@@ -393,7 +393,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
         shutil.copytree(watched / "work" / name, tmp_path / name)
     environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}
     # The entry point, without this folder.
-    code = "import sys; sys.path.remove(''); from regard.pipe import main; main()"
+    code = "import sys; sys.path.remove(''); from regard.translate_stdin import main; main()"
     options = ["--languages=ko,en", "--port=0", "--threads=1"]
     command = [sys.executable, "-c", code, "serve", *names, *options]
     server = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)

@@ -14,10 +14,10 @@ from small import SENTENCES, folder
 from systems import posix
 
 from regard.interchange.runtime import export
-from regard.pipe import PipeCall, pipe_call
 from regard.pipeline import export_cache
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.runtime import native
+from regard.translate_stdin import PipeCall, pipe_call
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -149,7 +149,7 @@ def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
     code = (
         "import re, sys; compile = re.compile; patterns = []\n"
         "re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)\n"
-        "from regard.pipe import PipeCall, translate_pipe\n"
+        "from regard.translate_stdin import PipeCall, translate_pipe\n"
         "translate_pipe(PipeCall(sys.argv[1]))\n"
         "own = [name for name in sys.modules if name.startswith('regard')]\n"
         "unneeded = ('ssl', 'logging', 'email', 'tomllib', 'html', 'regard.text.markup.document', 'regard.data.language_codes')\n"
@@ -174,7 +174,7 @@ def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, c
         "import atexit, sys; sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']\n"
         "heavy = ('torch', 'numpy', 'pydantic', 'typer', 'sentencepiece')\n"
         "atexit.register(lambda: print('loaded:', *(name for name in heavy if name in sys.modules)))\n"
-        "from regard.pipe import main\n"
+        "from regard.translate_stdin import main\n"
         "main()"
     )
 

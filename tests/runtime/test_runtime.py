@@ -46,7 +46,7 @@ from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
 from regard.search import Constraints, SearchSettings
 from regard.serving.description import known_languages, served_model
-from regard.serving.pairs import LanguagePairs
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.served_translator import ServedFile
 from regard.serving.service import TextRequest
 from tests.runtime.pairs import Maker, maker

@@ -22,7 +22,6 @@ from cached import PACKAGE, FolderCache
 from regard.common.errors import UsageError
 from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english
 from regard.learn.samples.conjugation import Stem, conjugate
-from regard.learn.samples.corpus import SIZES, held_out
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import Grammar
 from regard.learn.samples.hangul import (
@@ -34,6 +33,7 @@ from regard.learn.samples.hangul import (
     particle,
     syllable,
 )
+from regard.learn.samples.korean_english_corpus import SIZES, held_out
 from regard.learn.samples.lexicon import (
     ADVERBS,
     COORDINATING,

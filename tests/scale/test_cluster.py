@@ -164,7 +164,9 @@ def test_workers_import_nothing_from_the_current_folder(
             "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
         )
     monkeypatch.chdir(tmp_path)
-    command = module_command("regard.pipe", "translate", str(model), str(lines), "--output", "out")
+    command = module_command(
+        "regard.translate_stdin", "translate", str(model), str(lines), "--output", "out"
+    )
     _ended(start("--cluster", "local", *SEARCH, command=command))
     assert (tmp_path / "out").read_bytes() == expected
     assert not list(tmp_path.glob("*.imported"))
@@ -223,7 +225,7 @@ def test_bad_input_is_refused_in_sentences(
 def test_another_version_on_a_machine_is_refused(
     two_machines: tuple[str, Callable[[], None]], model: Path, lines: Path, tmp_path: Path
 ) -> None:
-    program = "from regard.common import version; version.__version__ = '9.9'; from regard.pipe import main; main()"
+    program = "from regard.common import version; version.__version__ = '9.9'; from regard.translate_stdin import main; main()"
     arguments = [
         "translate",
         model,

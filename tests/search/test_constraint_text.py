@@ -16,7 +16,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
 from regard.search import ConstraintEncoder, Constraints, SearchSettings, Task, decode
 from regard.search.constraints import is_complete
-from regard.search.rules import is_word_boundary
+from regard.search.logits_processors import is_word_boundary
 
 SENTENCES = [
     "I was eating bread at home",

@@ -15,7 +15,7 @@ from tables import random_table, source
 
 from regard.data.vocabulary import EOS
 from regard.search import SearchSettings, Task, Term, decode
-from regard.search.rules import begins_character
+from regard.search.logits_processors import begins_character
 from regard.search.search_trace import SearchRecorder
 
 BYTES = {4 + number: bytes([0x80 + number]) for number in range(128)}

@@ -10,7 +10,7 @@ from regard.common.errors import UsageError
 from regard.serving.description import check_languages
 from regard.serving.http_errors import HttpError
 from regard.serving.language_names import NAMES, language_name
-from regard.serving.pairs import LanguagePairs
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.service import ServedModel
 
 

@@ -18,8 +18,8 @@ from laws.models import kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, attention, watch
+from regard.common.checksums import sealed
 from regard.common.errors import ConfigurationError
-from regard.common.seal import sealed
 from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream

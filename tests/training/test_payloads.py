@@ -24,8 +24,8 @@ from runs import SIDES
 
 import regard
 from regard.common.atomic import file_sha256
+from regard.common.checksums import json_digest
 from regard.common.errors import RegardError, TrainingError
-from regard.common.seal import json_digest
 from regard.data.image_cache import cached_images
 from regard.data.images import ImageSizeSettings
 from regard.learn.samples import korean_english

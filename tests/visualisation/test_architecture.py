@@ -5,10 +5,10 @@ from itertools import combinations
 import pytest
 from small import SIDES
 
-from regard.explain.architecture import describe_architecture
+from regard.explain.model_architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters
 from regard.training import preset, presets
-from regard.visualisation.architecture import (
+from regard.visualisation.architecture_diagram import (
     HEIGHT,
     WIDTH,
     Architecture,

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from test_architecture import MODELS
 
-from regard.explain.architecture import describe_architecture
+from regard.explain.model_architecture import describe_architecture
 from regard.models import ModelSettings
 from regard.visualisation import Alignment, ExplanationData, Heads, SourceImage, language, save
-from regard.visualisation.architecture import layout_architecture
+from regard.visualisation.architecture_diagram import layout_architecture
 from regard.visualisation.figure import Figure, Text
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
-from regard.visualisation.heads import layout_heads
+from regard.visualisation.head_grid import layout_heads
 from regard.visualisation.heatmap import layout_heatmap
 from regard.visualisation.language import LANGUAGE, words
 from regard.visualisation.linear_map import layout_linear_map
 from regard.visualisation.overlay import Overlay, layout_overlay
 from regard.visualisation.player import layout_frames
-from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
+from regard.visualisation.position_figures import layout_learned_positions, layout_sinusoids
 
 INTERNATIONAL = re.compile(
     r"softmax|tanh|relu|gelu|silu|swiglu|GLU|GRU|LSTM|RNN|WO|BLEU|chrF|nat|basic|bottleneck|dot|general|additive|cosine|noam|[QKVhcet]\b"

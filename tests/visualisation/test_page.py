@@ -13,7 +13,7 @@ import pytest
 
 from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Meta
-from regard.visualisation.page import render_page
+from regard.visualisation.explanation_page import render_page
 
 EVIL = "</script><b>"
 

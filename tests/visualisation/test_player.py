@@ -16,7 +16,7 @@ from regard.visualisation.colours import colour
 from regard.visualisation.explanation_data import ShownHead
 from regard.visualisation.figure import MARGIN, Box, Polyline, Text
 from regard.visualisation.fonts import measure
-from regard.visualisation.heads import layout_heads
+from regard.visualisation.head_grid import layout_heads
 from regard.visualisation.language import LANGUAGE
 from regard.visualisation.mechanism import HIGH, LEAST, WIDTH, Diagram
 from regard.visualisation.player import HEADING_SIZE, layout_frames

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from regard.cli.plain_views import sinusoid_rows
-from regard.layers.positions import interleaved
+from regard.layers.positional_encoding import interleaved
 from regard.visualisation import save
 from regard.visualisation.figure import Box, Polyline, Text
-from regard.visualisation.positions import (
+from regard.visualisation.position_figures import (
     layout_learned_positions,
     layout_sinusoids,
     shown_dimensions,

@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.settings import merge
 from regard.evaluation.aer import Gold, argmax_accuracy, best_choice, read_all
-from regard.evaluation.metrics import scores
+from regard.evaluation.text_metrics import scores
 from regard.explain.explanation import explain
 from regard.learn.demo.training import Output, page_meta, train_with_head
 from regard.learn.samples import AlignedPair, Sample, korean_english

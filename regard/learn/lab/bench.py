@@ -13,8 +13,8 @@ import tomli_w
 
 from regard.common.atomic import write_text
 from regard.common.bilingual import Words
+from regard.common.checksums import json_digest
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.common.settings import merge
 from regard.comparison.entries import has_ended
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists

@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.common.bilingual import Words
 from regard.data.text import read_lines, read_parallel
 from regard.evaluation.caption_metrics import caption_scores
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.learn.lab.bench import Bench, Measure
 from regard.learn.lab.findings import LABELS, Curve, Plot, Table
 from regard.learn.lab.sweep import Columns, Sweep

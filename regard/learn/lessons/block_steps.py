@@ -19,7 +19,7 @@ from torch import nn
 
 from regard.attention import SCORES, Attention, Memory
 from regard.attention.attention import attention_mask, masked_softmax
-from regard.attention.heads import merge_heads, split_heads
+from regard.attention.head_reshapes import merge_heads, split_heads
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
@@ -27,7 +27,7 @@ from regard.data.batch import pad
 from regard.data.vocabulary import PAD
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import LearnedPositions, interleaved
+from regard.layers.positional_encoding import LearnedPositions, interleaved
 from regard.layers.residual import Residual
 from regard.learn.lessons.recording import Calls
 from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding

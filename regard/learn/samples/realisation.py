@@ -6,8 +6,8 @@ from collections import defaultdict
 from itertools import zip_longest
 
 from regard.learn.samples import english, korean
+from regard.learn.samples.aligned_pairs import AlignedPair
 from regard.learn.samples.derivation import Sentence, Word, fixed, with_mark
-from regard.learn.samples.pairs import AlignedPair
 
 Words = list[Word]
 

@@ -12,9 +12,9 @@ from regard.common.atomic import write_text
 from regard.common.errors import UsageError
 from regard.common.reading import package_toml
 from regard.data.word_alignments import format_pharaoh
-from regard.learn.samples.corpus import korean_english
+from regard.learn.samples.aligned_pairs import AlignedPair
 from regard.learn.samples.images import image_sample
-from regard.learn.samples.pairs import AlignedPair
+from regard.learn.samples.korean_english_corpus import korean_english
 
 PAGE = "SAMPLE.md"
 T = TypeVar("T")

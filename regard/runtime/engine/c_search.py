@@ -17,7 +17,7 @@ from regard.runtime.engine.continuous_batching import DecodeRequest
 from regard.runtime.engine.packed_model import PackedModel
 from regard.runtime.engine.runtime_file import position_counts, runtime_file
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
-from regard.search.rules import LengthPenalty
+from regard.search.logits_processors import LengthPenalty
 from regard.search.search_steps import SearchStep
 
 _TOGETHER = 512

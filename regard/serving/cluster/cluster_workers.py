@@ -12,7 +12,7 @@ from typing import Any
 from regard.common.errors import RegardError, WorkerError
 from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator
 from regard.serving.cluster.cluster import cluster, cores_of, one_line
-from regard.serving.cluster.sent_model import SentFiles, SentModel
+from regard.serving.cluster.model_transfer import SentFiles, SentModel
 
 _AHEAD = 4
 """Chunks that are in hand for each one in translation: results that are done wait for those before

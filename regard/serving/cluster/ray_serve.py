@@ -18,7 +18,7 @@ from regard.common.reading import is_runtime_file
 from regard.runtime.model import RuntimeModel
 from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of, one_line
-from regard.serving.cluster.sent_model import SentFiles
+from regard.serving.cluster.model_transfer import SentFiles
 from regard.serving.models import Models, ServiceSettings
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair

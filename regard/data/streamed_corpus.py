@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.common.errors import DataError
-from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks
+from regard.data.pair_filters import (
+    CorpusReport,
+    Filters,
+    Pair,
+    PairFiles,
+    PairFilter,
+    PairReader,
+    chunks,
+)
 
 BitArray = npt.NDArray[np.uint8]
 

@@ -60,8 +60,8 @@ from regard.comparison.test_data import (
 )
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
-from regard.evaluation.metrics import MAX_TER_WORDS
 from regard.evaluation.speed import measure_speed
+from regard.evaluation.text_metrics import MAX_TER_WORDS
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load

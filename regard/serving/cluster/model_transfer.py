@@ -36,7 +36,7 @@ class SentFiles:
         path = path.resolve()
         files = [path]
         if not is_runtime_file(path):
-            from regard.common.seal import fingerprints
+            from regard.common.checksums import fingerprints
             from regard.model_folder import LANGUAGES
 
             others = [path / name for name in (LANGUAGES, "README.md")]

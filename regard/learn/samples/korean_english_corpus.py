@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from regard.common.errors import UsageError
+from regard.learn.samples.aligned_pairs import AlignedPair, Sample, checked_sizes
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import SHORTEST, Combination, Grammar
 from regard.learn.samples.lexicon import GREETINGS, PLACES, THINGS, I, by_name
-from regard.learn.samples.pairs import AlignedPair, Sample, checked_sizes
 from regard.learn.samples.realisation import realise
 from regard.learn.samples.verbs import VERBS, Verb
 

@@ -23,7 +23,7 @@ from regard.models import Model
 from regard.pipeline import last_layer, load_translator
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
-from regard.visualisation.live import LiveModel, Trust, render_live_page
+from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 # Characters of a sentence that a page proposes, and how many of these, at most.
 MAX_EXAMPLE, EXAMPLES = (

@@ -25,9 +25,9 @@ from regard.common.reading import file_bytes, parse_json
 from regard.common.version import __version__
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiment_page import render_page
 from regard.learn.lab.experiments import EXPERIMENTS
 from regard.learn.lab.findings import LABELS, Findings
-from regard.learn.lab.page import render_page
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.verdicts import despite_shifts
 from regard.visualisation import save

@@ -1,5 +1,5 @@
-"""Page of the server: that of `visualisation/live.py`, with the models of the server and the fonts
-of the machine.
+"""Page of the server: that of `visualisation/live_page.py`, with the models of the server and the
+fonts of the machine.
 
 It needs neither Pillow nor fontTools: the process that sends it has none.
 """

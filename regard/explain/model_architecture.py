@@ -17,11 +17,11 @@ from regard.attention.scores import Score
 from regard.layers.cells import Cell
 from regard.layers.convolution import GatedConvolution, WeightNormLinear
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.layers.positions import LearnedPositions
+from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import BatchNorm
 from regard.layers.resnet import FrozenBatchNorm
 from regard.models import Model, ModelSettings, build
-from regard.visualisation.architecture import Architecture, Part, Role, Stack
+from regard.visualisation.architecture_diagram import Architecture, Part, Role, Stack
 from regard.visualisation.language import words
 
 Count = Callable[..., int]  # of the weights of modules, see `_count`

@@ -44,7 +44,7 @@ def load(
             )
         return open_runtime(Path(folder), device, precision)
     with needs_extra("train", "model folders"):
-        from regard.pipeline.loading import load
+        from regard.pipeline.folder_loading import load
     return load(folder, device, precision or "float32", engine)
 
 

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from regard.common.errors import LineError, RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
-from regard.serving.pairs import LanguagePairs
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.schemas import TranslateRequest
 from regard.serving.service import OWN_SEARCH, ServedText, TextRequest
 from regard.serving.texts import refused

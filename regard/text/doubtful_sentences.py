@@ -14,7 +14,7 @@ from regard.data.text import clean, unknown_share
 from regard.text.mnemonics import Encode
 
 if TYPE_CHECKING:
-    from regard.data.familiar import Familiar
+    from regard.data.seen_token_pairs import SeenTokenPairs
 
 _MOST_UNKNOWN = 0.5
 """Share of a line's characters that may be unknown before it is in a script that training has not
@@ -22,7 +22,7 @@ seen.
 """
 
 
-class Doubts:
+class DoubtfulSentences:
     """Tells which sentences a model has probably not learnt.
 
     `encode`, `tokens`: the token ids of a source, without the end of sentence, and the texts of
@@ -30,7 +30,10 @@ class Doubts:
     """
 
     def __init__(
-        self, encode: Encode, tokens: Callable[[list[int]], list[str]], familiar: Familiar | None
+        self,
+        encode: Encode,
+        tokens: Callable[[list[int]], list[str]],
+        familiar: SeenTokenPairs | None,
     ) -> None:
         self._encode = encode
         self._tokens = tokens

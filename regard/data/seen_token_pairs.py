@@ -26,7 +26,7 @@ _BASE64 = lazy_pattern("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|
 
 
 @dataclass(frozen=True)
-class Familiar:
+class SeenTokenPairs:
     """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones
     a line may have.
 
@@ -45,7 +45,7 @@ class Familiar:
     @classmethod
     def learn(
         cls, training: Iterable[Sequence[int]], validation: Iterable[Sequence[int]], share: float
-    ) -> Familiar | None:
+    ) -> SeenTokenPairs | None:
         """Return the filter of these lines of ids; of validation lines a share at most has too many
         unseen pairs.
 

@@ -34,7 +34,7 @@ def render_page(
     chart = replace(findings.graph.chart("", language), caption="")
     return make_page(
         "regard.learn.lab",
-        "page.html",
+        "experiment_page.html",
         lang=language,
         experiment=experiment,
         findings=findings,

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-ROOMS = [
+PACKAGES = [
     "regard",
     *(
         "regard.pipeline",
@@ -129,23 +129,23 @@ def public_names() -> Iterator[tuple[str, str, Any]]:
     first.
     """
     seen = set[int]()
-    for room in ROOMS:
-        package = importlib.import_module(room)
+    for package_name in PACKAGES:
+        package = importlib.import_module(package_name)
         for name in package.__all__:
             value = getattr(package, name)
             if id(value) not in seen:
-                yield room, name, value
+                yield package_name, name, value
             if inspect.isclass(value) or inspect.isfunction(value):
                 seen.add(id(value))
 
 
-def python(room: str) -> str:
+def python(package: str) -> str:
     """Return the public names of a package as directives of autodoc."""
-    head = inspect.cleandoc(importlib.import_module(room).__doc__ or "").partition("\n")[0]
-    names = [(name, value) for package, name, value in public_names() if package == room]
-    lines = [f"## {room}", "", _plain(head)]
+    head = inspect.cleandoc(importlib.import_module(package).__doc__ or "").partition("\n")[0]
+    names = [(name, value) for owner, name, value in public_names() if owner == package]
+    lines = [f"## {package}", "", _plain(head)]
     for name, value in names:
-        lines += ["", *_directive(f"{room}.{name}", value)]
+        lines += ["", *_directive(f"{package}.{name}", value)]
     return "\n".join(lines)
 
 
@@ -159,12 +159,14 @@ def _directive(path: str, value: Any) -> list[str]:
     return ["```{eval-rst}", f".. {kind}:: {path}", *(f"   {option}" for option in options), "```"]
 
 
-def data_docs(room: str, name: str) -> list[str]:
+def data_docs(package: str, name: str) -> list[str]:
     """Return the text below the assignment of a public name that is neither class nor function.
 
     A module of one assignment, such as that of the version, is described by its own text.
     """
-    tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
+    tree = ast.parse(
+        Path(importlib.import_module(package).__file__ or "").read_text(encoding="utf-8")
+    )
     if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(
         tree
     ):
@@ -301,5 +303,5 @@ def fill(app: Any, docname: str, source: list[str]) -> None:
     )
 
 
-def _made(name: str, room: str) -> str:
-    return python(room) if name == "python" else MAKERS[name]()
+def _made(name: str, package: str) -> str:
+    return python(package) if name == "python" else MAKERS[name]()

@@ -20,7 +20,7 @@ PAGES = {
     for path in (ROOT / "docs" / "reference").glob("*.md")
 }
 COMMANDS = dict(reference.command_tree())
-NAMES = {f"{room}.{name}": value for room, name, value in reference.public_names()}
+NAMES = {f"{package}.{name}": value for package, name, value in reference.public_names()}
 INNER = {"regard.cli", "regard.common.shapes"}
 """Packages and modules with `__all__` that are not for users: the command line itself,
 annotations.
@@ -64,9 +64,9 @@ def test_every_package_with_public_names_is_in_the_reference() -> None:
         for path in (ROOT / "regard").rglob("*.py")
         if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert public - INNER == set(reference.ROOMS)
+    assert public - INNER == set(reference.PACKAGES)
     shown = re.findall(r"<!-- made: python (\S+) -->", "".join(PAGES.values()))
-    assert sorted(shown) == sorted(reference.ROOMS), "each package stands on one page"
+    assert sorted(shown) == sorted(reference.PACKAGES), "each package stands on one page"
 
 
 def test_every_setting_is_described() -> None:

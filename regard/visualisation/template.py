@@ -1,4 +1,4 @@
-"""One maker of pages: Jinja2 templates in the `assets` folders of the rooms, in which every text is
+"""One maker of pages: Jinja2 templates in the `assets` folders of the packages, in which every text is
 escaped.
 """
 

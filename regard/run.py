@@ -85,7 +85,7 @@ RUN_FILES = [
 ]
 RUN_FILES += ["joint.model", "valid.tsv", "test.tsv", PAGE, "source.model", "target.model"]
 RUN_FILES += ["checkpoints", "shards", "images", "board"]
-"""What training reads and writes in a run folder."""
+"""The files that training reads and writes in a run folder."""
 BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
 # Share of validation lines that count as doubtful; lines that are scored for it.
 DOUBTFUL, MOST_SCORED = (

@@ -21,7 +21,7 @@ are spans, too.
 _COPIES = lazy_pattern(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
 Place = tuple[int, int]
-"""Where a span of a line begins and ends."""
+"""Begin and end of a span of a line."""
 NOT_COPIED = frozenset({"tag", "message"})
 """Kinds of spans that no copy tokens stand for: they are put back as the tags of markup are."""
 COPIED = KEPT - NOT_COPIED

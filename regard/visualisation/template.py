@@ -1,4 +1,4 @@
-"""One maker of pages: Jinja2 templates in the `assets` folders of the packages, in which every text is
+"""The maker of all pages: Jinja2 templates in the `assets` folders of the packages, with every text
 escaped.
 """
 

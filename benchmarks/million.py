@@ -157,7 +157,7 @@ def _sampled(lines: list[str], path: Path, count: int) -> Path:
     return path
 
 
-def _monitored(
+def _monitored(  # noqa: PLR0913 - one call, measured with all its options
     name: str,
     source: Path,
     output: Path,

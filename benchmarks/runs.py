@@ -47,7 +47,7 @@ LINES_SHOWN = 12
 Run = dict[str, Any]
 
 
-def run_adapter(
+def run_adapter(  # noqa: PLR0913 - all that one run depends on
     module: str,
     peer: str | None,
     options: dict[str, Any],

@@ -150,7 +150,7 @@ class TrainPlan:
     tokens_per_update: float
 
 
-def train(
+def train(  # noqa: PLR0913 - keyword options of a public function
     recipe: Recipe | str | Path | None = None,
     *,
     out: str | Path,
@@ -179,15 +179,22 @@ def train(
     """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C
     stops it.
 
-    recipe a Recipe, or a TOML file with a whole one or part of one; data files and settings are put
-    on top source … training and validation files; without validation files some pairs are held out
-    languages codes such as "ko,en" (of captions one) instead of those that the names of the files
-    end in preset the name of a starting point (`regard.presets()`) parent a run whose weights and
-    vocabulary this one begins with: fine-tuning settings any settings by dotted name:
-    {"training.updates": 500} budget a time such as "30m", after which training ends; chooses the
-    model size (unless it is given) test a file of pairs, or how many pairs to hold out, that are
-    translated and scored once, at the end resume continue the run in `out` from its last checkpoint
-    report called with the name and the values of each event: "message", "train", "valid", "end" …
+    - `recipe`: a Recipe, or a TOML file with a whole one or part of one; data files and settings
+      are put on top.
+    - `source` to `valid_captions`: training and validation files; without validation files some
+      pairs are held out.
+    - `languages`: codes such as "ko,en" (of captions one) instead of those that the names of the
+      files end in.
+    - `preset`: the name of a starting point (`regard.presets()`).
+    - `parent`: a run whose weights and vocabulary this one begins with (fine-tuning).
+    - `settings`: any settings by dotted name: {"training.updates": 500}.
+    - `budget`: a time such as "30m", after which training ends; it also chooses the model size,
+      unless that is given.
+    - `test`: a file of pairs, or how many pairs to hold out, that are translated and scored once,
+      at the end.
+    - `resume`: continue the run in `out` from its last checkpoint.
+    - `report`: called with the name and the values of each event: "message", "train", "valid",
+      "end" and others.
 
     Raises UsageError for arguments or another run in `out`, ConfigurationError for settings,
     DataError for data files, TrainingError if training cannot continue.

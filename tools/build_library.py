@@ -117,7 +117,7 @@ WASM = Target(
 )
 
 
-def compile_library(
+def compile_library(  # noqa: PLR0913 - keyword options of a compiler
     compiler: Sequence[str],
     levels: Mapping[str, Sequence[str]],
     output: Path,

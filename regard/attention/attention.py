@@ -44,7 +44,7 @@ class Attention(nn.Module):
 
     is_recorded = True  # by `watch`
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - sizes and switches of one layer
         self,
         role: str,
         query_size: int,

@@ -49,7 +49,7 @@ class _UnfusedAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913 - autograd passes all inputs by position
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, keep: Tensor | None, scale: float
     ) -> Tensor:
         with torch.autocast("cpu", enabled=False):

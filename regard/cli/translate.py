@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 
 import typer
 
@@ -509,6 +509,27 @@ def _chunk_results(
         yield results
 
 
+def _opened_to_append(output: Path) -> TextIO:
+    try:
+        return output.open("a", encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise UsageError(
+            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a "
+            "writable folder"
+        ) from None
+
+
+def _link_target(output: Path) -> Path:
+    """Return the file that a link leads to, which is written: the link stays. Raises UsageError for
+    a link that leads to itself.
+    """
+    with suppress(OSError, RuntimeError):  # of a link that leads to itself, before Python 3.13
+        output = output.resolve() if output.is_symlink() else output
+    if output.is_symlink():
+        raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
+    return output
+
+
 @contextmanager
 def _open_output(
     runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
@@ -529,21 +550,10 @@ def _open_output(
         yield StreamedOutput(sys.stdout)
         return
     if not is_regular:  # such as a pipe or /dev/stdout: results are written as they come
-        try:
-            file = output.open("a", encoding="utf-8", newline="\n")
-        except OSError as problem:
-            raise UsageError(
-                f"--output {output}: cannot be written ({problem.strerror}); choose a file in a "
-                "writable folder"
-            ) from None
-        with file:
+        with _opened_to_append(output) as file:
             yield StreamedOutput(file)
         return
-    if output.is_symlink():  # the link stays, and leads to the result
-        with suppress(OSError, RuntimeError):  # of a link that leads to itself, before Python 3.13
-            output = output.resolve()
-        if output.is_symlink():
-            raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
+    output = _link_target(output)
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {

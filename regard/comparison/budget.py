@@ -243,7 +243,7 @@ def train_missing(
     return plan
 
 
-def _train(
+def _train(  # noqa: PLR0913 - all that one run depends on
     plan: Plan,
     model: ModelPlan,
     seed: int,

@@ -102,7 +102,7 @@ class CompareRequest:
     ter: bool = True
 
 
-def compare(
+def compare(  # noqa: PLR0913 - keyword options of a public function
     runs: Sequence[str | Path] | Mapping[str, str | Path] = (),
     *,
     out: str | Path,
@@ -126,17 +126,20 @@ def compare(
     """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV
     into `out`.
 
-    runs run or model folders; as a mapping, by name. Runs that differ in the seed alone are one
-    system source … training and validation files: to train on, and to count words in test_… what to
-    test on; without it the validation data, or pairs held out of the training data;
-                test_alignments: gold word links of the test pairs, for the alignment error rate
-    hypotheses files of outputs of other systems by name, a line for each sentence presets presets
-    or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`: `seed`
-                and those after it
-    minutes, updates, tokens  the budget of each run; one of them
-    baseline    the system that the others are compared with; the first one if not given
-    speed       measure speed and memory, each model in a process of its own
-    ter         score TER too, which may take minutes if outputs are long
+    - `runs`: run or model folders; as a mapping, by name. Runs that differ in the seed alone are
+      one system.
+    - `hypotheses`: files of outputs of other systems by name, a line for each sentence.
+    - `presets`: presets or recipe files (.toml) to train, with `settings` on top, each with so many
+      `seeds`: `seed` and those after it.
+    - `minutes`, `updates`, `tokens`: the budget of each run; one of them.
+    - `baseline`: the system that the others are compared with; the first one if not given.
+    - `speed`: measure speed and memory, each model in a process of its own.
+    - `ter`: score TER too, which may take minutes if outputs are long.
+    - `source`, `target` and the like: training and validation files, to train on and to count words
+      in.
+    - `test_source`, `test_target` and the like: the test set; without it the validation data, or
+      pairs held out of the training data. `test_alignments`: gold word links of the test pairs, for
+      the alignment error rate.
 
     Repeat an interrupted call, and it continues where it stopped. Raises UsageError or DataError,
     with all causes, before anything is trained; TrainingError if training cannot continue;

@@ -118,7 +118,7 @@ class _DataRequest:
         return ()
 
 
-def prepare_data(
+def prepare_data(  # noqa: PLR0913 - keyword options of a public function
     data: CorpusSettings,
     tokenizer: TokenizerSettings | Tokenizer,
     batching: BatchingSettings,
@@ -359,7 +359,7 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
 
 
-def _prepared(
+def _prepared(  # noqa: PLR0913 - the parts of which a PreparedData is made
     request: _DataRequest,
     tokenizer: Tokenizer,
     examples: Mapping[str, Sequence[Example]],

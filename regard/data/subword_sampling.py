@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 VARIANTS = 4
 # Characters; a longer word is segmented in parts, since the time of merging grows with the square.
 LONGEST = 500
-UNKNOWN_PENALTY = (
-    10.0  # an unknown character is so many nats less likely than the least likely token
-)
+UNKNOWN_PENALTY = 10.0
+"""An unknown character is so many nats less likely than the least likely token."""
 
 Segmenter = Callable[[str, random.Random], list[str]]
 

@@ -281,12 +281,7 @@ class LineReader:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
-            if (
-                self.count == 1
-                and not self.keep_ends
-                and not raw.endswith(b"\n")
-                and b"\r" in raw.rstrip(b"\r")
-            ):
+            if self.count == 1 and not self.keep_ends and _ends_in_returns(raw):
                 damage["ends"] = (
                     "its lines end in CR alone, so it would be one line; save it with line feeds"
                 )
@@ -317,21 +312,35 @@ class LineReader:
             returns += raw.endswith((b"\r\n", b"\r"))
             if raw and not damage:
                 yield line if self.keep_ends else line.removesuffix("\n").removesuffix("\r")
-        whole = binary_kind(self.path) if damage.keys() & {"nul", "coding"} else None
-        causes = (
-            [whole]
-            if whole
-            else [damage[kind] for kind in ("coding", "nul", "ends", "long") if kind in damage]
-        )
-        self.causes = tuple(
-            f"{self.path}: {cause}" for cause in causes[: 1 if _looks_like(start, "") else None]
-        )
-        self.notes = (
-            (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
-        )
+        self._set_causes(damage, start)
+        self._set_notes(marked, returns)
+
+    def _set_notes(self, marked: bool, returns: int) -> None:
+        notes = []
+        if marked:
+            notes.append(f"{self.path}: the byte-order mark before line 1 was removed")
         if returns:
             ends = counted(returns, "line ends", "lines end")
-            self.notes += (f"{self.path}: {ends} in CR LF; the CR was removed",)
+            notes.append(f"{self.path}: {ends} in CR LF; the CR was removed")
+        self.notes = tuple(notes)
+
+    def _set_causes(self, damage: dict[str, str], start: bytes) -> None:
+        """Set the causes: of a file that is of another kind by its name and first bytes, that
+        kind alone.
+        """
+        is_no_text = bool(damage.keys() & {"nul", "coding"})
+        kind = binary_kind(self.path) if is_no_text else None
+        causes = [damage[name] for name in ("coding", "nul", "ends", "long") if name in damage]
+        if kind:
+            causes = [kind]
+        elif _looks_like(start, ""):  # the first cause names what the file looks like
+            causes = causes[:1]
+        self.causes = tuple(f"{self.path}: {cause}" for cause in causes)
+
+
+def _ends_in_returns(line: bytes) -> bool:
+    """Return whether what was read as one line is several that end in CR alone."""
+    return not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r")
 
 
 def bounded_lines(file: ByteFile, max_line: int) -> Iterator[bytes]:

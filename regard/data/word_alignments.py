@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
 
 Link = tuple[int, int]  # source word, target word
-FlatLinks: TypeAlias = (
-    "array[int]"  # source, target, source, target …: compact, as there is one per training pair
-)
+FlatLinks: TypeAlias = "array[int]"
+"""Source, target, source, target …: compact, as there is one per training pair."""
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 UNEVEN = "leading or doubled spaces, or tabs, between which links count no words"
 _SHOWN = 5  # wrong lines that are reported one by one

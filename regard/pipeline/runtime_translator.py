@@ -363,7 +363,7 @@ class LibraryDecoder(Decoder):
         doubtful = any(part.doubtful for part in parts)
         return self._result(line, best, constraints, readings, ranked, parts, doubtful, line.notes)
 
-    def _result(
+    def _result(  # noqa: PLR0913 - the parts of which a Translation is made
         self,
         line: RuntimeLine,
         hypothesis: RuntimeHypothesis,

@@ -69,7 +69,7 @@ def serve(
 class Supervisor:
     """The serving process, the PyTorch process if one is wanted, and what becomes of them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - tests replace the last four
         self,
         configuration: Mapping[str, Any],
         listener: socket.socket,

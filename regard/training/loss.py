@@ -167,7 +167,7 @@ def smoothed_cross_entropy(
     return smoothed, cross_entropy
 
 
-def rdrop_cross_entropy(
+def rdrop_cross_entropy(  # noqa: PLR0913 - the terms of the equation
     first: Float[Tensor, "M D"],
     second: Float[Tensor, "M D"],
     weight: Float[Tensor, "V D"],
@@ -247,7 +247,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
 
 class _SlicedRDrop(torch.autograd.Function):
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913 - autograd passes all inputs by position
         ctx: Any,
         first: Tensor,
         second: Tensor,

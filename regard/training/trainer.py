@@ -116,7 +116,7 @@ class Trainer:
     times as long as a validation.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a training depends on
         self,
         model: Model,
         batches: BatchSource,

@@ -24,9 +24,8 @@ from regard.learn.samples.writing import PAGE, write_sample
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 
-LEARNT = (
-    10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
-)
+LEARNT = 10.0
+"""A validation score below which nothing was learnt, so that a lower rate may be the cure."""
 DATA: dict[str, Callable[[Path], Any]]
 DATA = {
     "sample": write_sample,

@@ -49,7 +49,7 @@ def find_experiment(name: str) -> Experiment:
     raise UsageError(f"no experiment is called {name!r}; {hint}")
 
 
-def run_experiment(
+def run_experiment(  # noqa: PLR0913 - keyword options of a public function
     name: str,
     out: str | Path | None = None,
     *,
@@ -62,10 +62,13 @@ def run_experiment(
     """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or
     lab/NAME-full).
 
-    full whole sweeps of learning rates and three seeds; else one seed, beside the results that are
-    shipped language of page and graph; the data hold both seed the first seed workers how many
-    models are trained at once, each on one thread; one for each core if not given, four at most say
-    called with lines on progress
+    - `full`: whole sweeps of learning rates and three seeds; else one seed, beside the results that
+      are shipped.
+    - `language`: of page and graph; the data hold both.
+    - `seed`: the first seed.
+    - `workers`: how many models are trained at once, each on one thread; one for each core if not
+      given, four at most.
+    - `say`: called with lines on progress.
 
     Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown
     experiment, or if the folder holds something else.

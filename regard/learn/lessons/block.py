@@ -94,7 +94,7 @@ class _Setup:
     description: Text
 
 
-def walkthrough_block(
+def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
     text: str,
     target: str | None = None,
     *,

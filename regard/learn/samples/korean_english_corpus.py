@@ -17,9 +17,8 @@ from regard.learn.samples.verbs import VERBS, Verb
 SIZES = {"train": 24_000, "valid": 500, "test": 500, "recombination": 500, "length": 500}
 SHORT = 12
 TAIL = 20  # mean number of words by which long sentences exceed SHORT, before the limit `longest`
-WELL_COVERED = (
-    10_000  # with this many training pairs, recombinations consist of words that occur in training
-)
+WELL_COVERED = 10_000
+"""With this many training pairs, recombinations consist of words that occur in training."""
 TRIES = 1000
 
 Draw = Callable[[], Sentence | None]
@@ -34,13 +33,13 @@ def korean_english(
     Each side determines the other, so that a right translation is unique. No sentence, of either
     language, occurs twice in the corpus. `sizes` replaces some of SIZES. The splits:
 
-        train begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread;
-        greetings
-        valid, test    drawn like train
-        recombination sentences with a verb and an object that are never combined in other splits
-        (see `held_out`),
-                       though every word of them occurs in train (if train has 10,000 pairs or more)
-        length         all lengths from 2 to `longest` equally often
+    - train: begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread, and
+      greetings.
+    - valid, test: drawn like train.
+    - recombination: sentences with a verb and an object that are never combined in other splits
+      (see `held_out`), though every word of them occurs in train (if train has 10,000 pairs or
+      more).
+    - length: all lengths from 2 to `longest` equally often.
 
     Length is counted in English words; Korean has about seven tenths as many. A share `short` of
     the sentences has 2 to 12 of them, the others more, up to `longest`.

@@ -87,7 +87,7 @@ def emit_query(b: Builder, attention: Attention, source: int, offset: int, size:
     return query
 
 
-def emit_cross_attention(
+def emit_cross_attention(  # noqa: PLR0913 - registers and sizes of one operation
     b: Builder,
     attention: Attention,
     query: int,

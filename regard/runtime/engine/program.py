@@ -109,7 +109,7 @@ class Builder:
         )
         return target
 
-    def linear(
+    def linear(  # noqa: PLR0913 - registers and sizes of one operation
         self,
         source: int,
         weight: torch.Tensor,
@@ -146,7 +146,7 @@ class Builder:
         self._add("mix", first, target, extra=second, size=self.widths[first], scale=scale)
         return target
 
-    def rnn(
+    def rnn(  # noqa: PLR0913 - registers and sizes of one operation
         self,
         cell: str,
         source: int,

@@ -44,7 +44,7 @@ class Replicas:
     cores: int = 1
 
 
-def serve_on_cluster(
+def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cluster
     address: str,
     paths: Sequence[Path],
     host: str,

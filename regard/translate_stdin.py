@@ -62,7 +62,9 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
     if os.path.isdir(call.file):
         from regard.pipeline.export_cache import find_export
 
-        call = replace(call, export=find_export(Path(call.file), threads=call.threads)[1])
+        call = replace(
+            call, export=find_export(Path(call.file), threads=call.threads)[1]
+        )
     return call if call.export or is_runtime_file(call.file) else None
 
 
@@ -121,11 +123,14 @@ def _open_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), number)
-            os.set_inheritable(number, True)  # the program that `regard serve` becomes has it, too
+            # The program that `regard serve` becomes has it, too.
+            os.set_inheritable(number, True)
             setattr(
                 sys,
                 name,
-                os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False),
+                os.fdopen(
+                    number, "w" if number else "r", encoding="utf-8", closefd=False
+                ),
             )
 
 

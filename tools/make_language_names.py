@@ -28,7 +28,13 @@ def main() -> None:
     korean = Locale("ko").languages
     lines = []
     for code in sorted(english):
-        if not re.fullmatch("[a-z]{2,3}", code) or code in ("und", "mul", "mis", "zxx", "root"):
+        if not re.fullmatch("[a-z]{2,3}", code) or code in (
+            "und",
+            "mul",
+            "mis",
+            "zxx",
+            "root",
+        ):
             continue
         if (
             len(code) == 3 and canonical_code(code) != code

@@ -7,7 +7,9 @@ from __future__ import annotations
 from regard.common.shapes import Float, Tensor
 
 
-def split_heads(vectors: Float[Tensor, "N T D"], heads: int) -> Float[Tensor, "N H T E"]:
+def split_heads(
+    vectors: Float[Tensor, "N T D"], heads: int
+) -> Float[Tensor, "N H T E"]:
     """Split each vector into `heads` equal parts."""
     N, T, D = vectors.shape
     return vectors.view(N, T, heads, D // heads).transpose(1, 2)
@@ -18,7 +20,9 @@ def merge_heads(vectors: Float[Tensor, "N H T E"]) -> Float[Tensor, "N T D"]:
     return vectors.transpose(1, 2).flatten(2)
 
 
-def fold_beams(queries: Float[Tensor, "N H T E"], rows: int) -> Float[Tensor, "R H KT E"]:
+def fold_beams(
+    queries: Float[Tensor, "N H T E"], rows: int
+) -> Float[Tensor, "R H KT E"]:
     """Put the K = N // R queries that share a memory row on one axis, so that the memory is not
     copied per beam.
     """
@@ -26,10 +30,14 @@ def fold_beams(queries: Float[Tensor, "N H T E"], rows: int) -> Float[Tensor, "R
         return queries
     N, H, T, E = queries.shape
     assert N % rows == 0, f"{N} queries cannot share {rows} memories equally"
-    return queries.view(rows, N // rows, H, T, E).transpose(1, 2).reshape(rows, H, -1, E)
+    return (
+        queries.view(rows, N // rows, H, T, E).transpose(1, 2).reshape(rows, H, -1, E)
+    )
 
 
-def unfold_beams(vectors: Float[Tensor, "R H KT X"], N: int) -> Float[Tensor, "N H T X"]:
+def unfold_beams(
+    vectors: Float[Tensor, "R H KT X"], N: int
+) -> Float[Tensor, "N H T X"]:
     """Give each of the N queries its own row again; the inverse of `fold_beams`."""
     R, H, KT, X = vectors.shape
     if R == N:

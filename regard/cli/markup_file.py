@@ -18,7 +18,8 @@ from regard.text.markup.tags import Kind
 _LONGEST = 10_000_000
 """Most characters of a line of a page, which is all in memory."""
 _ENCODING = re.compile(
-    r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE
+    r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
+    re.IGNORECASE,
 )
 
 

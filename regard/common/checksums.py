@@ -24,7 +24,9 @@ def json_digest(values: Any) -> str:
     """Return the SHA-256 of JSON values; it depends neither on the order of keys nor on white
     space.
     """
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(values, sort_keys=True, default=str).encode()
+    ).hexdigest()
 
 
 def sealed(values: Mapping[str, Any], **more: object) -> dict[str, Any]:
@@ -56,7 +58,10 @@ def model_files(folder: Path, *more: str) -> list[Path]:
     """
     patterns = ("config.json", "alignment.json", *more, *VOCABULARIES, "*.safetensors")
     paths = [
-        path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()
+        path
+        for pattern in patterns
+        for path in sorted(folder.glob(pattern))
+        if path.is_file()
     ]
     check_links(folder, *(path.name for path in paths))
     return paths
@@ -74,10 +79,14 @@ def stored_digest(path: Path) -> str:
     """The digest in the header of a file of tensors; empty if there is none. The loader of the
     tensors compares it.
     """
-    return tensor_metadata(path).get(SHA256, "") if path.suffix == ".safetensors" else ""
+    return (
+        tensor_metadata(path).get(SHA256, "") if path.suffix == ".safetensors" else ""
+    )
 
 
-def tensor_digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
+def tensor_digest(
+    tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]
+) -> str:
     """Return the SHA-256 of names, dtypes, shapes and bytes of tensors, and of their metadata."""
     entries = [
         [name, str(tensor.dtype), list(tensor.shape), _bytes_digest(tensor)]
@@ -91,4 +100,6 @@ def _bytes_digest(tensor: torch.Tensor) -> str:
     training does.
     """
     whole = tensor.detach().contiguous().cpu()
-    return hashlib.sha256((ctypes.c_char * whole.nbytes).from_address(whole.data_ptr())).hexdigest()
+    return hashlib.sha256(
+        (ctypes.c_char * whole.nbytes).from_address(whole.data_ptr())
+    ).hexdigest()

@@ -44,7 +44,13 @@ from regard.comparison.budget import (
     say,
     train_missing,
 )
-from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_runs, status_of
+from regard.comparison.entries import (
+    Entry,
+    conflicts,
+    open_hypotheses,
+    open_runs,
+    status_of,
+)
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import check_out, write_files
 from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
@@ -173,11 +179,15 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
     causes = problems_of_types(PATH, pick("out"))
     for name in ("runs", "presets"):
         paths = given[name]
-        if isinstance(paths, (str, bytes)) or not isinstance(paths, (Sequence, Mapping)):
+        if isinstance(paths, (str, bytes)) or not isinstance(
+            paths, (Sequence, Mapping)
+        ):
             causes.append(f"`{name}=`: wanted a list of paths, got {describe(paths)}")
             continue
         values = paths.values() if isinstance(paths, Mapping) else paths
-        causes += [cause for path in values for cause in problems_of_types(PATH, {name: path})]
+        causes += [
+            cause for path in values for cause in problems_of_types(PATH, {name: path})
+        ]
     hypotheses = problems_of_types(TABLE, pick("hypotheses"), optional=True)
     if given["hypotheses"] is not None and not hypotheses:
         hypotheses = [
@@ -194,7 +204,11 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
     causes += problems_of_types(TEXT, pick("baseline", "device"))
     causes += problems_of_types(FUNCTION, pick("report"), optional=True)
     for name, path in given["files"].items():
-        paths = path if name == "test_target" and isinstance(path, (list, tuple)) else [path]
+        paths = (
+            path
+            if name == "test_target" and isinstance(path, (list, tuple))
+            else [path]
+        )
         causes += [
             cause
             for item in paths
@@ -205,7 +219,9 @@ def _type_problems(given: Mapping[str, Any]) -> list[str]:
 
 def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> Files:
     """Make the files of a comparison. Raises UsageError for an unknown keyword."""
-    values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    values: dict[str, Any] = {
+        name: value for name, value in options.items() if value is not None
+    }
     known = Files.__annotations__
     if unknown := values.keys() - known.keys():
         raise UsageError(
@@ -253,7 +269,8 @@ class _Session:
         comparison = self._compare(entries, data, files, plan, note)
         write_files(comparison, self.out)
         say(
-            self.report, f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv"
+            self.report,
+            f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv",
         )
         return comparison
 
@@ -310,13 +327,17 @@ class _Session:
             lambda: split_off_test(request.files, self.out / DATA), [], (None, "")
         )
         data, causes = (
-            _collect(lambda: read_test_data(files), causes, None) if files else (None, causes)
+            _collect(lambda: read_test_data(files), causes, None)
+            if files
+            else (None, causes)
         )
         if data is None:
             raise DataError(*causes, *conflicts(runs, bool(request.files.images)))
         what = f"the test set ({data.test.name})"
         outputs, causes = _collect(
-            lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what), causes, []
+            lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what),
+            causes,
+            [],
         )
         entries = [*runs, *outputs]
         causes += conflicts(entries, bool(files.images))
@@ -339,14 +360,21 @@ class _Session:
         """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is
         another one.
         """
-        training = {name: value for name, value in files.training.items() if value is not None}
+        training = {
+            name: value for name, value in files.training.items() if value is not None
+        }
         plan = Plan(
-            self.request.budget, self.request.seeds, training, models, self.request.first_seed
+            self.request.budget,
+            self.request.seeds,
+            training,
+            models,
+            self.request.first_seed,
         )
         begun = load_plan(self.out)
         if begun is not None:
             stripped = {
-                name: replace(item, expected=0, updates=None) for name, item in begun.models.items()
+                name: replace(item, expected=0, updates=None)
+                for name, item in begun.models.items()
             }
             differing = [
                 name
@@ -377,43 +405,67 @@ class _Session:
         return entries
 
     def _compare(
-        self, entries: Sequence[Entry], data: TestData, files: Files, plan: Plan | None, note: str
+        self,
+        entries: Sequence[Entry],
+        data: TestData,
+        files: Files,
+        plan: Plan | None,
+        note: str,
     ) -> Comparison:
         """Measure every run, and put all of it together."""
         request = self.request
         tokenize = _word_tokenizer(entries) if files.images else None
-        measured = {entry.name: self._measure(entry, data) for entry in entries if entry.is_run}
+        measured = {
+            entry.name: self._measure(entry, data) for entry in entries if entry.is_run
+        }
         outputs = {
-            e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries
+            e.name: measured[e.name].outputs if e.is_run else e.outputs or ()
+            for e in entries
         }
         systems: dict[str, list[Entry]] = {}
         for entry in entries:
             systems.setdefault(entry.system, []).append(entry)
         baseline = request.baseline or next(iter(systems))
         longest = max(
-            (len(line.split()) for lines in outputs.values() for line in lines), default=0
+            (len(line.split()) for lines in outputs.values() for line in lines),
+            default=0,
         )
         is_slow = tokenize is None and longest > LONG and request.ter
         say(self.report, f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
         language = next(
-            (entry.settings.languages.target for entry in entries if entry.settings is not None), ""
+            (
+                entry.settings.languages.target
+                for entry in entries
+                if entry.settings is not None
+            ),
+            "",
         )
         groups = _test_groups(entries, systems, baseline)
         scores = score_groups(
             data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language)
         )
         singles = {
-            name: sentence_scores(data.test, lines, tokenize) for name, lines in outputs.items()
+            name: sentence_scores(data.test, lines, tokenize)
+            for name, lines in outputs.items()
         }
         firsts = {name: runs[0] for name, runs in systems.items()}
-        times, unmeasured = self._times(data, [entry for entry in firsts.values() if entry.is_run])
+        times, unmeasured = self._times(
+            data, [entry for entry in firsts.values() if entry.is_run]
+        )
         results = {
             e.name: _result(
-                e, outputs[e.name], scores[e.name], singles[e.name], measured.get(e.name), times
+                e,
+                outputs[e.name],
+                scores[e.name],
+                singles[e.name],
+                measured.get(e.name),
+                times,
             )
             for e in entries
         }
-        by_system = {name: [results[run.name] for run in runs] for name, runs in systems.items()}
+        by_system = {
+            name: [results[run.name] for run in runs] for name, runs in systems.items()
+        }
         training = read_training_words(files)
         return Comparison(
             task="captions" if files.images else "translation",
@@ -423,7 +475,10 @@ class _Session:
             runs=tuple(results.values()),
             breakdowns=breakdowns(
                 data.test,
-                {name: [run.outputs for run in runs] for name, runs in by_system.items()},
+                {
+                    name: [run.outputs for run in runs]
+                    for name, runs in by_system.items()
+                },
                 {
                     name: [run.sentence_scores for run in runs]
                     for name, runs in by_system.items()
@@ -443,8 +498,13 @@ class _Session:
 
     def _measure(self, entry: Entry, data: TestData) -> Measured:
         items = "images" if data.images else "lines"
-        say(self.report, f"decoding {len(data.test.sources):,} {items} with {entry.name}")
-        return measure_run(entry, data, self.device, self.request.options, self.out / "cache")
+        say(
+            self.report,
+            f"decoding {len(data.test.sources):,} {items} with {entry.name}",
+        )
+        return measure_run(
+            entry, data, self.device, self.request.options, self.out / "cache"
+        )
 
     def _times(
         self, data: TestData, runs: Sequence[Entry]
@@ -455,7 +515,9 @@ class _Session:
         if not self.request.speed or not runs:
             return {}, ()
         say(self.report, "measuring speed and memory, the models in turns")
-        sources = list(map(str, data.images)) or [source for source in data.test.sources if source]
+        sources = list(map(str, data.images)) or [
+            source for source in data.test.sources if source
+        ]
         paths = {run.name: run.path for run in runs}
         times, causes = measure_speed(paths, sources, self.device, self.request.options)
         say(self.report, *(f"{cause}; all else is in the report" for cause in causes))
@@ -472,14 +534,23 @@ class _Session:
         if they are few.
         """
         chosen = most_different(
-            {name: results[entry.name].sentence_scores for name, entry in firsts.items()}
+            {
+                name: results[entry.name].sentence_scores
+                for name, entry in firsts.items()
+            }
         )
         shown = entries if len(entries) <= MAX_SHOWN else list(firsts.values())
-        pipelines = ((entry.name, load(entry.path, self.device)) for entry in shown if entry.is_run)
+        pipelines = (
+            (entry.name, load(entry.path, self.device))
+            for entry in shown
+            if entry.is_run
+        )
         return make_examples(chosen, data, pipelines, self.request.options)
 
     def _facts(self) -> dict[str, str]:
-        options = ", ".join(f"{name} {value}" for name, value in self.request.options.items())
+        options = ", ".join(
+            f"{name} {value}" for name, value in self.request.options.items()
+        )
         return {
             "regard": __version__,
             "sacrebleu": str(sacrebleu_version),
@@ -500,16 +571,26 @@ def _collect(make: Any, causes: list[str], default: Any) -> tuple[Any, list[str]
 
 def _wrong_language(entry: Entry, data: TestData) -> list[str]:
     """Say if most of the test set has letters that a run never saw."""
-    if data.images or entry.settings is None or entry.settings.model.encoder.reads != "text":
+    if (
+        data.images
+        or entry.settings is None
+        or entry.settings.model.encoder.reads != "text"
+    ):
         return []
     tokenizer = load_tokenizer(entry.path, entry.settings)
     sides = [(tokenizer.source, data.test.sources, "test_source")]
     sides.append(
-        (tokenizer.target, tuple(texts[0] for texts in data.test.references), "test_target")
+        (
+            tokenizer.target,
+            tuple(texts[0] for texts in data.test.references),
+            "test_target",
+        )
     )
     causes = []
     for vocabulary, lines, name in sides:
-        unknown = sum(vocabulary.unknown_share(line) > UNKNOWN for line in lines if line)
+        unknown = sum(
+            vocabulary.unknown_share(line) > UNKNOWN for line in lines if line
+        )
         if unknown > len(lines) / 2:
             causes.append(
                 f"{entry.path}: most characters of most lines of `{name}=` were never seen in its "
@@ -548,7 +629,14 @@ def _result(
 ) -> RunResult:
     """Put together the results of a run, or of a file of outputs, which has no measurements."""
     result = RunResult(
-        entry.name, entry.system, entry.seed, str(entry.path), "", scores, tuple(outputs), singles
+        entry.name,
+        entry.system,
+        entry.seed,
+        str(entry.path),
+        "",
+        scores,
+        tuple(outputs),
+        singles,
     )
     if measured is None:
         return result
@@ -571,7 +659,9 @@ def _test_groups(
     """
     bases = {entry.seed: entry.name for entry in reversed(systems[baseline])}
     first = systems[baseline][0].name
-    groups: dict[str, list[str]] = {entry.name: [entry.name] for entry in systems[baseline]}
+    groups: dict[str, list[str]] = {
+        entry.name: [entry.name] for entry in systems[baseline]
+    }
     for entry in entries:
         if entry.system != baseline:
             groups[bases.get(entry.seed, first)].append(entry.name)
@@ -596,7 +686,9 @@ def _notes(
     ter: bool,
 ) -> tuple[str, ...]:
     """Sentences that a reader needs to know."""
-    notes = [f"{name}: {result.status}." for name, result in results.items() if result.status]
+    notes = [
+        f"{name}: {result.status}." for name, result in results.items() if result.status
+    ]
     if plan is not None:
         for name, model in plan.models.items():
             notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
@@ -614,7 +706,8 @@ def _notes(
             "Training data were not given, so words are not broken down by their frequency there."
         )
     times = any(
-        result.cost is not None and result.cost.latency is not None for result in results.values()
+        result.cost is not None and result.cost.latency is not None
+        for result in results.values()
     )
     if times and len(entries) > len({entry.system for entry in entries}):
         notes.append("Speed and memory are those of the first run of each system.")

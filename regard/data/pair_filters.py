@@ -22,10 +22,12 @@ from regard.data.delimited import HEAD, infer_dialect
 from regard.data.given_words import GivenWords, given_words
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, clean, data_path
 
-CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
+# Pairs that are filtered, tokenised and written at once; a multiple of eight.
+CHUNK = 1 << 14
 _EXAMPLES = 5  # excerpts per reason
 _NUMBERS = 20  # line numbers in one sentence
-_SHORT = 30  # characters of a longer side that may have any partner: "是" is "Yes, that is right."
+# Characters of a longer side that may have any partner: "是" is "Yes, that is right.".
+_SHORT = 30
 _DENSE = 10  # characters that count as a word if spaces are rare
 
 Row = tuple[str, str]
@@ -50,7 +52,9 @@ class Pair:
     source: str
     target: str
     line: int
-    words: tuple[GivenWords, GivenWords] | None = field(default=None, compare=False, repr=False)
+    words: tuple[GivenWords, GivenWords] | None = field(
+        default=None, compare=False, repr=False
+    )
     """Its words as they were given, for links between them; None: those of the clean sides."""
 
     @classmethod
@@ -81,7 +85,9 @@ class Dropped:
         if len(self.lines) < _NUMBERS:
             self.lines += (line,)
         if pair is not None and len(self.examples) < _EXAMPLES:
-            self.examples += ((line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"),)
+            self.examples += (
+                (line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"),
+            )
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,17 @@ class CorpusReport:
         """Return the report as lines of text."""
         read = self.read - self.other_lines
         count = f"{read:,} pair{'s' if read != 1 else ''}"
-        lines = [f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"]
+        lines = [
+            f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"
+        ]
         for reason, dropped in self.dropped.items():
             lines.append(
                 f"  dropped, {reason}: "
                 f"{dropped.count:,}{format_lines(dropped.lines, dropped.count)}"
             )
-            lines += [f"    line {line}: {excerpt}" for line, excerpt in dropped.examples]
+            lines += [
+                f"    line {line}: {excerpt}" for line, excerpt in dropped.examples
+            ]
         if self.duplicates:
             lines.append(
                 f"  duplicates kept: {self.duplicates:,} (drop_duplicates = true leaves them out "
@@ -126,7 +136,9 @@ class PairFiles:
     target: str | Path | None = None
     pairs: str | Path | None = None
     max_line: int = (
-        MAX_LINE  # characters, of both sides together in a file of pairs; longer lines are skipped
+        # Characters, of both sides together in a file of pairs; longer lines are
+        # skipped.
+        MAX_LINE
     )
 
     def __post_init__(self) -> None:
@@ -141,18 +153,25 @@ class PairFiles:
         """Each file by its role: "source" and "target", or "pairs"."""
         if self.pairs is not None:
             return {"pairs": data_path(self.pairs)}
-        return {"source": data_path(str(self.source)), "target": data_path(str(self.target))}
+        return {
+            "source": data_path(str(self.source)),
+            "target": data_path(str(self.target)),
+        }
 
     @property
     def is_json(self) -> bool:
         """Return whether there is one file of JSON lines."""
-        return str(self.pairs).removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
+        return (
+            str(self.pairs).removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """The paths as they were given."""
         return (
-            (str(self.pairs),) if self.pairs is not None else (str(self.source), str(self.target))
+            (str(self.pairs),)
+            if self.pairs is not None
+            else (str(self.source), str(self.target))
         )
 
 
@@ -170,14 +189,20 @@ class PairReader:
 
     def __iter__(self) -> Iterator[Row]:
         max_line = self.files.max_line * (JSON_SIZE if self.files.is_json else 1)
-        readers = [LineReader(path, max_line, skip_long=True) for path in self.files.paths.values()]
+        readers = [
+            LineReader(path, max_line, skip_long=True)
+            for path in self.files.paths.values()
+        ]
         yield from (
             self._read_pairs_file(readers[0])
             if len(readers) == 1
             else self._read_two_files(*readers)
         )
         self.count = readers[0].count
-        self.notes = (*(note for reader in readers for note in reader.notes), *self.notes)
+        self.notes = (
+            *(note for reader in readers for note in reader.notes),
+            *self.notes,
+        )
 
     def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
         sides = iter(source), iter(target)
@@ -209,7 +234,13 @@ class PairReader:
             else dialect.records(chain(head, lines))
         )
         for record, count in records:
-            row = (CUT, CUT) if CUT in record else parse(record) if record.strip() else ("", "")
+            row = (
+                (CUT, CUT)
+                if CUT in record
+                else parse(record)
+                if record.strip()
+                else ("", "")
+            )
             if not isinstance(row, str) and sum(map(len, row)) > longest:
                 row = (CUT, CUT)  # JSON is longer than its texts
             if isinstance(row, str):
@@ -230,7 +261,9 @@ class PairReader:
 def _count_lines(count: int, why: str) -> str:
     """Return how many lines are wrong, and `why`, which begins with a verb in the plural."""
     verb, _, rest = why.partition(" ")
-    singular = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}.get(verb, verb)
+    singular = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}.get(
+        verb, verb
+    )
     return counted(count, f"line {singular} {rest}", f"lines {why}")
 
 
@@ -249,7 +282,9 @@ class PairFilter:
     def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return which of the next pairs are kept."""
         reasons = [_drop_reason(pair, self._filters) for pair in pairs]
-        usable = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
+        usable = [
+            pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None
+        ]
         new = iter(self._seen.first_seen(usable))
         drop = self._filters is not None and self._filters.drop_duplicates
         for index, reason in enumerate(reasons):
@@ -263,7 +298,9 @@ class PairFilter:
         self._read = self._read + len(keep)
         self._kept = self._kept + sum(keep)
         self._others += reasons.count("")
-        self._copies += sum(pair.source == pair.target for pair in compress(pairs, keep))
+        self._copies += sum(
+            pair.source == pair.target for pair in compress(pairs, keep)
+        )
         return keep
 
     def report(self, name: str, reader: PairReader) -> CorpusReport:
@@ -285,7 +322,9 @@ class PairFilter:
                 "input"
             )
         counts = self._read, self._kept, self._dropped, self._repeated
-        return CorpusReport(name, reader.files.names, *counts, tuple(notes), self._others)
+        return CorpusReport(
+            name, reader.files.names, *counts, tuple(notes), self._others
+        )
 
 
 class SeenPairs:
@@ -370,7 +409,11 @@ def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
     shorter, longer = sorted((len(pair.source), len(pair.target)))
     if max(word_count(pair.source), word_count(pair.target)) > filters.max_length:
         return "too long"
-    return "odd length ratio" if longer > _SHORT and longer > shorter * filters.max_ratio else None
+    return (
+        "odd length ratio"
+        if longer > _SHORT and longer > shorter * filters.max_ratio
+        else None
+    )
 
 
 def word_count(text: str) -> int:
@@ -383,4 +426,6 @@ def word_count(text: str) -> int:
 def _excerpt(text: str, room: int = 28) -> str:
     if text == CUT:
         return "(not read)"
-    return text if 0 < len(text) <= room else f"{text[: room - 1]}…" if text else "(empty)"
+    return (
+        text if 0 < len(text) <= room else f"{text[: room - 1]}…" if text else "(empty)"
+    )

@@ -22,7 +22,9 @@ BITS, HASHES = 12, 4
 """Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs
 passes for seen.
 """
-_BASE64 = lazy_pattern("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)")
+_BASE64 = lazy_pattern(
+    "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)"
+)
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,27 @@ class SeenTokenPairs:
     ValueError else.
     """
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False, "extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {
+        "strict": False,
+        "extra": "forbid",
+    }
     pairs: str
     most: int
 
     def __post_init__(self) -> None:
-        if not (_BASE64.fullmatch(self.pairs) and len(self.pairs) <= 20_000 and self.most >= 0):
+        if not (
+            _BASE64.fullmatch(self.pairs)
+            and len(self.pairs) <= 20_000
+            and self.most >= 0
+        ):
             raise ValueError("wanted `pairs` in base64, and `most` of 0 or more")
 
     @classmethod
     def learn(
-        cls, training: Iterable[Sequence[int]], validation: Iterable[Sequence[int]], share: float
+        cls,
+        training: Iterable[Sequence[int]],
+        validation: Iterable[Sequence[int]],
+        share: float,
     ) -> SeenTokenPairs | None:
         """Return the filter of these lines of ids; of validation lines a share at most has too many
         unseen pairs.
@@ -81,6 +93,8 @@ class SeenTokenPairs:
 def _bit_indices(first: int, second: int, size: int) -> Iterator[int]:
     """Return the bits that a pair sets; regard.js computes the same."""
     for number in range(HASHES):
-        mixed = (first * 0x9E3779B1 + second * 0x85EBCA77 + number * 0xC2B2AE3D) & 0xFFFFFFFF
+        mixed = (
+            first * 0x9E3779B1 + second * 0x85EBCA77 + number * 0xC2B2AE3D
+        ) & 0xFFFFFFFF
         mixed = (mixed ^ mixed >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
         yield (mixed ^ mixed >> 13) % size

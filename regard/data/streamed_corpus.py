@@ -44,7 +44,9 @@ class FilteredCorpus:
             start = (chunk[0][0] - 1) // 8
             bits = self.keep_bits[start : start + -(-len(chunk) // 8)]
             kept = compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
-            yield from (Pair.read(source, target, line) for line, source, target in kept)
+            yield from (
+                Pair.read(source, target, line) for line, source, target in kept
+            )
         if reader.count != self.report.read:
             raise DataError(
                 f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago "
@@ -60,7 +62,9 @@ class FilteredCorpus:
         )
 
 
-def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") -> FilteredCorpus:
+def scan(
+    files: PairFiles, filters: Filters | None = None, name: str = "train"
+) -> FilteredCorpus:
     """Filter a corpus in one pass: the same pairs and the same report as `read_corpus`.
 
     Memory holds a few thousand pairs, a bit for each line, and eight bytes for each pair to find
@@ -70,7 +74,9 @@ def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") 
     pair_filter = PairFilter(filters)
     masks = [
         np.packbits(np.array(pair_filter.keep_mask(chunk), dtype=np.bool_))
-        for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1))
+        for chunk in chunks(
+            Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1)
+        )
     ]
     report = pair_filter.report(name, reader)
     return FilteredCorpus(files, np.concatenate(masks), report)

@@ -51,10 +51,16 @@ class VariationSettings(Settings):
         0.0, ge=0, le=1, description="without the punctuation at the end of both sides"
     )
     words: float = Field(
-        0.0, ge=0, le=1, description="one word of the source, and the word that translates it"
+        0.0,
+        ge=0,
+        le=1,
+        description="one word of the source, and the word that translates it",
     )
     typos: float = Field(
-        0.0, ge=0, le=1, description="a source with two letters swapped, or one left out or doubled"
+        0.0,
+        ge=0,
+        le=1,
+        description="a source with two letters swapped, or one left out or doubled",
     )
 
 
@@ -76,9 +82,14 @@ class Lexicon:
             left.update(words[0])
             right.update(words[1])
             both.update((a, b) for a in words[0] for b in words[1])
-        dice = {(a, b): 2 * n / (left[a] + right[b]) for (a, b), n in both.items() if n >= _LEAST}
+        dice = {
+            (a, b): 2 * n / (left[a] + right[b])
+            for (a, b), n in both.items()
+            if n >= _LEAST
+        }
         ranked = sorted(
-            (item for item in dice.items() if item[1] >= _DICE), key=lambda item: (item[1], item[0])
+            (item for item in dice.items() if item[1] >= _DICE),
+            key=lambda item: (item[1], item[0]),
         )
         best_left = {a: b for (a, b), _ in ranked}
         best_right = {b: a for (a, b), _ in ranked}
@@ -89,13 +100,18 @@ class Lexicon:
         each side.
         """
         words = [
-            [(match[0].lower(), match.span()) for match in _WORD.finditer(side)] for side in pair
+            [(match[0].lower(), match.span()) for match in _WORD.finditer(side)]
+            for side in pair
         ]
         counts = [Counter(word for word, _ in side) for side in words]
         places = dict(words[1])
         links = []
         for word, place in words[0]:
-            other = word if word in places and len(word) > 2 else self.translations.get(word, "")
+            other = (
+                word
+                if word in places and len(word) > 2
+                else self.translations.get(word, "")
+            )
             if counts[0][word] == counts[1][other] == 1:
                 links.append((place, places[other]))
         return links
@@ -115,18 +131,27 @@ class PairVariation:
         # Pairs known to have no spans in common.
         self._is_plain = bytearray(b"\0" if copies else b"\1") * size
 
-    def vary(self, indices: Sequence[int], read: ReadPairs, seed: int) -> dict[int, Pair]:
+    def vary(
+        self, indices: Sequence[int], read: ReadPairs, seed: int
+    ) -> dict[int, Pair]:
         """Return the pairs that change, by their place among the indices; `read` returns the texts
         of such places.
         """
         rng = random.Random(seed)
         draws = (rng.random() for _ in indices)
-        names = [next((name for name, limit in self._limits if draw < limit), "") for draw in draws]
-        places = [n for n, name in enumerate(names) if name or not self._is_plain[indices[n]]]
+        names = [
+            next((name for name, limit in self._limits if draw < limit), "")
+            for draw in draws
+        ]
+        places = [
+            n for n, name in enumerate(names) if name or not self._is_plain[indices[n]]
+        ]
         varied = dict[int, Pair]()
         for place, pair in zip(places, read(places), strict=True):
             agreeing = (
-                () if self._is_plain[indices[place]] else agreeing_spans(pair, len(self._copies))
+                ()
+                if self._is_plain[indices[place]]
+                else agreeing_spans(pair, len(self._copies))
             )
             self._is_plain[indices[place]] = not agreeing
             if (changed := self._varied(names[place], pair, agreeing, rng)) is not None:
@@ -155,11 +180,14 @@ class PairVariation:
         (start, end), (other, other_end) = rng.choice(links)
         return pair[0][start:end], pair[1][other:other_end]
 
-    def _with_copies(self, pair: Pair, links: Sequence[Link], rng: random.Random) -> Pair:
+    def _with_copies(
+        self, pair: Pair, links: Sequence[Link], rng: random.Random
+    ) -> Pair:
         """Return a pair with a copy token in the place of both ends of each link."""
         characters = rng.sample(self._copies, min(len(links), len(self._copies)))
         source, target = (
-            [*zip(places, characters, strict=False)] for places in zip(*links, strict=True)
+            [*zip(places, characters, strict=False)]
+            for places in zip(*links, strict=True)
         )
         return with_copies(pair[0], source), with_copies(pair[1], target)
 
@@ -167,7 +195,9 @@ class PairVariation:
 def _endings(pair: Pair) -> Pair | None:
     source, target = (_END.sub("", side).rstrip() for side in pair)
     return (
-        (source, target) if source and target and source != pair[0] and target != pair[1] else None
+        (source, target)
+        if source and target and source != pair[0] and target != pair[1]
+        else None
     )
 
 
@@ -183,14 +213,21 @@ def _with_typo(pair: Pair, rng: random.Random) -> Pair | None:
     source = pair[0]
     at = word.start() + rng.randrange(1, len(word[0]) - 1)
     two = source[at : at + 2]
-    return source[:at] + rng.choice((two[::-1], two[0], two[0] + two)) + source[at + 2 :], pair[1]
+    return source[:at] + rng.choice((two[::-1], two[0], two[0] + two)) + source[
+        at + 2 :
+    ], pair[1]
 
 
 def agreeing_spans(pair: Pair, most: int) -> list[Link]:
     """Return the spans of both sides, linked, if they are the same in any order; none if they are
     more than `most`.
     """
-    sides = [sorted((text[slice(*place)], place) for place in copied_spans(text)) for text in pair]
-    if len(sides[0]) > most or [text for text, _ in sides[0]] != [text for text, _ in sides[1]]:
+    sides = [
+        sorted((text[slice(*place)], place) for place in copied_spans(text))
+        for text in pair
+    ]
+    if len(sides[0]) > most or [text for text, _ in sides[0]] != [
+        text for text, _ in sides[1]
+    ]:
         return []
     return [(place, other) for (_, place), (_, other) in zip(*sides, strict=True)]

@@ -26,7 +26,9 @@ class MetricScore:
 
 
 def scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenizer: BleuTokenizer = "13a",
 ) -> list[MetricScore]:
     """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
 
@@ -40,14 +42,23 @@ def scores(
                 f"{counted(len(outputs), 'output')}; give line-aligned files"
             )
     longest = max(
-        (len(line.split()) for lines in (outputs, *references) for line in lines), default=0
+        (len(line.split()) for lines in (outputs, *references) for line in lines),
+        default=0,
     )
     results = []
-    for name, metric in (("BLEU", BLEU(tokenize=tokenizer)), ("chrF", CHRF()), ("TER", TER())):
+    for name, metric in (
+        ("BLEU", BLEU(tokenize=tokenizer)),
+        ("chrF", CHRF()),
+        ("TER", TER()),
+    ):
         if name == "TER" and longest > MAX_TER_WORDS:
             continue
-        result = metric.corpus_score(list(outputs), [list(lines) for lines in references])
-        results.append(MetricScore(name, float(result.score), str(metric.get_signature())))
+        result = metric.corpus_score(
+            list(outputs), [list(lines) for lines in references]
+        )
+        results.append(
+            MetricScore(name, float(result.score), str(metric.get_signature()))
+        )
     return results
 
 
@@ -56,5 +67,7 @@ def chrf_and_bleu(
 ) -> dict[str, float]:
     """Return the scores that are logged when a translator is validated during training."""
     chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
-    bleu = BLEU(tokenize=tokenizer).corpus_score(list(outputs), [list(references)]).score
+    bleu = (
+        BLEU(tokenize=tokenizer).corpus_score(list(outputs), [list(references)]).score
+    )
     return {"chrf": float(chrf), "bleu": float(bleu)}

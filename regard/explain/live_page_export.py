@@ -17,7 +17,12 @@ from regard.data.languages import Languages, language_names
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
 from regard.interchange.parity import Parity
-from regard.interchange.probe_sentences import DRAWN, SAMPLE, SAMPLE_LANGUAGES, real_sentences
+from regard.interchange.probe_sentences import (
+    DRAWN,
+    SAMPLE,
+    SAMPLE_LANGUAGES,
+    real_sentences,
+)
 from regard.model_folder import load_folder
 from regard.models import Model
 from regard.pipeline import last_layer, load_translator
@@ -55,10 +60,14 @@ def export_page(
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
     reverse = (
-        None if languages is None else Languages(source=languages.target, target=languages.source)
+        None
+        if languages is None
+        else Languages(source=languages.target, target=languages.source)
     )
     options = [(source, languages), (None, reverse)]
-    exported = [_model(folder, *own) for folder, own in zip(folders, options, strict=False)]
+    exported = [
+        _model(folder, *own) for folder, own in zip(folders, options, strict=False)
+    ]
     out.parent.mkdir(exist_ok=True)
     write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
     return [parity for _, parity in exported]
@@ -88,11 +97,20 @@ def _model(
     # Of the model's language.
     is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)
     trust = measure_trust(folder, sentences) if is_own else None
-    names = {code: language_names()[code][:2] for code in codes if code in language_names()}
+    names = {
+        code: language_names()[code][:2] for code in codes if code in language_names()
+    }
     languages_shown = (codes[0], codes[1])
     examples = choose_examples(sentences, EXAMPLES if is_own else 1)
     model = LiveModel(
-        content, languages_shown, card["alignment"], examples, card["readme"], shown, trust, names
+        content,
+        languages_shown,
+        card["alignment"],
+        examples,
+        card["readme"],
+        shown,
+        trust,
+        names,
     )
     return model, parity
 
@@ -131,7 +149,9 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
         ):  # not split, and something was written
             target = translator.tokenizer.target.ids(translation.tokens)
             choice = translator.choice or last_layer(translation.readings)
-            item = measure_faithfulness(translator, line, target, translation.readings, choice)
+            item = measure_faithfulness(
+                translator, line, target, translation.readings, choice
+            )
             measured.append((item.gradient_agreement, item.erasure_agreement))
     if not measured:
         return None
@@ -140,4 +160,7 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
         for values in zip(*measured, strict=True)
     )
     means = (statistics.fmean(numbers) if numbers else math.nan for numbers in columns)
-    return Trust(len(measured), dict(zip(("gradient × input", "word erasure"), means, strict=True)))
+    return Trust(
+        len(measured),
+        dict(zip(("gradient × input", "word erasure"), means, strict=True)),
+    )

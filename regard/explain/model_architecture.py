@@ -27,7 +27,8 @@ from regard.visualisation.language import words
 Count = Callable[..., int]  # of the weights of modules, see `_count`
 STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
 """Labels of the boxes inside the attention of a model without heads."""
-WHOLE = (Cell, GatedConvolution, Score)  # their inner linear layers are counted with them
+# Their inner linear layers are counted with them.
+WHOLE = (Cell, GatedConvolution, Score)
 
 
 def describe_architecture(
@@ -45,7 +46,9 @@ def describe_architecture(
     seen = set[int]()
     recurrent = partial(
         _recurrent,
-        start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs",
+        start="last states"
+        if settings.encoder.kind == "recurrent"
+        else "mean of outputs",
     )
     describe: dict[str, Any] = {
         "recurrent": recurrent,
@@ -56,7 +59,9 @@ def describe_architecture(
     sides = []
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
-        describe_side = describe.get(part_settings.kind, partial(_image_encoder, image=image))
+        describe_side = describe.get(
+            part_settings.kind, partial(_image_encoder, image=image)
+        )
         sides.append(describe_side(getattr(model, side), part_settings, size, seen))
     notes = [
         words(
@@ -106,14 +111,23 @@ def _kind(module: nn.Module) -> str:
         "attention score": (Score,),
         "linear": (nn.Linear, WeightNormLinear, OutputProjection),
     }
-    return next((name for name, types in kinds.items() if isinstance(module, types)), "other")
+    return next(
+        (name for name, types in kinds.items() if isinstance(module, types)), "other"
+    )
 
 
 def _count(seen: set[int], *modules: nn.Module | None, recurse: bool = True) -> int:
     """Count the weights of modules, those that were `seen` before left out."""
-    parameters = [p for module in modules if module is not None for p in module.parameters(recurse)]
+    parameters = [
+        p
+        for module in modules
+        if module is not None
+        for p in module.parameters(recurse)
+    ]
     sizes = {
-        id(parameter): parameter.numel() for parameter in parameters if id(parameter) not in seen
+        id(parameter): parameter.numel()
+        for parameter in parameters
+        if id(parameter) not in seen
     }
     seen.update(sizes)
     return sum(sizes.values())
@@ -125,10 +139,15 @@ def _single(
     return Stack((Part(name, detail, weights, role, **more),))
 
 
-def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
+def _input(
+    side: Any, settings: Any, vocabulary: int, count: Count, positions: str
+) -> Stack:
     """The token embedding, and the positions that are added to it."""
     embedding = Part(
-        "embedding", f"{vocabulary:,} × {settings.embedding}", count(side.embedding), "input"
+        "embedding",
+        f"{vocabulary:,} × {settings.embedding}",
+        count(side.embedding),
+        "input",
     )
     if positions == "none":
         return Stack((embedding,))
@@ -139,7 +158,9 @@ def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: s
 
 def _output(side: Any, vocabulary: int, count: Count) -> Stack:
     size = side.output.weight.shape[1]
-    return _single("linear, softmax", f"{size} → {vocabulary:,}", count(side.output), "output")
+    return _single(
+        "linear, softmax", f"{size} → {vocabulary:,}", count(side.output), "output"
+    )
 
 
 def _each(layers: Any, name: str, count: Count) -> int:
@@ -147,7 +168,9 @@ def _each(layers: Any, name: str, count: Count) -> int:
     return count(*(getattr(layer, name) for layer in layers))
 
 
-def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+def _transformer(
+    side: Any, settings: Any, vocabulary: int, seen: set[int]
+) -> list[Stack]:
     count = partial(_count, seen)
     s = settings
     is_decoder = hasattr(side, "output")
@@ -157,16 +180,27 @@ def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> l
         (f"{s.heads} × ({score}, softmax, Σ·V)",),
     )
     own = "masked self-attention" if is_decoder and s.causal else "self-attention"
-    attention: dict[str, Any] = {"detail": "joined, WO", "role": "attention", "opens": inside}
+    attention: dict[str, Any] = {
+        "detail": "joined, WO",
+        "role": "attention",
+        "opens": inside,
+    }
     sublayers = {"self_attention": Part(own, **attention)}
     if is_decoder:
-        sublayers["cross_attention"] = Part("cross-attention", source="keys, values", **attention)
+        sublayers["cross_attention"] = Part(
+            "cross-attention", source="keys, values", **attention
+        )
     sublayers["feedforward"] = Part("feed-forward", f"{s.feedforward}, {s.activation}")
     parts = list[Part]()
     for name, part in sublayers.items():
         sublayer = replace(part, weights=_each(side.layers, name, count))
-        parts += _with_residual(sublayer, s, _each(side.layers, f"{name}_residual", count))
-    stacks = [_input(side, s, vocabulary, count, s.positions), Stack(tuple(parts), s.layers)]
+        parts += _with_residual(
+            sublayer, s, _each(side.layers, f"{name}_residual", count)
+        )
+    stacks = [
+        _input(side, s, vocabulary, count, s.positions),
+        Stack(tuple(parts), s.layers),
+    ]
     if s.has_final_norm:
         stacks.append(_single("norm", "layer", count(side.norm), "norm"))
     return [*stacks, _output(side, vocabulary, count)] if is_decoder else stacks
@@ -174,7 +208,9 @@ def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> l
 
 def _with_residual(sublayer: Part, settings: Any, weights: int) -> Iterator[Part]:
     """Yield a sublayer with its residual connection and norm, in their order."""
-    kind = {"pre": "layer", "post": "layer", "batch": "batch", "none": ""}[settings.norm]
+    kind = {"pre": "layer", "post": "layer", "batch": "batch", "none": ""}[
+        settings.norm
+    ]
     add = "add" if settings.residual else ""
     if settings.norm == "pre":
         yield Part("norm", kind, weights, "norm")
@@ -201,14 +237,23 @@ def _recurrent(
         name = words("bidirectional {cell}", cell=cell) if s.bidirectional else cell
         return [
             entry,
-            Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers),
+            Stack(
+                (Part(name, f"{directions}{s.size}", count(side.layers), before=0),),
+                s.layers,
+            ),
         ]
     bridge = _single(
-        "bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True
+        "bridge",
+        "first state, tanh",
+        count(side.bridges),
+        "norm",
+        source=start,
+        is_first=True,
     )
     context = getattr(s, "context", "") == "every"
     attends = s.kind != "no_attention"
-    is_before = attends and s.order == "bahdanau"  # it attends by the state of the step before
+    # It attends by the state of the step before.
+    is_before = attends and s.order == "bahdanau"
     sizes = words("{size}, + context", size=s.size) if context else str(s.size)
     around = 1 + is_before  # the embedding goes into the cells alone
     recurs = {"around": around, "before": int(is_before), "source": start * context}
@@ -222,7 +267,9 @@ def _recurrent(
     weights = count(side.readout)
     if attends:
         own = count(
-            getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention
+            getattr(side, "context_proj", None),
+            getattr(side, "gate", None),
+            side.cross_attention,
         )
         score = words("{score}, input feeding", score=s.score) if feeds else s.score
         attention = _single(
@@ -230,12 +277,18 @@ def _recurrent(
         )
         middle = [attention, cells] if is_before else [cells, attention]
     readout = _single(
-        "readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None
+        "readout, tanh",
+        f"→ {s.embedding}",
+        weights,
+        also=also,
+        before=2 if feeds else None,
     )
     return [entry, bridge, *middle, readout, _output(side, vocabulary, count)]
 
 
-def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+def _convolutional(
+    side: Any, settings: Any, vocabulary: int, seen: set[int]
+) -> list[Stack]:
     count = partial(_count, seen)
     s = settings
     is_decoder = hasattr(side, "output")
@@ -245,22 +298,38 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     detail = words("kernel {size}, GLU", size=s.kernel_size)
     if not is_decoder:
         inner = Stack(
-            (Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)),
+            (
+                Part("convolution", detail, count(layers)),
+                Part("add", "", 0, "norm", around=1),
+            ),
             s.layers,
         )
         return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
     attention = count(
-        *(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out))
+        *(
+            m
+            for layer in layers
+            for m in (layer.query_in, layer.cross_attention, layer.context_out)
+        )
     )
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
-        Part("attention", s.score, attention, "attention", "keys, values", opens=STATES),
+        Part(
+            "attention", s.score, attention, "attention", "keys, values", opens=STATES
+        ),
         Part("add", "", 0, "norm", around=2, also=(2,)),
     )
     fitted = count(side.fit_target, side.fit_source)
     entry = _input(side, s, vocabulary, count, "learned")
     fit = [_single("linear", "to the encoder's size", fitted)] if fitted else []
-    return [entry, *fit, widen, Stack(parts, s.layers), narrow, _output(side, vocabulary, count)]
+    return [
+        entry,
+        *fit,
+        widen,
+        Stack(parts, s.layers),
+        narrow,
+        _output(side, vocabulary, count),
+    ]
 
 
 def _image_encoder(
@@ -271,10 +340,18 @@ def _image_encoder(
     """
     count = partial(_count, seen)
     s = settings
-    cells = tuple(-(-n // side.stride) for n in image) * all(image)  # rows and columns, if known
-    pixels, grid = (" × ".join(map(str, sizes)) for sizes in (tuple(image) * all(image), cells))
+    # Rows and columns, if known.
+    cells = tuple(-(-n // side.stride) for n in image) * all(image)
+    pixels, grid = (
+        " × ".join(map(str, sizes)) for sizes in (tuple(image) * all(image), cells)
+    )
     stacks = [
-        _single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")
+        _single(
+            "image",
+            words("{size} pixels", size=pixels) if pixels else "pixels",
+            0,
+            "input",
+        )
     ]
     if s.kind == "resnet":
         backbone = side.backbone
@@ -283,24 +360,34 @@ def _image_encoder(
         for stage, depth in enumerate(s.depths):
             blocks = count(getattr(backbone, f"layer{stage + 1}"))
             detail = f"{depth} × {s.block}, {s.width * 2**stage}"
-            stacks.append(_single(words("stage {number}", number=stage + 1), detail, blocks))
+            stacks.append(
+                _single(words("stage {number}", number=stage + 1), detail, blocks)
+            )
     elif s.kind == "vit":
         detail = words("{side} × {side} pixels", side=s.patch_size)
         stacks.append(_single("patches, linear", detail, count(side.patch_embedding)))
     else:
-        stacks.append(_single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)))
+        stacks.append(
+            _single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone))
+        )
     named = ("backbone", "patch_embedding", "grid_head")
     if rest := [module for name, module in side.named_children() if name not in named]:
-        stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
+        stacks.append(
+            _single("linear", words("→ {size}, norm", size=s.size), count(*rest))
+        )
     head = side.grid_head
     cell = words("{size} × {size} pixels each", size=side.stride)
     name = words("{grid} cells", grid=grid) if grid else "grid of cells"
     stacks.append(_single(name, cell, 0, "input", cells=cells))
     if s.positions != "none":
-        stacks.append(_single("+ positions", s.positions, count(head.position_embedding), "input"))
+        stacks.append(
+            _single("+ positions", s.positions, count(head.position_embedding), "input")
+        )
     if s.layers:
         name = "self-attention, feed-forward"
         detail = f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
-        stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))
+        stacks.append(
+            Stack((Part(name, detail, count(head.layers), "attention"),), s.layers)
+        )
         stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

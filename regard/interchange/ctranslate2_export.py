@@ -60,7 +60,10 @@ POSITIONS = 4096
 
 
 def export(
-    folder: Path, out: Path, precision: Precision = "float32", source: Path | None = None
+    folder: Path,
+    out: Path,
+    precision: Precision = "float32",
+    source: Path | None = None,
 ) -> Parity:
     """Write a model folder for CTranslate2, and compare the two on real sentences: those of
     `source`, or of the validation data in its folder, or of the sample.
@@ -72,18 +75,30 @@ def export(
     # Taken before the weights are read: if they change meanwhile, the notes do not name them.
     fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
-    ExportError.raise_all([*ctranslate2_obstacles(model.settings.model), *own_classes(model.model)])
+    ExportError.raise_all(
+        [*ctranslate2_obstacles(model.settings.model), *own_classes(model.model)]
+    )
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    notes = {"fingerprint": fingerprint, "precision": precision, "max_source": POSITIONS}
+    notes = {
+        "fingerprint": fingerprint,
+        "precision": precision,
+        "max_source": POSITIONS,
+    }
     with atomic_folder(out) as folder_beside:
         write(model, folder_beside, precision)
         parity = compare(
-            model, CTranslate2(folder_beside, POSITIONS, model.model.max_target), sentences, origin
+            model,
+            CTranslate2(folder_beside, POSITIONS, model.model.max_target),
+            sentences,
+            origin,
         )
         _check(parity, precision)
         notes |= {"max_target": model.model.max_target, "parity": asdict(parity)}
-        write_text(folder_beside / NOTES, json.dumps(notes, ensure_ascii=False, indent=2) + "\n")
+        write_text(
+            folder_beside / NOTES,
+            json.dumps(notes, ensure_ascii=False, indent=2) + "\n",
+        )
     return parity
 
 
@@ -114,7 +129,9 @@ def compare(
     targets = list[tuple[int, ...]]()
     for name, settings in ((GREEDY, greedy), (BEAM, wide)):
         original = best_targets(model, sources, settings)
-        converted = [hypotheses[0].ids for hypotheses in exported.search(sources, settings)]
+        converted = [
+            hypotheses[0].ids for hypotheses in exported.search(sources, settings)
+        ]
         mismatches[name] = sum(a != b for a, b in zip(original, converted, strict=True))
         targets = targets or original
     forced = (
@@ -129,7 +146,11 @@ def compare(
     ]
     mean = sum(differences) / len(differences)
     return Parity(
-        len(sources), origin, "mean difference of log-probabilities a token", mean, mismatches
+        len(sources),
+        origin,
+        "mean difference of log-probabilities a token",
+        mean,
+        mismatches,
     )
 
 
@@ -162,7 +183,9 @@ def _spec(model: ModelFolder) -> Any:
     settings: ModelSettings = model.settings.model
     parts: Any = model.model
     encoder = transformer_spec.TransformerEncoderSpec(**_shape(settings.encoder))
-    decoder = transformer_spec.TransformerDecoderSpec(**_shape(settings.decoder), alignment_heads=0)
+    decoder = transformer_spec.TransformerDecoderSpec(
+        **_shape(settings.decoder), alignment_heads=0
+    )
     spec = transformer_spec.TransformerSpec(encoder, decoder)
     _fill_side(parts.encoder, encoder, settings.encoder)
     _fill_side(parts.decoder, decoder, settings.decoder)
@@ -172,7 +195,9 @@ def _spec(model: ModelFolder) -> Any:
     decoder.projection.bias = _copy(parts.decoder.output.bias)
     spec.register_source_vocabulary(_tokens(model.tokenizer.source))
     spec.register_target_vocabulary(_tokens(model.tokenizer.target))
-    spec.config.layer_norm_epsilon = parts.encoder.layers[0].self_attention_residual.norm.eps
+    spec.config.layer_norm_epsilon = parts.encoder.layers[
+        0
+    ].self_attention_residual.norm.eps
     return spec
 
 
@@ -215,7 +240,9 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         attention = layer.self_attention
         attention_spec = layer_spec.self_attention
         _norm(attention_spec.layer_norm, layer.self_attention_residual.norm)
-        _linears(attention_spec.linear[0], attention.query, attention.key, attention.value)
+        _linears(
+            attention_spec.linear[0], attention.query, attention.key, attention.value
+        )
         _linears(attention_spec.linear[1], attention.output)
         if hasattr(layer_spec, "attention"):
             _norm(layer_spec.attention.layer_norm, layer.cross_attention_residual.norm)
@@ -228,7 +255,11 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
             _linears(layer_spec.attention.linear[2], layer.cross_attention.output)
         _norm(layer_spec.ffn.layer_norm, layer.feedforward_residual.norm)
         if settings.activation == "swiglu":
-            _halves(layer.feedforward.widen, layer_spec.ffn.linear_0, layer_spec.ffn.linear_0_noact)
+            _halves(
+                layer.feedforward.widen,
+                layer_spec.ffn.linear_0,
+                layer_spec.ffn.linear_0_noact,
+            )
         else:
             _linears(layer_spec.ffn.linear_0, layer.feedforward.widen)
         _linears(layer_spec.ffn.linear_1, layer.feedforward.narrow)

@@ -57,7 +57,9 @@ class LearnedPositions(nn.Module):
     def __init__(self, max_positions: int, size: int) -> None:
         super().__init__()
         self.max_positions = max_positions
-        self.weight = nn.Parameter(torch.randn(max_positions, size).div_(math.sqrt(size)))
+        self.weight = nn.Parameter(
+            torch.randn(max_positions, size).div_(math.sqrt(size))
+        )
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         return F.embedding(positions.clamp(max=self.max_positions - 1), self.weight)
@@ -72,12 +74,17 @@ class GridPositions(nn.Module):
         super().__init__()
         sizes = (size // 2, size - size // 2)
         self.rows, self.columns = (
-            LearnedPositions(max_positions, n) if learned else SinusoidalPositions(n) for n in sizes
+            LearnedPositions(max_positions, n) if learned else SinusoidalPositions(n)
+            for n in sizes
         )
 
-    def forward(self, grid: tuple[int, int], device: torch.device) -> Float[Tensor, "S D"]:
+    def forward(
+        self, grid: tuple[int, int], device: torch.device
+    ) -> Float[Tensor, "S D"]:
         """Return the vectors of all cells, row by row."""
         Y, X = grid
         down, across = (torch.arange(n, device=device)[None] for n in grid)
         rows = self.rows(down)[0].unsqueeze(1).expand(-1, X, -1)
-        return torch.cat([rows, self.columns(across).expand(Y, -1, -1)], -1).flatten(0, 1)
+        return torch.cat([rows, self.columns(across).expand(Y, -1, -1)], -1).flatten(
+            0, 1
+        )

@@ -93,7 +93,11 @@ class ModelSettings(Settings):
         """Return all, target or none; `joint`: source and target have one vocabulary."""
         if self.share != "auto":
             return self.share
-        return "all" if joint and self.encoder.embedding == self.decoder.embedding else "target"
+        return (
+            "all"
+            if joint and self.encoder.embedding == self.decoder.embedding
+            else "target"
+        )
 
     def check(self, joint: bool) -> None:
         """Raise ConfigurationError with every reason why this cannot be built; `joint`: one
@@ -105,7 +109,10 @@ class ModelSettings(Settings):
         for side, part in (("encoder", encoder), ("decoder", decoder)):
             if isinstance(part, VisionSettings) and not part.layers:
                 continue
-            if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
+            if (
+                isinstance(part, (TransformerSettings, VisionSettings))
+                and part.size % part.heads
+            ):
                 causes.append(
                     f"model.{side}: size {part.size} cannot be split into {part.heads} heads; "
                     "choose a multiple"
@@ -158,7 +165,9 @@ def build(
     settings do not fit.
     """
     settings.check(joint)
-    encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
+    encoder: Encoder = ENCODERS[type(settings.encoder)](
+        settings.encoder, source_vocabulary
+    )
     decoder: Decoder = DECODERS[type(settings.decoder)](
         settings.decoder, target_vocabulary, encoder.sizes
     )
@@ -208,7 +217,9 @@ def select_device(name: str) -> str:
     if name not in available:
         raise UsageError(f"`device={name}`: wanted auto, cpu, cuda or mps")
     if not available[name]:
-        names = " or ".join(device for device, usable in reversed(available.items()) if usable)
+        names = " or ".join(
+            device for device, usable in reversed(available.items()) if usable
+        )
         raise UsageError(
             f"`device={name}`: this machine has none that PyTorch can use; use {names}"
         )

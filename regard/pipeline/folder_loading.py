@@ -12,7 +12,13 @@ from typing import Any
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import UsageError
-from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
+from regard.model_folder import (
+    ALIGNMENT,
+    FolderSettings,
+    ModelFolder,
+    load_alignment,
+    load_folder,
+)
 from regard.models import Ensemble, check_device
 from regard.pipeline.arguments import check_folders
 from regard.pipeline.captioner import Captioner
@@ -91,7 +97,9 @@ def load_captioner(
     return loaded
 
 
-def _pipeline_type(settings: FolderSettings) -> type[FolderTranslator] | type[Captioner]:
+def _pipeline_type(
+    settings: FolderSettings,
+) -> type[FolderTranslator] | type[Captioner]:
     return FolderTranslator if settings.model.encoder.reads == "text" else Captioner
 
 
@@ -109,7 +117,9 @@ def _load_ensemble(
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
     decoder = Engine(model, precision, choice=engine, is_private=True)
-    return _pipeline_type(first.settings)(model, first.tokenizer, first.settings, choice, decoder)
+    return _pipeline_type(first.settings)(
+        model, first.tokenizer, first.settings, choice, decoder
+    )
 
 
 def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
@@ -146,7 +156,9 @@ def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | Non
         return None
     module = dict(loaded.model.named_modules()).get(values["layer"])
     head = values["head"]
-    heads = module.heads if isinstance(module, Attention) and module.role == "cross" else 0
+    heads = (
+        module.heads if isinstance(module, Attention) and module.role == "cross" else 0
+    )
     if heads and (head is None or (type(head) is int and 0 <= head < heads)):
         return AlignmentChoice(**values)
     warnings.warn(

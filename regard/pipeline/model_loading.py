@@ -49,7 +49,10 @@ def load(
 
 
 def open_runtime(
-    path: Path, device: str = "cpu", precision: str | None = None, threads: int | None = None
+    path: Path,
+    device: str = "cpu",
+    precision: str | None = None,
+    threads: int | None = None,
 ) -> RuntimeTranslator:
     """Open a runtime file. Raises UsageError, with all causes, for what such a file has decided
     already.
@@ -57,10 +60,15 @@ def open_runtime(
     check_folders(path, device, precision)
     translator = RuntimeTranslator(path, threads)
     kept = translator.model.card["precision"]
-    wrong = {f"`device={device}`": "which runs on the CPU"} if device not in ("cpu", "auto") else {}
+    wrong = (
+        {f"`device={device}`": "which runs on the CPU"}
+        if device not in ("cpu", "auto")
+        else {}
+    )
     if precision not in (None, kept):
         wrong[f"`precision={precision}`"] = f"whose precision is {kept}"
     UsageError.raise_all(
-        f"{option}: {path} is a runtime file, {why}; leave it out" for option, why in wrong.items()
+        f"{option}: {path} is a runtime file, {why}; leave it out"
+        for option, why in wrong.items()
     )
     return translator

@@ -46,7 +46,8 @@ class BeamView(Protocol):
         self,
     ) -> dict[int, ConstraintState]: ...  # of each row whose task has terms
     @property
-    def missing_copies(self) -> dict[int, list[int]]: ...  # of each row whose task has copies
+    # Of each row whose task has copies.
+    def missing_copies(self) -> dict[int, list[int]]: ...
 
     def prefix_of(self, row: int) -> tuple[int, ...]:
         """Return the token ids that a row has written."""
@@ -112,11 +113,15 @@ class NoRepeat(Rule):
         if longest < n:
             return None
         # (N, t − n + 1, n)
-        ngrams = np.lib.stride_tricks.sliding_window_view(beams.history[:, :longest], n, axis=1)
+        ngrams = np.lib.stride_tricks.sliding_window_view(
+            beams.history[:, :longest], n, axis=1
+        )
         positions = lengths[:, None] + np.arange(1 - n, 0)  # of the last n − 1 tokens
         suffix = np.take_along_axis(beams.history, np.maximum(positions, 0), 1)
         written = np.arange(ngrams.shape[1]) + n <= lengths[:, None]
-        rows, starts = np.nonzero((ngrams[:, :, : n - 1] == suffix[:, None, :]).all(2) & written)
+        rows, starts = np.nonzero(
+            (ngrams[:, :, : n - 1] == suffix[:, None, :]).all(2) & written
+        )
         keys = np.unique(rows * (1 << 32) + ngrams[rows, starts, n - 1])
         return keys >> 32, keys & ((1 << 32) - 1)
 
@@ -176,9 +181,12 @@ class BannedPhrases(Rule):
             surfaces = task.banned[0].surfaces
             size = max(max(phrase.lengths, default=0) for phrase in task.banned)
             for row in range(b * beams.width, (b + 1) * beams.width):
-                text = _last_bytes(surfaces, beams.prefix_of(row), size + _LONGEST_CHARACTER)
+                text = _last_bytes(
+                    surfaces, beams.prefix_of(row), size + _LONGEST_CHARACTER
+                )
                 banned += [
-                    (row, token) for token in dict.fromkeys(_completing_tokens(text, task.banned))
+                    (row, token)
+                    for token in dict.fromkeys(_completing_tokens(text, task.banned))
                 ]
         pairs = np.array(banned, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
@@ -189,7 +197,9 @@ def _completing_tokens(text: bytes, phrases: Sequence[BannedPhrase]) -> Iterator
     for phrase in phrases:
         for length in phrase.lengths:
             before = len(text) - length
-            for token, at_boundary in phrase.by_start.get(text[before:], ()) if before >= 0 else ():
+            for token, at_boundary in (
+                phrase.by_start.get(text[before:], ()) if before >= 0 else ()
+            ):
                 if not at_boundary or is_word_boundary(text[:before]):
                     yield token
 
@@ -231,13 +241,21 @@ class WholeCharacters(Rule):
             if byte_tokens.get(token) == b" ":
                 late += [
                     (row, EOS),
-                    *((row, other) for other, byte in byte_tokens.items() if byte == b" "),
+                    *(
+                        (row, other)
+                        for other, byte in byte_tokens.items()
+                        if byte == b" "
+                    ),
                 ]
         for row in range(len(beams.tokens)):
             task = beams.tasks[row // beams.width]
             missing = beams.missing_copies.get(row, ())
             room = max(
-                0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing)
+                0,
+                task.max_steps
+                - 1
+                - int(beams.lengths[row // beams.width])
+                - len(missing),
             )
             if room < _LONGEST_CHARACTER:
                 # Bytes that begin more than so many.
@@ -256,17 +274,23 @@ def next_bytes(ids: Sequence[int], byte_tokens: Mapping[int, bytes]) -> list[int
     """Return the only tokens that may follow a prefix that ends within a character; none if that is
     whole.
     """
-    text = b"".join(byte_tokens.get(token, b" ") for token in ids[-_LONGEST_CHARACTER + 1 :])
+    text = b"".join(
+        byte_tokens.get(token, b" ") for token in ids[-_LONGEST_CHARACTER + 1 :]
+    )
     begun = text[codecs.utf_8_decode(text, "ignore", False)[1] :]
     return [
-        token for token, byte in byte_tokens.items() if begun and begins_character(begun + byte)
+        token
+        for token, byte in byte_tokens.items()
+        if begun and begins_character(begun + byte)
     ]
 
 
 @lru_cache(1 << 12)
 def begins_character(text: bytes) -> bool:
     """Return whether there is a character in UTF-8 that begins with these bytes."""
-    completed = ((text + 3 * last).decode("utf-8", "ignore") for last in (b"\x80", b"\xbf"))
+    completed = (
+        (text + 3 * last).decode("utf-8", "ignore") for last in (b"\x80", b"\xbf")
+    )
     return any(character.encode().startswith(text) for character in completed)
 
 

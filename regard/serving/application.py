@@ -42,7 +42,12 @@ _REASONS = {
 }
 _COMPRESSED = 8_192
 """Bytes of an answer from which on it is compressed."""
-_QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+_QUIET: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "auto_configure": False,
+}
 
 
 def create_app(
@@ -59,7 +64,9 @@ def create_app(
     is unusable.
     """
     limits = Limits(
-        settings.requests_per_minute, settings.characters_per_minute, settings.character_quota
+        settings.requests_per_minute,
+        settings.characters_per_minute,
+        settings.character_quota,
     )
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(service) if settings.metrics else None
@@ -84,14 +91,21 @@ def create_app(
     return app
 
 
-def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | None) -> None:
+def _add_middlewares(
+    app: FastAPI, settings: ServerSettings, metrics: Metrics | None
+) -> None:
     """Add the middlewares; the last is the outermost."""
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "X-Deadline-Ms",
+                "X-Request-Id",
+            ],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED, compresslevel=1)
@@ -99,7 +113,8 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
     app.add_middleware(FairStarts)
     if settings.proxies:
         app.add_middleware(
-            ProxyHeadersMiddleware, trusted_hosts=[str(network) for network in settings.proxies]
+            ProxyHeadersMiddleware,
+            trusted_hosts=[str(network) for network in settings.proxies],
         )
     app.add_middleware(RequestLog, settings=settings, metrics=metrics)
 

@@ -49,7 +49,11 @@ class Choice:
         """Return a translated text with its languages and the name of its model."""
         name = self.model.name if self.model else None
         return replace(
-            text, source=self.source, target=self.target, model=name, confidence=self.confidence
+            text,
+            source=self.source,
+            target=self.target,
+            model=name,
+            confidence=self.confidence,
         )
 
     def unchanged(self, text: str) -> ServedText:
@@ -63,13 +67,19 @@ class LanguagePairs:
     `answers_probe`: the text `PROBE` comes back unchanged if its pair is not served.
     """
 
-    def __init__(self, models: Iterable[ServedModel], answers_probe: bool = False) -> None:
+    def __init__(
+        self, models: Iterable[ServedModel], answers_probe: bool = False
+    ) -> None:
         self._answers_probe = answers_probe
         self._models: dict[tuple[str, str], ServedModel] = {}
         for model in models:
             for source, target in model.pairs if model.kind == "translation" else ():
-                self._models.setdefault((source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model)
-        targets: dict[str, set[str]] = {code: {code} for pair in self._models for code in pair}
+                self._models.setdefault(
+                    (source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model
+                )
+        targets: dict[str, set[str]] = {
+            code: {code} for pair in self._models for code in pair
+        }
         for source, target in self._models:
             targets[source].add(target)
         self.languages = {code: sorted(targets[code]) for code in sorted(targets)}
@@ -80,7 +90,12 @@ class LanguagePairs:
         """The languages that can be translated to."""
 
     def choose(
-        self, service: Models, text: str, source: str, target: str, form: TextFormat = PLAIN
+        self,
+        service: Models,
+        text: str,
+        source: str,
+        target: str,
+        form: TextFormat = PLAIN,
     ) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if
         there is but one.
@@ -88,7 +103,9 @@ class LanguagePairs:
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
         """
         if not self._models:
-            raise HttpError(503, "there is no model that translates", headers={"Retry-After": "5"})
+            raise HttpError(
+                503, "there is no model that translates", headers={"Retry-After": "5"}
+            )
         try:
             return self._choose(service, text, source, target, form)
         except HttpError:
@@ -102,7 +119,9 @@ class LanguagePairs:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, _language_of(text, form), target)
-        code = _match(source, self._sources_of(target)) or _match(source, self.languages)
+        code = _match(source, self._sources_of(target)) or _match(
+            source, self.languages
+        )
         if code is None:
             known = ", ".join(self.languages)
             raise bad_request(
@@ -153,7 +172,10 @@ class LanguagePairs:
         if share <= 0:
             code = sources[0]
         return Choice(
-            code, target, self._models.get((code, target)) if code != target else None, share
+            code,
+            target,
+            self._models.get((code, target)) if code != target else None,
+            share,
         )
 
 
@@ -176,7 +198,9 @@ def _code_index(codes: tuple[str, ...]) -> CodeIndex:
     return CodeIndex(codes, STAND_INS)
 
 
-def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:
+def select_models(
+    models: Mapping[str, ServedModel], name: str, kind: str
+) -> list[ServedModel]:
     """Return the models of a kind, or the one that is named. Raises HttpError (400) for an unknown
     name.
     """
@@ -186,5 +210,7 @@ def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> li
     chosen = [model for model in of_kind if model.name == name]
     if not chosen:
         names = ", ".join(model.name for model in of_kind) or "none"
-        raise bad_request(f"there is no model of {kind} named {excerpt(name)}; there are: {names}")
+        raise bad_request(
+            f"there is no model of {kind} named {excerpt(name)}; there are: {names}"
+        )
     return chosen

@@ -26,7 +26,9 @@ class Metrics:
         # The series `*_created` double the number of series and say little.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
-        self._requests = self._counter("requests", "Requests answered", "route", "method", "status")
+        self._requests = self._counter(
+            "requests", "Requests answered", "route", "method", "status"
+        )
         self._seconds = Histogram(
             "regard_request_duration_seconds",
             "Seconds from a request to the end of its answer",
@@ -35,20 +37,28 @@ class Metrics:
             registry=self.registry,
         )
         self.in_flight = Gauge(
-            "regard_requests_in_flight", "Requests being answered", registry=self.registry
+            "regard_requests_in_flight",
+            "Requests being answered",
+            registry=self.registry,
         )
-        depth = Gauge("regard_queue_depth", "Lines that wait for a model", registry=self.registry)
+        depth = Gauge(
+            "regard_queue_depth", "Lines that wait for a model", registry=self.registry
+        )
         depth.set_function(lambda: sum(lines for lines, _ in service.backlog.values()))
         self._texts = self._counter("texts", "Texts translated", "source", "target")
         self._characters = self._counter(
             "characters", "Characters of translated texts", "source", "target"
         )
-        self._tokens = self._counter("tokens", "Tokens of translations", "source", "target")
+        self._tokens = self._counter(
+            "tokens", "Tokens of translations", "source", "target"
+        )
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(f"regard_{name}", description, labels, registry=self.registry)
 
-    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_request(
+        self, route: str, method: str, status: int, seconds: float
+    ) -> None:
         """Count a request that was answered. `route`: a path as declared, never as sent; `method`:
         one of few.
         """

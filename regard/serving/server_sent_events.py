@@ -45,7 +45,9 @@ async def stream_translations(
     first = await anext(events)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return StreamingResponse(
-        _chained(first, events, call), headers=headers, media_type=f"{EVENTS}; charset=utf-8"
+        _chained(first, events, call),
+        headers=headers,
+        media_type=f"{EVENTS}; charset=utf-8",
     )
 
 
@@ -62,7 +64,9 @@ async def _chained(
         except Exception as problem:
             call.fail(problem)
             if not isinstance(problem, RegardError):
-                LOG.log(logging.ERROR, "%s stream: %s", request_id, type(problem).__name__)
+                LOG.log(
+                    logging.ERROR, "%s stream: %s", request_id, type(problem).__name__
+                )
             yield event("error", problem_details(http_error(problem), request_id))
 
 
@@ -89,7 +93,9 @@ async def _events(
                         results.append(choice.answer(part))
                     else:
                         line, increment = part
-                        yield event("delta", {"text": number, "line": line, "delta": increment})
+                        yield event(
+                            "delta", {"text": number, "line": line, "delta": increment}
+                        )
             except LineError as problem:
                 raise refused(problem, [number]) from None
     if call.server.metrics is not None:

@@ -84,7 +84,9 @@ class DoubtfulSentences:
             if span.kind in KEPT:
                 line = f"{line[: span.start]} {line[span.end :]}"
         known = "".join(map(self._known_form, clean(line)))
-        return any(map(str.isalpha, known)) and self.unknown_share(known) > _MOST_UNKNOWN
+        return (
+            any(map(str.isalpha, known)) and self.unknown_share(known) > _MOST_UNKNOWN
+        )
 
     def _known_form(self, letter: str) -> str:
         """Return a letter, or the form of it that training has seen."""

@@ -11,9 +11,9 @@ class Meter:
     """Sums since the last reading."""
 
     def __init__(self) -> None:
-        self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = (
-            self._norm
-        ) = 0.0
+        self._smoothed = self._cross_entropy = self._guided = self._linked = (
+            self._seconds
+        ) = self._norm = 0.0
         self._tokens = 0
 
     def add(self, losses: list[Loss], norm: float, tokens: int, seconds: float) -> None:
@@ -22,8 +22,12 @@ class Meter:
         """
         self._smoothed += sum(float(loss.smoothed) for loss in losses)
         self._cross_entropy += sum(float(loss.cross_entropy) for loss in losses)
-        self._guided += sum(float(loss.guided) for loss in losses if loss.guided is not None)
-        self._linked += sum(float(loss.linked) for loss in losses if loss.linked is not None)
+        self._guided += sum(
+            float(loss.guided) for loss in losses if loss.guided is not None
+        )
+        self._linked += sum(
+            float(loss.linked) for loss in losses if loss.linked is not None
+        )
         self._tokens = self._tokens + tokens
         self._seconds = self._seconds + seconds
         self._norm = norm
@@ -46,6 +50,8 @@ class Meter:
         }
         if linked:
             values["guided"] = guided / linked  # per linked token
-        self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = 0.0
+        self._smoothed = self._cross_entropy = self._guided = self._linked = (
+            self._seconds
+        ) = 0.0
         self._tokens = 0
         return values

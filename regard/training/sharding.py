@@ -37,8 +37,12 @@ def shard(model: Model, layers: bool = False) -> None:
         return_freed_memory()
     mesh = init_device_mesh(device, (dist.get_world_size(),))
     # It is never written to.
-    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
-    for layer in [module for module in model.modules() if layers and isinstance(module, ShardUnit)]:
+    warnings.filterwarnings(
+        "ignore", "FSDP2-wrapped module .* returned a view", UserWarning
+    )
+    for layer in [
+        module for module in model.modules() if layers and isinstance(module, ShardUnit)
+    ]:
         for module in layer.modules():
             if (
                 isinstance(module, Attention) and module.role == "cross"

@@ -124,15 +124,21 @@ class Connection(NamedTuple):
 def connections(architecture: Architecture) -> Iterator[Connection]:
     """Yield every arrow of the diagram."""
     top = Place("encoder", sum(len(stack.parts) for stack in architecture.encoder) - 1)
-    for side, stacks in (("encoder", architecture.encoder), ("decoder", architecture.decoder)):
+    for side, stacks in (
+        ("encoder", architecture.encoder),
+        ("decoder", architecture.decoder),
+    ):
         parts = [part for stack in stacks for part in stack.parts]
         for n, part in enumerate(parts):
             rows = [
-                [Place(side, n, r, c) for c in range(len(row))] for r, row in enumerate(part.opens)
+                [Place(side, n, r, c) for c in range(len(row))]
+                for r, row in enumerate(part.opens)
             ]
             rows.append([Place(side, n)])
             for below, above in pairwise(rows):
-                yield from (Connection(start, end, "up") for start, end in product(below, above))
+                yield from (
+                    Connection(start, end, "up") for start, end in product(below, above)
+                )
             if part.source:
                 yield from (
                     Connection(top, end, "source")
@@ -142,9 +148,12 @@ def connections(architecture: Architecture) -> Iterator[Connection]:
                 ends = rows[0][-1:] if part.source else rows[0]
                 yield from (Connection(Place(side, n - 1), end, "up") for end in ends)
             if part.around:
-                yield Connection(Place(side, n - part.around - 1), Place(side, n), "around")
+                yield Connection(
+                    Place(side, n - part.around - 1), Place(side, n), "around"
+                )
             yield from (
-                Connection(Place(side, n - far), Place(side, n), "also") for far in part.also
+                Connection(Place(side, n - far), Place(side, n), "also")
+                for far in part.also
             )
             if part.before is not None:
                 end = Place(side, n - part.before)
@@ -156,13 +165,17 @@ def connections(architecture: Architecture) -> Iterator[Connection]:
 def layout_architecture(architecture: Architecture) -> Figure:
     """Lay out the two sides on one slide, with the table of weights at the right."""
     sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
-    row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values()))
+    row = min(
+        ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values())
+    )
     size = max(10.0, _fitting(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN))
     title = elide(architecture.title, size, WIDTH - 2 * MARGIN + 1)
     boxes = dict[Place, Box]()
     groups = [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
     for (side, stacks), x in zip(
-        sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True
+        sides.items(),
+        (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN),
+        strict=True,
     ):
         placed = _place(side, stacks, x, row)
         parts = [part for stack in stacks for part in stack.parts]
@@ -180,9 +193,14 @@ def layout_architecture(architecture: Architecture) -> Figure:
         groups.append(Group(side, tuple(marks)))
     parts = [part for stack in architecture.decoder for part in stack.parts]
     arrows = [
-        mark for each in connections(architecture) for mark in _connection(each, boxes, parts)
+        mark
+        for each in connections(architecture)
+        for mark in _connection(each, boxes, parts)
     ]
-    groups += [Group("arrows", tuple(arrows)), Group("weights", tuple(_table(architecture)))]
+    groups += [
+        Group("arrows", tuple(arrows)),
+        Group("weights", tuple(_table(architecture))),
+    ]
     return drawing.make_figure(
         WIDTH, HEIGHT, groups, architecture.title, _description(architecture)
     )
@@ -198,12 +216,16 @@ def _rows(stacks: tuple[Stack, ...]) -> float:
     parts.
     """
     rows = sum(
-        1 + len(part.opens) + 0.3 * bool(part.opens) for stack in stacks for part in stack.parts
+        1 + len(part.opens) + 0.3 * bool(part.opens)
+        for stack in stacks
+        for part in stack.parts
     )
     return rows + 0.9 * sum(stack.times > 1 for stack in stacks)
 
 
-def _place(side: str, stacks: tuple[Stack, ...], x: float, row: float) -> dict[Place, Box]:
+def _place(
+    side: str, stacks: tuple[Stack, ...], x: float, row: float
+) -> dict[Place, Box]:
     """Place all boxes of a side from the foot upwards."""
     placed = dict[Place, Box]()
     y = HEIGHT - FOOT
@@ -236,11 +258,17 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
     left = measure(name, size) + 8
-    detail = words(part.detail) if measure(words(part.detail), small) <= room - left else ""
+    detail = (
+        words(part.detail) if measure(words(part.detail), small) <= room - left else ""
+    )
     yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
-    yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
+    yield Text(
+        box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end"
+    )
     side = (box.height - 8) // max(part.cells, default=1)
-    for row, column in product(*map(range, part.cells)) if part.cells and side >= 2 else ():
+    for row, column in (
+        product(*map(range, part.cells)) if part.cells and side >= 2 else ()
+    ):
         x = box.x + COLUMN - 10 - side * (part.cells[1] - column)
         y = box.y + 4 + side * row
         yield Box(x, y, side - 1, side - 1, "w70")
@@ -259,14 +287,23 @@ def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
     for shift in (2.5 * (n + 1) for n in range(sheets)):
         right = box.x + width + shift
         top = box.y - shift
-        yield Polyline(((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2)
+        yield Polyline(
+            ((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2
+        )
     text = elide(words(name), size, box.width - 8)
     yield Text(
-        box.x + box.width / 2, box.y + box.height / 2 + MIDLINE * size, text, size, "ink", "middle"
+        box.x + box.width / 2,
+        box.y + box.height / 2 + MIDLINE * size,
+        text,
+        size,
+        "ink",
+        "middle",
     )
 
 
-def _frames(side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]) -> Iterator[Mark]:
+def _frames(
+    side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]
+) -> Iterator[Mark]:
     """Frame what is repeated, and say how often."""
     first = 0
     for stack in stacks:
@@ -313,7 +350,14 @@ def _connection(
         x = one.x + COLUMN * 0.95
         turn = above + GAP / 2
         side = right + FRAME / 2
-        path = [(x, one.y), (x, turn), (side, turn), (side, high), (right + 5, high), (right, high)]
+        path = [
+            (x, one.y),
+            (x, turn),
+            (side, turn),
+            (side, high),
+            (right + 5, high),
+            (right, high),
+        ]
     elif kind == "also":
         path = [
             (one.x, low),
@@ -340,7 +384,9 @@ def _connection(
         path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
         if not end.column:
             name = words(decoder[end.part].source)
-            yield Text(x + 4, high - 6, name, _fitting(name, SMALL, BETWEEN - 10), "link")
+            yield Text(
+                x + 4, high - 6, name, _fitting(name, SMALL, BETWEEN - 10), "link"
+            )
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
         yield Polyline(tuple(path[:-1]), paint, width)
@@ -358,7 +404,12 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
         yield Text(right, y + SIZE, f"{count:,}", SIZE, "ink", "end")
         share = count / max(1, total)
         yield Box(
-            TABLE, y + SIZE + 6, max(1.0, (right - TABLE) * share), 5.0, "w70", f"{share:.1%}"
+            TABLE,
+            y + SIZE + 6,
+            max(1.0, (right - TABLE) * share),
+            5.0,
+            "w70",
+            f"{share:.1%}",
         )
         y += 34
     yield Box(TABLE, y + 2, right - TABLE, 1.0, "rule")
@@ -375,7 +426,12 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
 def _description(architecture: Architecture) -> str:
     sides = (
         f"{words(name)}: "
-        + "; ".join(f"{s.times} × ({', '.join(words(p.name) for p in s.parts)})" for s in stacks)
-        for name, stacks in (("encoder", architecture.encoder), ("decoder", architecture.decoder))
+        + "; ".join(
+            f"{s.times} × ({', '.join(words(p.name) for p in s.parts)})" for s in stacks
+        )
+        for name, stacks in (
+            ("encoder", architecture.encoder),
+            ("decoder", architecture.decoder),
+        )
     )
     return ". ".join(sides) + "."

@@ -31,11 +31,14 @@ class Meta:
         ""  # as in HTML: "en", "ko", "pt-BR"; if empty, Korean is recognised by Hangul
     )
     target_lang: str = ""
-    facts: Mapping[str, str] | None = None  # shown at the foot of the page: model, command, data
+    # Shown at the foot of the page: model, command, data.
+    facts: Mapping[str, str] | None = None
     endpoint: str = ""
 
 
-def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
+def render_page(
+    explained: ExplanationData | Sequence[Alignment], meta: Meta | None = None
+) -> str:
     """Render the page of an explanation, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
     data = (
@@ -44,7 +47,9 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
         else ExplanationData.from_alignments(explained)
     )
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
-    values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
+    values["facts"] |= {
+        clean(name): clean(value) for name, value in (meta.facts or {}).items()
+    }
     values |= {
         "endpoint": meta.endpoint,
         "language": LANGUAGE.get().replace("en", ""),
@@ -52,4 +57,6 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
     }
     source = "" if data.image else " ".join(data.source)
     target = " ".join(data.target)
-    return make_page("regard.visualisation", "show.html", data=values, source=source, target=target)
+    return make_page(
+        "regard.visualisation", "show.html", data=values, source=source, target=target
+    )

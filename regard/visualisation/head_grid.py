@@ -44,8 +44,13 @@ class Heads:
         if not self.heads:
             raise UsageError("there is no head to draw")
         first = self.heads[0]
-        if any((head.source, head.target) != (first.source, first.target) for head in self.heads):
-            raise UsageError("heads that are drawn side by side must be of the same words")
+        if any(
+            (head.source, head.target) != (first.source, first.target)
+            for head in self.heads
+        ):
+            raise UsageError(
+                "heads that are drawn side by side must be of the same words"
+            )
 
 
 def layout_heads(heads: Heads) -> Figure:
@@ -60,14 +65,21 @@ def layout_heads(heads: Heads) -> Figure:
     size = min(12.0, 0.8 * cell)
     has_words = cell >= WORDS_FROM
     beside = (
-        min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6 if has_words else 0.0
+        min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6
+        if has_words
+        else 0.0
     )
     above = (
-        min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6 if has_words else 0.0
+        min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6
+        if has_words
+        else 0.0
     )
     left = MARGIN + beside
     top = MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
-    step_x = max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)]) + GAP
+    step_x = (
+        max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)])
+        + GAP
+    )
     step_y = T * cell + NAME_SIZE + GAP
     groups = []
     for number, head in enumerate(heads.heads):
@@ -89,23 +101,32 @@ def layout_heads(heads: Heads) -> Figure:
             )
         for s, word in enumerate(head.source if has_words and row == 0 else ()):
             anchor = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
-            marks.append(Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
+            marks.append(
+                Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0)
+            )
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows = -(-len(heads.heads) // COLUMNS)
     columns = min(COLUMNS, len(heads.heads))
     right = max(
-        left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE))
+        left + columns * step_x - GAP,
+        MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)),
     )
     title = elide(heads.title, TITLE_SIZE, right - MARGIN + 1)
     header = (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),) if heads.title else ()
     bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
     groups = [Group("header", header), *groups]
     return make_figure(
-        right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads)
+        right + MARGIN,
+        bottom,
+        groups,
+        heads.title or words("Heads"),
+        _description(heads),
     )
 
 
-def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> Iterator[Mark]:
+def _panel(
+    head: Alignment, x: float, y: float, cell: float, ceiling: float
+) -> Iterator[Mark]:
     T, S = head.weights.shape
     yield Text(x, y - 6, head.caption, NAME_SIZE, "muted")
     yield Box(x - 1, y - 1, S * cell + 2, T * cell + 2, "rule", outline=1.0)
@@ -114,15 +135,24 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
         if shade := level(float(weight), ceiling):
             hint = f"{head.target[t]} ← {head.source[s]} {weight:.3f}"
             yield Box(
-                x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint
+                x + s * cell,
+                y + t * cell,
+                cell - hairline,
+                cell - hairline,
+                f"w{shade}",
+                hint,
             )
 
 
 def _description(heads: Heads) -> str:
     """Describe how sharp each head is, for screen readers."""
-    means = "; ".join(f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads)
+    means = "; ".join(
+        f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads
+    )
     text = (
         "{count} heads over {columns} source words. The strongest weight of a target word, on "
         "average: {means}."
     )
-    return words(text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means)
+    return words(
+        text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means
+    )

@@ -18,7 +18,9 @@ from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
 
-_EXPORT = re.compile(r"^export (?:async )?(?:class|const|function\*?) (\w+)", re.MULTILINE)
+_EXPORT = re.compile(
+    r"^export (?:async )?(?:class|const|function\*?) (\w+)", re.MULTILINE
+)
 _IMPORT = re.compile(r'^import [^;]*? from "\./(\w+\.js)";\n', re.MULTILINE)
 
 
@@ -100,9 +102,23 @@ def _add_module(name: str, texts: dict[str, str]) -> None:
 
 def _values(model: LiveModel) -> dict[str, Any]:
     """Return all but the content."""
-    same = {name: getattr(model, name) for name in ("languages", "names", "alignment", "readme")}
+    same = {
+        name: getattr(model, name)
+        for name in ("languages", "names", "alignment", "readme")
+    }
     facts = {clean(name): clean(value) for name, value in model.facts.items()}
     measured = model.trust.agreement.items() if model.trust else ()
-    agreement = [[name, round(value, 2) if isfinite(value) else None] for name, value in measured]
-    trust = {"sentences": model.trust.sentences, "agreement": agreement} if model.trust else None
-    return {**same, "examples": [*map(clean, model.examples)], "facts": facts, "trust": trust}
+    agreement = [
+        [name, round(value, 2) if isfinite(value) else None] for name, value in measured
+    ]
+    trust = (
+        {"sentences": model.trust.sentences, "agreement": agreement}
+        if model.trust
+        else None
+    )
+    return {
+        **same,
+        "examples": [*map(clean, model.examples)],
+        "facts": facts,
+        "trust": trust,
+    }

@@ -33,7 +33,9 @@ LEFT, GAP, SIZE = (
 )
 
 
-def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -> Figure:
+def layout_sinusoids(
+    encoding: np.ndarray, title: str = "Positional encoding"
+) -> Figure:
     """Draw sinusoidal encodings (T, D): waves of four dimensions at the left, the map of all at the
     right.
 
@@ -72,16 +74,22 @@ def _waves(encoding: np.ndarray, title: str) -> Chart:
     series = list[Series]()
     for n, d in enumerate(shown_dimensions(encoding.shape[1])):
         points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
-        series.append(Series(words("dimension {d}, " + names[d % 2], d=d), points, paint=n))
+        series.append(
+            Series(words("dimension {d}, " + names[d % 2], d=d), points, paint=n)
+        )
     pairs = {"value, short waves": series[:2], "value, longer waves": series[2:]}
     x = words("position")
     return Chart(
-        title, tuple(Panel(words(name), x, tuple(pair)) for name, pair in pairs.items() if pair)
+        title,
+        tuple(
+            Panel(words(name), x, tuple(pair)) for name, pair in pairs.items() if pair
+        ),
     )
 
 
 def layout_learned_positions(
-    embeddings: Sequence[tuple[str, np.ndarray]], title: str = "Learned position embeddings"
+    embeddings: Sequence[tuple[str, np.ndarray]],
+    title: str = "Learned position embeddings",
 ) -> Figure:
     """Draw each side's learned position embeddings (left) beside the cosine similarity of every
     pair of positions.
@@ -127,7 +135,11 @@ def _matrix(
     end = f"{largest:.3g}"
     marks: list[Mark] = [
         Box(
-            left + first * cell_width, top + t * cell_height, count * cell_width, cell_height, paint
+            left + first * cell_width,
+            top + t * cell_height,
+            count * cell_width,
+            cell_height,
+            paint,
         )
         for t in range(T)
         for first, count, paint in _runs(
@@ -147,9 +159,19 @@ def _matrix(
         Text(left, foot + 10, f"−{end}", SIZE, "muted"),
         Text(scale + 212, foot + 10, end, SIZE, "muted"),
     ]
-    marks += [Box(scale + 2 * n, foot, 2.0, 12.0, signed_paint(n / 50 - 1)) for n in range(101)]
+    marks += [
+        Box(scale + 2 * n, foot, 2.0, 12.0, signed_paint(n / 50 - 1))
+        for n in range(101)
+    ]
     marks.append(
-        Box(left - 1, top - 1, D * cell_width + 2, T * cell_height + 2, "rule", outline=1.0)
+        Box(
+            left - 1,
+            top - 1,
+            D * cell_width + 2,
+            T * cell_height + 2,
+            "rule",
+            outline=1.0,
+        )
     )
     return (
         tuple(marks),
@@ -162,11 +184,14 @@ def _runs(paints: Sequence[str]) -> list[tuple[int, int, str]]:
     """Merge equal neighbours: (first column, number of columns, paint) of each run."""
     starts = [d for d in range(len(paints)) if d == 0 or paints[d] != paints[d - 1]]
     return [
-        (d, end - d, paints[d]) for d, end in zip(starts, [*starts[1:], len(paints)], strict=True)
+        (d, end - d, paints[d])
+        for d, end in zip(starts, [*starts[1:], len(paints)], strict=True)
     ]
 
 
 def _ticks(count: int) -> range:
     return range(
-        0, count, next((step for step in (1, 2, 5, 10, 20, 50, 100) if count / step <= 8), count)
+        0,
+        count,
+        next((step for step in (1, 2, 5, 10, 20, 50, 100) if count / step <= 8), count),
     )

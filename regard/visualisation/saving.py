@@ -29,11 +29,20 @@ SUFFIXES = (".svg", ".png", ".html")
 EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
 
 Drawable: TypeAlias = (
-    Alignment | ExplanationData | Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]
+    Alignment
+    | ExplanationData
+    | Chart
+    | HeadArcs
+    | Heads
+    | Overlay
+    | Figure
+    | Sequence[Alignment]
 )
 
 
-def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
+def save(
+    drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None
+) -> Path:
     """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or
     animated .svg.
 
@@ -52,7 +61,9 @@ def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = N
 
 def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
-    suffixes = EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
+    suffixes = (
+        EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
+    )
     if suffix not in suffixes:
         raise UsageError(
             f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got "
@@ -63,7 +74,9 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
             return render_page(drawable, meta).encode()
         frames = layout_frames(drawable)
         _warn_of_boxes(frames, path)
-        return draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
+        return (
+            draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
+        )
     if isinstance(drawable, Alignment):
         drawable = [drawable]
     if isinstance(drawable, Heads | Sequence) and suffix == ".html":
@@ -72,7 +85,9 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
         ).encode()
     figure = _layout(drawable)
     if suffix == ".html":
-        return draw_html(figure, drawable.table if isinstance(drawable, Chart) else "").encode()
+        return draw_html(
+            figure, drawable.table if isinstance(drawable, Chart) else ""
+        ).encode()
     _warn_of_boxes([figure], path)
     return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
 
@@ -82,14 +97,20 @@ def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
     looks at them.
     """
     texts = "".join(
-        mark.text for figure in figures for mark in figure.marks() if isinstance(mark, Text)
+        mark.text
+        for figure in figures
+        for mark in figure.marks()
+        if isinstance(mark, Text)
     )
     boxed = " ".join(
-        character for character in dict.fromkeys(texts) if drawable(character) == MISSING_GLYPH
+        character
+        for character in dict.fromkeys(texts)
+        if drawable(character) == MISSING_GLYPH
     )
     if boxed and path.suffix.lower() != ".svg":
         warnings.warn(
-            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4
+            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html",
+            stacklevel=4,
         )
 
 

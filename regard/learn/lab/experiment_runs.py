@@ -45,7 +45,11 @@ def find_experiment(name: str) -> Experiment:
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     nearest = difflib.get_close_matches(name, EXPERIMENTS, 1, 0.4)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(EXPERIMENTS)}"
+    hint = (
+        f"did you mean {nearest[0]!r}?"
+        if nearest
+        else f"there are {', '.join(EXPERIMENTS)}"
+    )
     raise UsageError(f"no experiment is called {name!r}; {hint}")
 
 
@@ -82,7 +86,9 @@ def run_experiment(  # noqa: PLR0913 - keyword options of a public function
     bench = Bench(folder, full, workers, seed, say, shipped_results(name))
     started = time.monotonic()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*trained for an experiment, not for use")
+        warnings.filterwarnings(
+            "ignore", message=".*trained for an experiment, not for use"
+        )
         warnings.filterwarnings("ignore", category=LineWarning)
         findings = with_sweep(experiment.run(bench), bench, experiment)
     say(f"done in {(time.monotonic() - started) / 60:.1f} min")
@@ -108,22 +114,31 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
     remarks = (*findings.remarks, experiment.caveats)
     if bench.swept is None:
         return replace(findings, remarks=remarks)
-    origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(
-        version=__version__
-    )
+    origin = LABELS[
+        "full" if bench.full else "one_seed" if bench.shipped else "alone"
+    ].fill(version=__version__)
     verdict = findings.verdict
     shipped = bench.shipped
     if shipped and shipped.shifted and shipped.recipes == bench.digests:
         verdict = replace(
             verdict,
-            parts=tuple(map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))),
+            parts=tuple(
+                map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))
+            ),
         )
     remarks += (
         LABELS["small"],
-        *([origin] if not bench.full or len({run.seed for run in bench.swept.runs}) > 1 else []),
+        *(
+            [origin]
+            if not bench.full or len({run.seed for run in bench.swept.runs}) > 1
+            else []
+        ),
     )
     return replace(
-        findings, verdict=verdict, tables=(*findings.tables, bench.swept.board()), remarks=remarks
+        findings,
+        verdict=verdict,
+        tables=(*findings.tables, bench.swept.board()),
+        remarks=remarks,
     )
 
 
@@ -132,7 +147,9 @@ def _begin(folder: Path, begun: dict[str, Any]) -> None:
     it.
     """
     path = folder / BEGUN
-    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    existing = next(
+        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+    )
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         raise UsageError(
             f"`out={folder}`: nothing can be written in {existing}; choose another folder"
@@ -146,7 +163,9 @@ def _begin(folder: Path, begun: dict[str, Any]) -> None:
             ) from None
         if before != begun:
             described = ", ".join(
-                f"{key} {value}" for key, value in before.items() if begun.get(key) != value
+                f"{key} {value}"
+                for key, value in before.items()
+                if begun.get(key) != value
             )
             raise UsageError(
                 f"`out={folder}`: another experiment was begun there ({described}); choose another "
@@ -181,14 +200,20 @@ def write_result(
         **asdict(findings),
     }
     content |= {"sweep": swept.to_json()} if swept else {}
-    write_text(folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    write_text(
+        folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    )
     save(findings.graph.chart(title, language), folder / GRAPH)
     options = " --korean" if language == "ko" else ""
     command = f"regard lab {experiment.name} --{begun['effort']}{options}"
-    write_text(folder / PAGE, render_page(experiment, findings, command, facts, language))
+    write_text(
+        folder / PAGE, render_page(experiment, findings, command, facts, language)
+    )
 
 
-def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Text, ...]:
+def _facts(
+    folder: Path, begun: dict[str, Any], swept: Sweep | None
+) -> tuple[Text, ...]:
     """Lines on seeds, training time, versions and machine."""
     machine = (
         f"regard {begun['regard']}, PyTorch {torch.__version__}, Python "
@@ -202,7 +227,10 @@ def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Te
         minutes = sum(seconds) / 60
         facts.append(
             LABELS["trained"].fill(
-                count=len(seconds), plural=plural, minutes=minutes, folder=folder / "runs"
+                count=len(seconds),
+                plural=plural,
+                minutes=minutes,
+                folder=folder / "runs",
             )
         )
     return tuple(facts)

@@ -43,7 +43,10 @@ class Sample:
     def reversed(self) -> Sample:
         """Return the corpus for translating the other way."""
         return Sample(
-            {name: tuple(pair.reversed() for pair in pairs) for name, pairs in self.splits.items()}
+            {
+                name: tuple(pair.reversed() for pair in pairs)
+                for name, pairs in self.splits.items()
+            }
         )
 
     def write(self, folder: Path, source: str, target: str) -> None:
@@ -55,16 +58,24 @@ class Sample:
         for name, pairs in self.splits.items():
             write_lines(folder / f"{name}.{source}", (pair.source for pair in pairs))
             write_lines(folder / f"{name}.{target}", (pair.target for pair in pairs))
-            write_lines(folder / f"{name}.align", (format_pharaoh(pair.links) for pair in pairs))
+            write_lines(
+                folder / f"{name}.align", (format_pharaoh(pair.links) for pair in pairs)
+            )
 
 
-def checked_sizes(defaults: Mapping[str, int], sizes: Mapping[str, int] | None) -> dict[str, int]:
+def checked_sizes(
+    defaults: Mapping[str, int], sizes: Mapping[str, int] | None
+) -> dict[str, int]:
     """Return the sizes of all splits; raise UsageError for unknown splits and negative sizes."""
     causes = []
     for name, size in (sizes or {}).items():
         if name not in defaults:
             near = difflib.get_close_matches(name, defaults, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(defaults)}"
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else f"known are {', '.join(defaults)}"
+            )
             causes.append(f"sizes: unknown split {name!r}; {hint}")
         elif size < 0:
             causes.append(f"sizes: {name} wanted 0 or more, got {size}")

@@ -14,9 +14,16 @@ from regard.learn.samples.lexicon import GREETINGS, PLACES, THINGS, I, by_name
 from regard.learn.samples.realisation import realise
 from regard.learn.samples.verbs import VERBS, Verb
 
-SIZES = {"train": 24_000, "valid": 500, "test": 500, "recombination": 500, "length": 500}
+SIZES = {
+    "train": 24_000,
+    "valid": 500,
+    "test": 500,
+    "recombination": 500,
+    "length": 500,
+}
 SHORT = 12
-TAIL = 20  # mean number of words by which long sentences exceed SHORT, before the limit `longest`
+# Mean number of words by which long sentences exceed SHORT, before the limit `longest`.
+TAIL = 20
 WELL_COVERED = 10_000
 """With this many training pairs, recombinations consist of words that occur in training."""
 TRIES = 1000
@@ -25,7 +32,10 @@ Draw = Callable[[], Sentence | None]
 
 
 def korean_english(
-    seed: int = 1, sizes: Mapping[str, int] | None = None, short: float = 0.75, longest: int = 80
+    seed: int = 1,
+    sizes: Mapping[str, int] | None = None,
+    short: float = 0.75,
+    longest: int = 80,
 ) -> Sample:
     """Generate Korean sentences, their English translations and gold word alignments from a
     grammar.
@@ -126,8 +136,14 @@ class _Sampler:
         for _ in range(TRIES):
             sentence = draw()
             pair = realise(sentence) if sentence else None
-            is_new = pair and pair.source not in self.seen and pair.target not in self.seen
-            if pair and is_new and (not self.known or self.known.issuperset(_words([pair]))):
+            is_new = (
+                pair and pair.source not in self.seen and pair.target not in self.seen
+            )
+            if (
+                pair
+                and is_new
+                and (not self.known or self.known.issuperset(_words([pair])))
+            ):
                 self.seen |= {pair.source, pair.target}
                 return pair
         return None
@@ -135,7 +151,9 @@ class _Sampler:
     def _length(self, rng: Random) -> int:
         """Draw a length: mostly short, else from an exponential tail."""
         if self.longest <= SHORT or rng.random() < self.short:
-            return round(rng.triangular(SHORTEST, min(SHORT, self.longest), min(6, self.longest)))
+            return round(
+                rng.triangular(SHORTEST, min(SHORT, self.longest), min(6, self.longest))
+            )
         words = self.longest + 1
         while words > self.longest:
             words = SHORT + 1 + int(rng.expovariate(1 / TAIL))
@@ -160,4 +178,8 @@ def _first_sentences() -> list[Sentence]:
 
 def _words(pairs: Iterable[AlignedPair]) -> list[str]:
     """Return the words of both sides without their commas and full stops."""
-    return [word.rstrip(",.") for pair in pairs for word in f"{pair.source} {pair.target}".split()]
+    return [
+        word.rstrip(",.")
+        for pair in pairs
+        for word in f"{pair.source} {pair.target}".split()
+    ]

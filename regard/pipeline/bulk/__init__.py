@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.pipeline.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
+    from regard.pipeline.bulk.chunk_translator import (
+        ChunkResult,
+        ChunkTranslator,
+        unknown_script,
+    )
     from regard.pipeline.bulk.line_parser import LineParser
     from regard.pipeline.bulk.lines import Chunk, Lines, chunks, remaining
     from regard.pipeline.bulk.output import OutputMark, ResumableOutput, StreamedOutput

@@ -88,12 +88,15 @@ class ResumableOutput:
     holds a chunk or more.
     """
 
-    def __init__(self, output: Path, conditions: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, output: Path, conditions: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self.output = output
         self.conditions = json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
-        self.mark = self._previous = OutputMark()  # the mark now, and before the last chunk
+        # The mark now, and before the last chunk.
+        self.mark = self._previous = OutputMark()
         self._digest = hashlib.sha256()
         self._file: FileIO | None = None
 
@@ -162,7 +165,9 @@ class ResumableOutput:
             digest = self._digest.copy()
             digest.update(data)
             mark = replace(
-                mark, written=self.mark.written + len(data), written_digest=digest.hexdigest()
+                mark,
+                written=self.mark.written + len(data),
+                written_digest=digest.hexdigest(),
             )
             self._write_journal(mark, self.mark)
         except OSError as problem:
@@ -204,7 +209,9 @@ class ResumableOutput:
         is damaged.
         """
         journal = _read_journal(self.journal)
-        mark, self._previous = (OutputMark(**journal[name]) for name in ("mark", "previous"))
+        mark, self._previous = (
+            OutputMark(**journal[name]) for name in ("mark", "previous")
+        )
         if (
             not self.path.exists() and self.output.is_file()
         ):  # stopped between the last two steps of `finish`
@@ -309,4 +316,6 @@ def _read_journal(path: Path) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if value is None:
         return "not given"
-    return f"{value[:12]}…" if isinstance(value, str) and len(value) > 40 else f"{value}"
+    return (
+        f"{value[:12]}…" if isinstance(value, str) and len(value) > 40 else f"{value}"
+    )

@@ -40,9 +40,16 @@ class SentFiles:
             from regard.model_folder import LANGUAGES
 
             others = [path / name for name in (LANGUAGES, "README.md")]
-            files = [*(path / name for name in fingerprints(path)), *filter(Path.is_file, others)]
+            files = [
+                *(path / name for name in fingerprints(path)),
+                *filter(Path.is_file, others),
+            ]
         sent = (
-            (file.relative_to(path.parent), file_sha256(file), ray.put(file.read_bytes()))
+            (
+                file.relative_to(path.parent),
+                file_sha256(file),
+                ray.put(file.read_bytes()),
+            )
             for file in files
         )
         return cls(path, tuple(sent))
@@ -68,7 +75,8 @@ class SentFiles:
     def _is_here(self) -> bool:
         try:
             return all(
-                file_sha256(self.path.parent / name) == digest for name, digest, _ in self.files
+                file_sha256(self.path.parent / name) == digest
+                for name, digest, _ in self.files
             )
         except OSError:
             return False

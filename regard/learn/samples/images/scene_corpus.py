@@ -106,7 +106,12 @@ def _regions(image: CaptionedScene) -> Iterable[str]:
     for language, captions in image.captions.items():
         for number, caption in enumerate(captions):
             for word, entity in caption.nouns:
-                noun = {"file": image.file, "language": language, "caption": number, "word": word}
+                noun = {
+                    "file": image.file,
+                    "language": language,
+                    "caption": number,
+                    "word": word,
+                }
                 yield json.dumps({**noun, "boxes": image.scene.region(entity)})
 
 
@@ -177,7 +182,12 @@ def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
     for shape, colour in zip(shapes, colours, strict=True):
         count = rng.choices((1, 2, 3), (6, 3, 1))[0]
         entities.append(
-            Entity(shape, colour, count, rng.choice(("small", "large")) if count == 1 else None)
+            Entity(
+                shape,
+                colour,
+                count,
+                rng.choice(("small", "large")) if count == 1 else None,
+            )
         )
     return entities[0], entities[1]
 
@@ -208,7 +218,10 @@ def _place_inside(rng: Random) -> tuple[tuple[Box, ...], ...]:
     inner = rng.randint(*SMALL)
     left, top = (rng.randint(EDGE, SIDE - EDGE - outer) for _ in range(2))
     x, y = (near + (outer - inner) // 2 + rng.randint(-2, 2) for near in (left, top))
-    return ((Box(x, y, x + inner, y + inner),), (Box(left, top, left + outer, top + outer),))
+    return (
+        (Box(x, y, x + inner, y + inner),),
+        (Box(left, top, left + outer, top + outer),),
+    )
 
 
 def _draw_side(rng: Random, entity: Entity) -> int:

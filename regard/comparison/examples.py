@@ -85,9 +85,9 @@ def _attention(
             results = list(pipeline.caption(images, readings=True, **options))
         else:
             texts = [data.test.sources[index] for index in indices]
-            results: list[Translation] = pipeline.translate(
+            results: list[Translation] = pipeline.translate(  # type: ignore[no-redef]
                 texts, readings=True, **options
-            )  # type: ignore[no-redef]
+            )
     return [
         None if result.readings is None else _map(result.readings, pipeline)
         for result in results

@@ -216,8 +216,8 @@ def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
         batch = plan.batch().to(device_of(model))
         source = Batch(batch.source, batch.source_keep)
         total += count_multiply_adds(
-            lambda s=source, t=batch.target_in: model.project(model(s, t))
-        )  # type: ignore[misc]
+            lambda s=source, t=batch.target_in: model.project(model(s, t))  # type: ignore[misc]
+        )
         tokens += batch.tokens
     return total / max(1, tokens)
 

@@ -161,9 +161,8 @@ class RecurrentEncoder(Encoder):
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
         last: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.layers):
-            x, states = run_rnn(
-                network, self.cell, self.dropout(x) if i else x, batch.keep
-            )  # type: ignore[arg-type]
+            layer_input = self.dropout(x) if i else x
+            x, states = run_rnn(network, self.cell, layer_input, batch.keep)  # type: ignore[arg-type]
             last.append(states)
         summary = torch.stack(
             [layer[s] for s in range(self.cell.states) for layer in last], 1
@@ -243,9 +242,9 @@ class _RecurrentDecoder(Decoder):
         """
         new = []
         for i, cell in enumerate(self.cells):
-            x, last = continue_rnn(
-                cell, self.dropout(x) if i else x, self._layer_states(states, i)
-            )  # type: ignore[arg-type]
+            layer_input = self.dropout(x) if i else x
+            layer_states = self._layer_states(states, i)
+            x, last = continue_rnn(cell, layer_input, layer_states)  # type: ignore[arg-type]
             new.append(last)
         return x, self._stack_states(new)
 

@@ -326,9 +326,9 @@ class TransformerDecoder(Decoder):
     def begin(self, source: Source) -> State:
         B = source.summary.shape[0]
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
-        memories = {
-            str(i): layer.self_attention.empty(B) for i, layer in enumerate(self.layers)
-        }  # type: ignore[union-attr, operator]
+        memories = {}
+        for i, layer in enumerate(self.layers):
+            memories[str(i)] = layer.self_attention.empty(B)  # type: ignore[operator, union-attr]
         return State(position, {}, memories)
 
     def step(

@@ -16,7 +16,7 @@ import pytest
 from systems import posix
 
 from regard.common.errors import DataError, UsageError
-from regard.pipeline.bulk import ResumableOutput, chunks, output, remaining
+from regard.pipeline.bulk import ResumableOutput, chunks, resumable_output, remaining
 
 LINES = [f"line {number}" for number in range(5)]
 WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()

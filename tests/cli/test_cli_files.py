@@ -32,7 +32,7 @@ ENVIRONMENT = {
 CHUNK = 5
 PAUSING = """
 import os, signal, sys
-from regard.pipeline.bulk.output import ResumableOutput
+from regard.pipeline.bulk.resumable_output import ResumableOutput
 from regard.cli import main
 write, at, stage = ResumableOutput._write_journal, int(sys.argv[1]), sys.argv[2]
 def pause(self, mark, previous):

@@ -146,9 +146,8 @@ def small_model(
     assert isinstance(decoder, TransformerDecoder), "built as a Transformer"
     for side in (encoder, decoder):
         embedding = side.input_embedding
-        embedding.position_embedding = PaperOrder(
-            embedding.position_embedding, sides["size"]
-        )  # type: ignore[arg-type, assignment]
+        positions = embedding.position_embedding
+        embedding.position_embedding = PaperOrder(positions, sides["size"])  # type: ignore[arg-type, assignment]
     if settings.unprojected:
         _unproject(model, sides["size"], sides["score"])
     randomise(model, seed, SPREAD)

@@ -17,7 +17,7 @@ from regard.common.errors import DataError
 from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
-    from regard.pipeline.bulk.output import ResumableOutput, StreamedOutput
+    from regard.pipeline.bulk.resumable_output import ResumableOutput, StreamedOutput
 
 
 @dataclass(frozen=True)

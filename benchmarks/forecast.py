@@ -80,10 +80,11 @@ def _arguments(options: Any) -> list[str]:
     }
     sets = [f"--set={key}={value}" for key, value in chosen.items()]
     paths = {key: files / name for key, name in names.items()}
+    # Few sentences: translating them takes longer than these updates.
     for key in (
         "valid-source",
         "valid-target",
-    ):  # few sentences: translating them takes longer than these updates
+    ):
         short = options.folder / names[key]
         short.write_text(
             "".join(paths[key].read_text("utf-8").splitlines(True)[:VALID]), "utf-8"

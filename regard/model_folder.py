@@ -380,9 +380,8 @@ def check_shapes(
     The model takes no memory for this, whatever its size. A damaged header is left to the reader.
     """
     stored = tensor_shapes(path)
-    if (
-        stored is None or settings.model.encoder.kind == "timm"
-    ):  # whose networks compute while they are made
+    # Whose networks compute while they are made.
+    if stored is None or settings.model.encoder.kind == "timm":
         return
     _compare(
         shapes_of(settings.model, vocabularies, settings.tokenizer.joint), stored, path

@@ -113,9 +113,8 @@ def write(app: Any, exception: Exception | None) -> None:
         texts = app.env.metadata[page]["sections"]
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
-        if not page.startswith(
-            ("log", "reference", "experiments")
-        ):  # their numbers are measurements
+        # Their numbers are measurements.
+        if not page.startswith(("log", "reference", "experiments")):
             for number in numbers_in(f"{titles[page]} {whole[page]}"):
                 numbers.setdefault(number, []).append(page)
         path.write_text(

@@ -36,9 +36,8 @@ def main() -> None:
             "root",
         ):
             continue
-        if (
-            len(code) == 3 and canonical_code(code) != code
-        ):  # two letters may be an older code with a name, such as tl
+        # Two letters may be an older code with a name, such as tl.
+        if len(code) == 3 and canonical_code(code) != code:
             continue
         try:
             own = Locale(code).languages.get(code, "")

@@ -61,9 +61,8 @@ def torch_attention_recorded(
             record(module, *_attention_of(module, *args, **kwargs))
         elif _is_encoder_layer(module):
             attention = module.get_submodule("self_attn")
-            if (
-                attention in modules and (get_ident(), attention) not in called
-            ):  # the whole layer was one fused kernel
+            # The whole layer was one fused kernel.
+            if attention in modules and (get_ident(), attention) not in called:
                 record(attention, *_attention_of_layer(module, *args, **kwargs))
 
     try:

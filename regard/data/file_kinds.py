@@ -87,9 +87,8 @@ def holds_tabs(path: Path) -> bool:
 
 
 def _head(path: Path) -> bytes:
-    with contextlib.suppress(
-        OSError, EOFError, ValueError, zlib.error
-    ):  # a regular file's reader says what is wrong with it
+    # A regular file's reader says what is wrong with it.
+    with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
         if path.is_file():
             with (
                 path.open("rb") as raw,

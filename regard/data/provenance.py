@@ -123,7 +123,8 @@ def refuse_changed_files(
         KeyError,
         TypeError,
         AttributeError,
-    ):  # `describe_changes` says that it is damaged
+    ):
+        # `describe_changes` says that it is damaged.
         return
     DataError.raise_all(f"{sentence}; {remedy}" for sentence in sentences if sentence)
 

@@ -123,9 +123,8 @@ def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Judge marks that need no white space behind them."""
     last = match["glued"][-1]
     after = match["after"]
-    if (
-        match["quote"] and "\u3040" <= after <= "\u309f"
-    ):  # Japanese goes on after a quotation: 「…。」と
+    # Japanese goes on after a quotation: 「…。」と.
+    if match["quote"] and "\u3040" <= after <= "\u309f":
         return False
     before = text[max(start, match.start() - LONGEST_ABBREVIATION) : match.start()]
     following = text[match.end() : match.end() + LONGEST_ABBREVIATION]

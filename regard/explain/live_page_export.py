@@ -144,9 +144,8 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
         translations = translator.translate(short, readings=True)
     measured = []
     for line, translation in zip(short, translations, strict=True):
-        if (
-            translation.readings is not None and translation.text
-        ):  # not split, and something was written
+        # Not split, and something was written.
+        if translation.readings is not None and translation.text:
             target = translator.tokenizer.target.ids(translation.tokens)
             choice = translator.choice or last_layer(translation.readings)
             item = measure_faithfulness(

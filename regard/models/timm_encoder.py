@@ -115,9 +115,8 @@ class TimmEncoder(ImageEncoder):
     def _feature_map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
         features: Tensor = self.backbone(x)[0]
         first, last = (features.shape[side] == self.channels for side in (1, 3))
-        if (
-            first and last
-        ):  # ambiguous layout: pad one row of cells and see which axis keeps its size
+        # Ambiguous layout: pad one row of cells and see which axis keeps its size.
+        if first and last:
             last = (
                 self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1]
                 != self.channels
@@ -180,9 +179,8 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
         import timm
     except ImportError:
         raise MissingExtra("timm", "vision", "model.encoder.kind = 'timm'") from None
-    except (
-        RuntimeError
-    ) as problem:  # PyPI's torchvision, which it imports, needs the CUDA build of torch
+    except RuntimeError as problem:
+        # PyPI's torchvision, which it imports, needs the CUDA build of torch.
         raise ConfigurationError(
             f"model.encoder.kind = 'timm': timm is installed but cannot be imported ({problem}); "
             "install the torchvision that was built for this torch"

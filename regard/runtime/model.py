@@ -990,9 +990,8 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C
     need not wait.
     """
-    if (
-        not is_long or threading.current_thread() is not threading.main_thread()
-    ):  # where no signal comes
+    # Where no signal comes.
+    if not is_long or threading.current_thread() is not threading.main_thread():
         return call()
     results = list[_Result]()
     problems = list[BaseException]()

@@ -117,7 +117,8 @@ def _compiled() -> ctypes.CDLL | str:
             except (
                 OSError,
                 AttributeError,
-            ) as problem:  # a full disk, or one that nothing is executed from
+            ) as problem:
+                # A full disk, or one that nothing is executed from.
                 reason = (
                     f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder "
                     "of yours"

@@ -50,9 +50,8 @@ def http_error(problem: Exception) -> HttpError:
         )
     if isinstance(problem, DeadlineExceeded):
         return HttpError(504, *problem.causes)
-    if isinstance(
-        problem, (UsageError, DataError)
-    ):  # of data, such as images, that the request holds
+    # Of data, such as images, that the request holds.
+    if isinstance(problem, (UsageError, DataError)):
         return HttpError(400, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
         return HttpError(503, *problem.causes, headers={"Retry-After": "2"})

@@ -363,9 +363,8 @@ class Models:
         anyway.
         """
         async with host.reloading:
-            if host.export is not None and not is_kept(
-                host.export
-            ):  # without which no process could start again
+            # Without which no process could start again.
+            if host.export is not None and not is_kept(host.export):
                 host.export = host.state = None
             state = files_state(host.path)
             if state == host.state or (host.model is not None and not state):
@@ -416,9 +415,8 @@ class Models:
         host.state = state
         host.is_whole = True
         host.is_open.set()
-        with contextlib.suppress(
-            OSError
-        ):  # then the next process has to wait for what the model says
+        # Then the next process has to wait for what the model says.
+        with contextlib.suppress(OSError):
             self._descriptions.write_bytes(msgspec.json.encode(self._described))
         return []
 
@@ -462,9 +460,8 @@ class Models:
 
     def _recall(self) -> None:
         """Take what models said of themselves in a process that has died."""
-        with contextlib.suppress(
-            OSError, msgspec.DecodeError
-        ):  # it died before it wrote, or meanwhile
+        # It died before it wrote, or meanwhile.
+        with contextlib.suppress(OSError, msgspec.DecodeError):
             described = msgspec.json.decode(self._descriptions.read_bytes())
             for name in self._hosts.keys() & described.keys():
                 self._describe(self._hosts[name], described[name])

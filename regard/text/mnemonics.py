@@ -53,9 +53,8 @@ def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
     )
     if match is None or not _is_label(match, encode):
         return line, ""
-    if match.start() > 0 and _NO_LATIN.search(
-        line
-    ):  # such labels have their mark in brackets, or before all else
+    # Such labels have their mark in brackets, or before all else.
+    if match.start() > 0 and _NO_LATIN.search(line):
         return line, ""
     return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
 

@@ -104,9 +104,8 @@ def protect_line(
     end = 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
-        if (
-            span.kind == "message" or name in LINE_TAGS
-        ):  # what stands on its sides is translated by itself
+        # What stands on its sides is translated by itself.
+        if span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif name and not name.startswith("kept-"):
             mark = text

@@ -120,9 +120,8 @@ class Objective(nn.Module):
             ).flatten(0, 1)
         features = features if kept is None else features.index_select(0, kept)
         divergence: Tensor | None = None
-        if (
-            self.guide is not None and batch.links is not None and guided
-        ):  # LayerDrop may leave the layer out
+        # LayerDrop may leave the layer out.
+        if self.guide is not None and batch.links is not None and guided:
             divergence = self.guide.loss(guided[""], batch.links)
         penalties = [
             doubly_stochastic_penalty(weights, batch.target_out != PAD)

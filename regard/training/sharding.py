@@ -44,9 +44,8 @@ def shard(model: Model, layers: bool = False) -> None:
         module for module in model.modules() if layers and isinstance(module, ShardUnit)
     ]:
         for module in layer.modules():
-            if (
-                isinstance(module, Attention) and module.role == "cross"
-            ):  # prepares keys long before the layer computes
+            # Prepares keys long before the layer computes.
+            if isinstance(module, Attention) and module.role == "cross":
                 fully_shard(module, mesh=mesh)
                 register_fsdp_forward_method(module, "keys_and_values")
         fully_shard(layer, mesh=mesh)

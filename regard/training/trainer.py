@@ -202,9 +202,8 @@ class Trainer:
                 and self.progress.validated_at < self.progress.update
             ):
                 self._validate()
-            if (
-                not self.progress.best_update
-            ):  # stopped before the first validation: the folder is usable
+            # Stopped before the first validation: the folder is usable.
+            if not self.progress.best_update:
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
             self._settle_minutes()
@@ -228,9 +227,8 @@ class Trainer:
         init_optimizer_state(optimizer)
         own = self._parts()
         signals = list[int]()
-        with handle_stop_signals(
-            signals.append
-        ):  # an interrupt in PyTorch's reading would look like damage
+        # An interrupt in PyTorch's reading would look like damage.
+        with handle_stop_signals(signals.append):
             seal = self.checkpoints.load(
                 own,
                 lambda problem: self._record("damaged", problem=problem),
@@ -247,10 +245,11 @@ class Trainer:
         torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(seal.state)
         self._saved_update = self.progress.update
+        # Other scores cannot be compared.
         if self.progress.best_by not in (
             "",
             self.settings.best_by,
-        ):  # other scores cannot be compared
+        ):
             (
                 self.progress.best,
                 self.progress.best_loss,

@@ -88,9 +88,8 @@ class Updater:
             )
         losses = self.workers.gradients(keyed, tokens)
         for parameter in self.model.parameters():
-            if (
-                parameter.requires_grad and parameter.grad is None
-            ):  # of a layer that LayerDrop left out of every batch
+            # Of a layer that LayerDrop left out of every batch.
+            if parameter.requires_grad and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         self.world.all_reduce_gradients(list(self.model.parameters()))
         return losses

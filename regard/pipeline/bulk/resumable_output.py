@@ -212,9 +212,8 @@ class ResumableOutput:
         mark, self._previous = (
             OutputMark(**journal[name]) for name in ("mark", "previous")
         )
-        if (
-            not self.path.exists() and self.output.is_file()
-        ):  # stopped between the last two steps of `finish`
+        # Stopped between the last two steps of `finish`.
+        if not self.path.exists() and self.output.is_file():
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
         self._file = FileIO(self.path, "a+", opener=_open)

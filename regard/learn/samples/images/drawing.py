@@ -32,9 +32,8 @@ def draw(scene: Scene) -> Image.Image:
     rng = Random(scene.style_seed)
     image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    for number, entity in reversed(
-        list(enumerate(scene.meaning.entities))
-    ):  # an inner entity is drawn last
+    # An inner entity is drawn last.
+    for number, entity in reversed(list(enumerate(scene.meaning.entities))):
         ink = _vary_colour(INKS[entity.colour], rng)
         for box in scene.boxes[number]:
             _draw_shape(pen, entity.shape, box, ink)

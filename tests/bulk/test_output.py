@@ -53,7 +53,7 @@ def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LIN
 
 
 def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: Any) -> Any:
-    if frame.f_code.co_filename != output.__file__:
+    if frame.f_code.co_filename != resumable_output.__file__:
         return None
     if event == "line" and next(steps_left, None) is None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -35,7 +35,7 @@ slow: .venv/ready  ## before a release: the slow tests, the laws over every vari
 	REGARD_MODELS=all $(BIN)/pytest -n 2 tests/laws -m "not slow"
 	REGARD_SHAPES=all $(BIN)/pytest -n 2 -m "$(UNITS)"
 
-check: .venv/ready  ## format, lint, types, floors
+check: .venv/ready  ## format, lint, types, the dependency rule
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -24,7 +24,7 @@ import sacrebleu
 from playwright.sync_api import sync_playwright
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
-from regard.visualisation.live import module_script
+from regard.visualisation.live_page import module_script
 
 BEAMS = (1, 5)
 OPEN = """async ([wasm, model]) => {
@@ -70,12 +70,20 @@ def compare(
 
 
 def report(
-    name: str, found: list[Any], expected: list[Any], references: list[str], seconds: float
+    name: str,
+    found: list[Any],
+    expected: list[Any],
+    references: list[str],
+    seconds: float,
 ) -> None:
     """Print one line."""
     pairs = list(zip(found, expected, strict=True))
-    same = [abs(one[2] - other.score) for one, other in pairs if tuple(one[0]) == other.ids]
-    others = [abs(one[2] - other.score) for one, other in pairs if tuple(one[0]) != other.ids]
+    same = [
+        abs(one[2] - other.score) for one, other in pairs if tuple(one[0]) == other.ids
+    ]
+    others = [
+        abs(one[2] - other.score) for one, other in pairs if tuple(one[0]) != other.ids
+    ]
     texts = [[one[1] for one, _ in pairs], [other.text for _, other in pairs]]
     bleu = [sacrebleu.corpus_bleu(side, [references]).score for side in texts]
     print(
@@ -97,7 +105,10 @@ def main() -> None:
     parser.add_argument("--references", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument(
-        "--min-length", type=int, default=0, help="tokens: more, for a model that says too little"
+        "--min-length",
+        type=int,
+        default=0,
+        help="tokens: more, for a model that says too little",
     )
     arguments = parser.parse_args()
     sides = (arguments.lines, arguments.references)

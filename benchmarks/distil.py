@@ -36,7 +36,9 @@ def main() -> int:
         nearest(json.loads(line), reference, bleu)
         for line, reference in zip(lines, references, strict=True)
     ]
-    options.output.write_text("".join(f"{text}\n" for text in targets), encoding="utf-8")
+    options.output.write_text(
+        "".join(f"{text}\n" for text in targets), encoding="utf-8"
+    )
     print(
         f"{len(targets):,} translations; BLEU against {options.reference}: "
         f"{bleu.corpus_score(targets, [references])}"
@@ -60,9 +62,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--reference", type=Path, required=True, help="human translations, line by line"
     )
-    parser.add_argument("--output", type=Path, required=True, help="file for the selected targets")
     parser.add_argument(
-        "--tokenize", default="13a", help="sacreBLEU's tokenizer; none for tokenised text"
+        "--output", type=Path, required=True, help="file for the selected targets"
+    )
+    parser.add_argument(
+        "--tokenize",
+        default="13a",
+        help="sacreBLEU's tokenizer; none for tokenised text",
     )
     return parser.parse_args()
 

@@ -21,8 +21,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-LINE = re.compile(r"(\d+) processes on this machine: ([\d,]+) MiB each, .*?; ([\d.]+) s an update")
-ALONE = re.compile(r"at most ([\d,]+) MiB in all.*?speed: ([\d.]+) s an update", re.DOTALL)
+LINE = re.compile(
+    r"(\d+) processes on this machine: ([\d,]+) MiB each, .*?; ([\d.]+) s an update"
+)
+ALONE = re.compile(
+    r"at most ([\d,]+) MiB in all.*?speed: ([\d.]+) s an update", re.DOTALL
+)
 VALID = 50  # sentences to validate on
 EVERY = 4  # updates between lines of the journal
 
@@ -31,7 +35,8 @@ def main() -> None:
     """Print a table."""
     options = _options()
     print(
-        "processes  seconds: predicted measured ratio   MiB: predicted measured ratio", flush=True
+        "processes  seconds: predicted measured ratio   MiB: predicted measured ratio",
+        flush=True,
     )
     with tempfile.TemporaryDirectory() as folder:
         options.folder = Path(folder)
@@ -39,7 +44,8 @@ def main() -> None:
             predicted = _predict(options, processes)
             measured = _measure(options, processes)
             shown = [
-                f"{p:9.2f} {m:8.2f} {p / m:5.2f}" for p, m in zip(predicted, measured, strict=True)
+                f"{p:9.2f} {m:8.2f} {p / m:5.2f}"
+                for p, m in zip(predicted, measured, strict=True)
             ]
             print(f"{processes:9}           {shown[0]}        {shown[1]}", flush=True)
 
@@ -74,12 +80,15 @@ def _arguments(options: Any) -> list[str]:
     }
     sets = [f"--set={key}={value}" for key, value in chosen.items()]
     paths = {key: files / name for key, name in names.items()}
+    # Few sentences: translating them takes longer than these updates.
     for key in (
         "valid-source",
         "valid-target",
-    ):  # few sentences: translating them takes longer than these updates
+    ):
         short = options.folder / names[key]
-        short.write_text("".join(paths[key].read_text("utf-8").splitlines(True)[:VALID]), "utf-8")
+        short.write_text(
+            "".join(paths[key].read_text("utf-8").splitlines(True)[:VALID]), "utf-8"
+        )
         paths[key] = short
     return [
         "train",
@@ -114,7 +123,12 @@ def _measure(options: Any, processes: int) -> tuple[float, float]:
         launcher = (
             []
             if processes == 1
-            else ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
+            else [
+                "torch.distributed.run",
+                "--standalone",
+                f"--nproc-per-node={processes}",
+                "-m",
+            ]
         )
         command = [
             sys.executable,
@@ -130,13 +144,19 @@ def _measure(options: Any, processes: int) -> tuple[float, float]:
             "capture_output=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         )
         text = subprocess.run(
-            [sys.executable, "-c", program, *command], check=True, capture_output=True, text=True
+            [sys.executable, "-c", program, *command],
+            check=True,
+            capture_output=True,
+            text=True,
         )
         lines = [
-            json.loads(line) for line in (out / "journal.jsonl").read_text("utf-8").splitlines()
+            json.loads(line)
+            for line in (out / "journal.jsonl").read_text("utf-8").splitlines()
         ]
         train = [line["seconds"] for line in lines if line["event"] == "train"]
-        steps = [(after - before) / EVERY for before, after in itertools.pairwise(train)]
+        steps = [
+            (after - before) / EVERY for before, after in itertools.pairwise(train)
+        ]
         return statistics.median(steps), int(text.stdout) / 1024
 
 

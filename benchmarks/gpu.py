@@ -31,14 +31,24 @@ from gpu_checks import decoding, laws, processes, training
 from machine import peak_memory
 from shapes import SHAPES, VOCABULARY, Shape, useful_flops
 
-BIG = Shape("transformer", layers=6, size=1024, feedforward=4096, heads=16, dropout=0.1, warmup=3)
+BIG = Shape(
+    "transformer",
+    layers=6,
+    size=1024,
+    feedforward=4096,
+    heads=16,
+    dropout=0.1,
+    warmup=3,
+)
 TOKENS = 16_384  # a side of an update
 ENDLESS = 10**9
 
 
 def main() -> int:
     """Run all checks, then all measurements."""
-    parser = argparse.ArgumentParser(description="Laws, decoding, training and speed on a GPU.")
+    parser = argparse.ArgumentParser(
+        description="Laws, decoding, training and speed on a GPU."
+    )
     parser.add_argument("--device", default="cuda", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -57,15 +67,23 @@ def main() -> int:
         counts = [
             _count("laws", laws(device, 180, quick), failures),
             _count("decoding", decoding(device, work / "decoding", quick), failures),
-            _count("training and resume", training(device, work / "training", quick), failures),
+            _count(
+                "training and resume",
+                training(device, work / "training", quick),
+                failures,
+            ),
         ]
         counts += (
-            [] if quick else [_count("processes", processes(device, work / "processes"), failures)]
+            []
+            if quick
+            else [_count("processes", processes(device, work / "processes"), failures)]
         )
         speeds = _speeds(device, quick, work, failures)
     print(f"{time.monotonic() - began:,.0f} seconds on {_name(device)}")
     checked = counts[3] if counts[3:] else "not run"
-    print(f"gpu laws {counts[0]}, decoding {counts[1]}, training {counts[2]}, processes {checked}")
+    print(
+        f"gpu laws {counts[0]}, decoding {counts[1]}, training {counts[2]}, processes {checked}"
+    )
     print(f"gpu train {'; '.join(speeds)}")
     return 1 if failures else 0
 
@@ -82,13 +100,16 @@ def _count(name: str, lines: Iterable[str], failures: list[str]) -> str:
             failures.append(line)
             print(f"FAILED {line}", flush=True)
     print(
-        f"{name}: {total - failed} of {total} hold ({time.monotonic() - began:.0f} s)", flush=True
+        f"{name}: {total - failed} of {total} hold ({time.monotonic() - began:.0f} s)",
+        flush=True,
     )
     return f"{total - failed} of {total}"
 
 
 def _name(device: str) -> str:
-    return torch.cuda.get_device_name() if device.startswith("cuda") else "the processor"
+    return (
+        torch.cuda.get_device_name() if device.startswith("cuda") else "the processor"
+    )
 
 
 # Speed
@@ -98,7 +119,9 @@ def matrix_rate(device: str, size: int, tries: int = 10) -> float:
     """Return the floating-point operations per second of the fastest of several bfloat16 products
     of this size.
     """
-    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    a, b = (
+        torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2)
+    )
     seconds = []
     for _ in range(tries):
         _synchronise(device)
@@ -124,10 +147,11 @@ def _speeds(device: str, quick: bool, work: Path, failures: list[str]) -> list[s
             speed = measure(
                 shape, device, work / name, 1 if quick else 25, 256 if quick else TOKENS
             )
-        except (
-            Exception
-        ) as error:  # such as a GPU whose memory is too small: the others are still measured
-            lines.append(f"{name} {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+        except Exception as error:
+            # Such as a GPU whose memory is too small: the others are still measured.
+            lines.append(
+                f"{name} {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            )
             failures.append(lines[-1])
             print(f"FAILED {lines[-1]}", flush=True)
             continue
@@ -153,7 +177,9 @@ class _Measured(Exception):
     """Enough updates have been measured."""
 
 
-def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int) -> Speed:
+def measure(
+    shape: Shape, device: str, folder: Path, seconds: float, tokens: int
+) -> Speed:
     """Train on random sentences of 5 to 40 tokens for so many seconds, after the shape's first
     updates.
     """
@@ -174,7 +200,10 @@ def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int
             return
         _synchronise(device)
         clock.append((time.perf_counter(), values["tokens"]))
-        if len(clock) > shape.warmup + 1 and clock[-1][0] - clock[shape.warmup][0] > seconds:
+        if (
+            len(clock) > shape.warmup + 1
+            and clock[-1][0] - clock[shape.warmup][0] > seconds
+        ):
             raise _Measured
 
     folder.mkdir()
@@ -182,7 +211,9 @@ def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int
         Trainer(model, batches, recipe, folder, lambda _: {"chrf": 0.0}, on_event).run()
     took, target = (clock[-1][i] - clock[shape.warmup][i] for i in range(2))
     memory = (
-        torch.cuda.max_memory_allocated() // 2**20 if device.startswith("cuda") else peak_memory()
+        torch.cuda.max_memory_allocated() // 2**20
+        if device.startswith("cuda")
+        else peak_memory()
     )
     flops = useful_flops(shape, target * ratio, target)
     assert flops is not None, "the shapes are Transformers"
@@ -197,10 +228,16 @@ def _recipe(shape: Shape, device: str, tokens: int) -> Recipe:
         "heads": shape.heads,
     }
     values = merge(
-        preset("transformer-base"), {"model": dict.fromkeys(("encoder", "decoder"), side)}
+        preset("transformer-base"),
+        {"model": dict.fromkeys(("encoder", "decoder"), side)},
     )
     values = merge(
-        values, {"model": {part: {"dropout": shape.dropout} for part in ("encoder", "decoder")}}
+        values,
+        {
+            "model": {
+                part: {"dropout": shape.dropout} for part in ("encoder", "decoder")
+            }
+        },
     )
     # Where a processor has none, it is emulated.
     precision = "bfloat16" if device.startswith("cuda") else "auto"
@@ -213,7 +250,11 @@ def _recipe(shape: Shape, device: str, tokens: int) -> Recipe:
     data = {"source": "random", "target": "random"}  # names only
     values = merge(
         values,
-        {"data": data, "batching": {"tokens": tokens, "micro_batches": 1}, "training": training},
+        {
+            "data": data,
+            "batching": {"tokens": tokens, "micro_batches": 1},
+            "training": training,
+        },
     )
     return Recipe.parse(values, "the benchmark").resolved(device)
 
@@ -225,7 +266,9 @@ def _examples(count: int) -> list[Example]:
         return [*(rng.randrange(EOS + 1, VOCABULARY) for _ in range(length)), EOS]
 
     lengths = [rng.randint(4, 39) for _ in range(count)]
-    return [Example(sentence(n), sentence(max(1, n + rng.randint(-3, 3)))) for n in lengths]
+    return [
+        Example(sentence(n), sentence(max(1, n + rng.randint(-3, 3)))) for n in lengths
+    ]
 
 
 def _synchronise(device: str) -> None:

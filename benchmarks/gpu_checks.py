@@ -97,7 +97,9 @@ class Case:
     def autocast(self) -> torch.autocast:
         """Round matrix products as training does, or not at all."""
         return torch.autocast(
-            torch.device(self.device).type, torch.bfloat16, enabled=self.precision == "bfloat16"
+            torch.device(self.device).type,
+            torch.bfloat16,
+            enabled=self.precision == "bfloat16",
         )
 
     def on_device(self, batch: Batch) -> Batch:
@@ -109,14 +111,18 @@ class Case:
     def outputs(self, batch: Batch, target: torch.Tensor) -> torch.Tensor:
         """Return what the device computes, as log-probabilities on the processor."""
         with self.autocast():
-            logits = self.model.project(self.model(self.on_device(batch), target.to(self.device)))
+            logits = self.model.project(
+                self.model(self.on_device(batch), target.to(self.device))
+            )
         return logits.float().log_softmax(-1).cpu()
 
 
 def equals_processor(case: Case) -> str:
     """Compare with the processor in float32."""
     with torch.no_grad():
-        expected = case.reference.project(case.reference(case.batch, case.target)).log_softmax(-1)
+        expected = case.reference.project(
+            case.reference(case.batch, case.target)
+        ).log_softmax(-1)
     return _distance(case.outputs(case.batch, case.target), expected, case.tolerance)
 
 
@@ -124,7 +130,9 @@ def ignores_padding(case: Case) -> str:
     """Put other values into the padding."""
     noisy = with_noise_in_padding(case.batch)
     return _distance(
-        case.outputs(noisy, case.target), case.outputs(case.batch, case.target), case.tolerance
+        case.outputs(noisy, case.target),
+        case.outputs(case.batch, case.target),
+        case.tolerance,
     )
 
 
@@ -193,13 +201,17 @@ def gradients(case: Case) -> str:
     """
     expected = _gradients(case.reference, case.batch, case.target)
     with case.autocast():
-        actual = _gradients(case.model, case.on_device(case.batch), case.target.to(case.device))
+        actual = _gradients(
+            case.model, case.on_device(case.batch), case.target.to(case.device)
+        )
     if case.precision == "float32":
         return _distance(actual, expected, 1e-2)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = _gradients(case.reference, case.batch, case.target)
     return _distance(
-        actual, expected, max(0.3, 2 * float((rounded - expected).norm() / expected.norm()))
+        actual,
+        expected,
+        max(0.3, 2 * float((rounded - expected).norm() / expected.norm())),
     )
 
 
@@ -211,7 +223,10 @@ def _gradients(model: Model, batch: Batch, target: torch.Tensor) -> torch.Tensor
     ]
     loss = model(batch, target).float().square().sum()
     return torch.cat(
-        [gradient.flatten().float().cpu() for gradient in torch.autograd.grad(loss, weights)]
+        [
+            gradient.flatten().float().cpu()
+            for gradient in torch.autograd.grad(loss, weights)
+        ]
     )
 
 
@@ -226,7 +241,9 @@ def searches_as_processor(case: Case) -> str:
         best = [
             [
                 hypotheses[0]
-                for hypotheses in beam(model, model.encode(batch), longest, width, penalty)
+                for hypotheses in beam(
+                    model, model.encode(batch), longest, width, penalty
+                )
             ]
             for model, batch in (
                 (case.reference, case.batch),
@@ -264,7 +281,9 @@ def laws(device: str, seconds: float, quick: bool = False) -> Iterator[str]:
         for number, settings in enumerate(cases[:3] if quick else cases):
             for precision in ("float32", "bfloat16"):
                 case = Case.of(settings, device, precision)
-                name = f"{settings.encoder.kind} + {settings.decoder.kind} in {precision}"
+                name = (
+                    f"{settings.encoder.kind} + {settings.decoder.kind} in {precision}"
+                )
                 for law in LAWS:
                     yield from failures_of(
                         f"{law.__name__}, {name}", lambda law=law, case=case: law(case)
@@ -283,7 +302,9 @@ def decoding(device: str, work: Path, quick: bool = False) -> Iterator[str]:
     of the processor.
     """
     images = [
-        torch.randint(256, (12, 20, 3), generator=torch.Generator().manual_seed(n)).byte()
+        torch.randint(
+            256, (12, 20, 3), generator=torch.Generator().manual_seed(n)
+        ).byte()
         for n in range(4)
     ]
     made: list[tuple[str, Path, Callable[[Any, int], list[Any]]]] = []
@@ -332,7 +353,9 @@ def training(device: str, work: Path, quick: bool = False) -> Iterator[str]:
     """
     data = _sample(work / "data")
     kinds = (
-        ["transformer"] if quick else ["transformer", "recurrent", "convolutional", "no_attention"]
+        ["transformer"]
+        if quick
+        else ["transformer", "recurrent", "convolutional", "no_attention"]
     )
     for kind in kinds:
         encoder = "recurrent" if kind == "no_attention" else kind
@@ -350,10 +373,15 @@ def training(device: str, work: Path, quick: bool = False) -> Iterator[str]:
                 with _full_float32():
                     expected = _train(data, work / f"{name}-cpu", exact, "cpu")
                     actual = _train(
-                        data, work / name, {**exact, "training.precision": precision}, device
+                        data,
+                        work / name,
+                        {**exact, "training.precision": precision},
+                        device,
                     )
                 return _distance(
-                    torch.tensor(_losses(actual)), torch.tensor(_losses(expected)), tolerance
+                    torch.tensor(_losses(actual)),
+                    torch.tensor(_losses(expected)),
+                    tolerance,
                 )
 
             yield from failures_of(f"training, {kind} in {precision}", check)
@@ -362,18 +390,31 @@ def training(device: str, work: Path, quick: bool = False) -> Iterator[str]:
         )
 
 
-def _resumes(data: dict[str, Path], work: Path, sides: dict[str, Any], device: str) -> str:
+def _resumes(
+    data: dict[str, Path], work: Path, sides: dict[str, Any], device: str
+) -> str:
     """Compare three runs with dropout bit by bit: two that never stopped, and one that stopped in
     the middle.
     """
-    settings = {**SETTINGS, **sides, "training.precision": "auto", "model.decoder.dropout": 0.1}
+    settings = {
+        **SETTINGS,
+        **sides,
+        "training.precision": "auto",
+        "model.decoder.dropout": 0.1,
+    }
     name = f"{sides['model.decoder.kind']}-resume"
     runs = [_train(data, work / f"{name}-{n}", settings, device) for n in range(2)]
     if not _same_weights(*runs):
         return "two runs that never stopped have different weights already"
-    stopped = _train(data, work / f"{name}-stopped", {**settings, "training.updates": 4}, device)
+    stopped = _train(
+        data, work / f"{name}-stopped", {**settings, "training.updates": 4}, device
+    )
     resumed = regard.train(
-        out=stopped.folder, resume=True, settings={"training.updates": 8}, device=device, threads=1
+        out=stopped.folder,
+        resume=True,
+        settings={"training.updates": 8},
+        device=device,
+        threads=1,
     )
     return (
         ""
@@ -391,7 +432,9 @@ def processes(device: str, work: Path) -> Iterator[str]:
         for side in ("encoder", "decoder")
         for k, v in SIDES["transformer"].items()
     }
-    plain = _train(_sample(work / "data"), work / "plain", {**SETTINGS, **sides}, device)
+    plain = _train(
+        _sample(work / "data"), work / "plain", {**SETTINGS, **sides}, device
+    )
     for sharded in ("false", "true", '"layers"'):
 
         def check(sharded: str = sharded) -> str:
@@ -426,16 +469,17 @@ def processes(device: str, work: Path) -> Iterator[str]:
             ]
             return _distance(torch.tensor(losses), torch.tensor(_losses(plain)), 1e-3)
 
-        yield from failures_of(f"one process of torchrun, training.sharded={sharded}", check)
+        yield from failures_of(
+            f"one process of torchrun, training.sharded={sharded}", check
+        )
 
 
 def failures_of(name: str, check: Callable[[], str]) -> Iterator[str]:
     """Yield one line: what is wrong, an exception too, or nothing."""
     try:
         problem = check()
-    except (
-        Exception
-    ) as error:  # any failure on an untried device is a finding, and the rest is still checked
+    except Exception as error:
+        # Any failure on an untried device is a finding, and the rest is still checked.
         problem = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     yield f"{name}: {problem}" if problem else ""
 
@@ -481,7 +525,9 @@ def _sample(path: Path) -> dict[str, Path]:
     return {key: path / name for key, name in names.items()}
 
 
-def _train(data: dict[str, Path], out: Path, settings: dict[str, Any], device: str) -> regard.Run:
+def _train(
+    data: dict[str, Path], out: Path, settings: dict[str, Any], device: str
+) -> regard.Run:
     return regard.train(**data, out=out, settings=settings, device=device, threads=1)  # type: ignore[arg-type]
 
 
@@ -492,5 +538,7 @@ def _losses(run: regard.Run) -> Sequence[float]:
 def _same_weights(first: regard.Run, second: regard.Run) -> bool:
     from regard.model_folder import load_tensors
 
-    weights = [load_tensors(run.folder / "model.safetensors") for run in (first, second)]
+    weights = [
+        load_tensors(run.folder / "model.safetensors") for run in (first, second)
+    ]
     return all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])

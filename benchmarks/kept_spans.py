@@ -64,14 +64,19 @@ STEM = 4
 """Letters by which forms of a word are taken for the same."""
 
 
-def with_spans(source: str, rng: random.Random) -> tuple[str, list[tuple[str, list[str]]]]:
+def with_spans(
+    source: str, rng: random.Random
+) -> tuple[str, list[tuple[str, list[str]]]]:
     """Return a line with one to six spans, and each of them with the words that it stands
     between.
     """
     words = source.split(" ")
     chosen = rng.sample(SPANS, rng.randint(1, 6))
     places = sorted(rng.randrange(len(words)) for _ in chosen)
-    beside = [(span, words[place : place + 2]) for span, place in zip(chosen, places, strict=True)]
+    beside = [
+        (span, words[place : place + 2])
+        for span, place in zip(chosen, places, strict=True)
+    ]
     for span, place in reversed([*zip(chosen, places, strict=True)]):
         words.insert(place + 1, span)
     return " ".join(words), beside
@@ -81,7 +86,9 @@ def counted(text: str) -> Counter[str]:
     """Count the spans of a text that are kept."""
     from regard.data.spans import KEPT, find_spans
 
-    return Counter(text[start:end] for start, end, kind in find_spans(text) if kind in KEPT)
+    return Counter(
+        text[start:end] for start, end, kind in find_spans(text) if kind in KEPT
+    )
 
 
 def placed(
@@ -95,20 +102,28 @@ def placed(
         before, _, after = (without(part) for part in output.partition(span))
         before = before.lower()
         after = after.lower()
-        others = [translations.get(word.strip(".,!?:;()").lower(), "") for word in words]
+        others = [
+            translations.get(word.strip(".,!?:;()").lower(), "") for word in words
+        ]
         around = re.findall(r"\w+", before), re.findall(r"\w+", after)
         stems = [
-            other[:STEM] for other in others if other and any(other in side for side in around)
+            other[:STEM]
+            for other in others
+            if other and any(other in side for side in around)
         ]
         near = [*around[0][-2:], *around[1][:2]]
-        are_near += [any(word.startswith(stem) for word in near for stem in stems)] if stems else []
+        are_near += (
+            [any(word.startswith(stem) for word in near for stem in stems)]
+            if stems
+            else []
+        )
     return are_near
 
 
 def main() -> None:
     """Print the counts, the scores and the ratios of time."""
     import regard
-    from regard.data.variation import Lexicon
+    from regard.data.text_augmentation import Lexicon
     from sacrebleu.metrics.chrf import CHRF
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -122,7 +137,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     translator = regard.load(options.model)
     rng = random.Random(SEED)
-    rows = (line.split("\t")[:2] for line in options.pairs.read_text(encoding="utf-8").splitlines())
+    rows = (
+        line.split("\t")[:2]
+        for line in options.pairs.read_text(encoding="utf-8").splitlines()
+    )
     pairs = [(a, b) for a, b in rows if not counted(a)]
     lexicon = Lexicon(pairs)
     chosen = [pairs[n % len(pairs)] for n in range(options.lines)]
@@ -132,7 +150,10 @@ def main() -> None:
         return [one.text for one in translator.translate(texts, beam=options.beam)]
 
     outputs = translate([*lines])
-    kept = [counted(line) == counted(output) for line, output in zip(lines, outputs, strict=True)]
+    kept = [
+        counted(line) == counted(output)
+        for line, output in zip(lines, outputs, strict=True)
+    ]
     near = [
         is_near
         for row in zip(outputs, beside, strict=True)
@@ -159,7 +180,10 @@ def main() -> None:
     print(
         f"chrF {scores[0]:.1f} of the rest of each line, {scores[1]:.1f} of the lines without spans"
     )
-    timed = [*lines[: options.timed]], [in_words(line) for line in lines[: options.timed]]
+    timed = (
+        [*lines[: options.timed]],
+        [in_words(line) for line in lines[: options.timed]],
+    )
     ratios = []
     for _ in range(options.repeats):
         seconds = []

@@ -24,8 +24,8 @@ from regard.common.atomic import write_text
 from regard.common.errors import LineWarning
 from regard.common.version import __version__
 from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.application import BEGUN, with_sweep, write_result
 from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.experiment_runs import BEGUN, with_sweep, write_result
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.training import Job
 
@@ -50,7 +50,10 @@ class SharedBench(Bench):
 
     def sweep(self, arms: Any, names: Any, plan: Plan, *others: Any) -> Sweep:
         return super().sweep(
-            arms, names, replace(plan, rates=tuple(self.shift * r for r in plan.rates)), *others
+            arms,
+            names,
+            replace(plan, rates=tuple(self.shift * r for r in plan.rates)),
+            *others,
         )
 
 
@@ -65,7 +68,9 @@ def outcomes(name: str, folder: Path, shift: float) -> list[str]:
     bench.store = folder / "store"
     bench.shift = shift
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*trained for an experiment, not for use")
+        warnings.filterwarnings(
+            "ignore", message=".*trained for an experiment, not for use"
+        )
         warnings.filterwarnings("ignore", category=LineWarning)
         findings = with_sweep(experiment.run(bench), bench, experiment)
     write_result(out, experiment, findings, begun, "en", bench.swept)
@@ -78,10 +83,16 @@ def _say(line: str) -> None:
 
 def table(results: dict[str, dict[str, list[str]]], shifts: Sequence[float]) -> str:
     """Return a table of outcomes; * marks a part whose outcome depends on the shift."""
-    lines = ["| experiment | part | " + " | ".join(f"× {shift:g}" for shift in shifts) + " | |"]
+    lines = [
+        "| experiment | part | "
+        + " | ".join(f"× {shift:g}" for shift in shifts)
+        + " | |"
+    ]
     lines.append("|---" * (len(shifts) + 3) + "|")
     for name, by_shift in results.items():
-        columns = [by_shift[f"{shift:g}"] for shift in shifts if f"{shift:g}" in by_shift]
+        columns = [
+            by_shift[f"{shift:g}"] for shift in shifts if f"{shift:g}" in by_shift
+        ]
         for number, row in enumerate(zip(*columns, strict=True), 1):
             cells = [*row, *[""] * (len(shifts) - len(row))]
             lines.append(
@@ -104,7 +115,9 @@ def main() -> None:
             name for name in EXPERIMENTS if shift == 1 or name not in UNTRAINED
         ]:
             began = time.monotonic()
-            results.setdefault(name, {})[f"{shift:g}"] = outcomes(name, arguments.folder, shift)
+            results.setdefault(name, {})[f"{shift:g}"] = outcomes(
+                name, arguments.folder, shift
+            )
             print(
                 f"{name} × {shift:g}: {results[name][f'{shift:g}']}, "
                 f"{time.monotonic() - began:.0f} s",
@@ -116,7 +129,9 @@ def main() -> None:
                 for each, by in results.items()
                 if {"0.5", "2"} <= by.keys()
             }
-            write_text(arguments.folder / "shifts.json", json.dumps(moved, indent=1) + "\n")
+            write_text(
+                arguments.folder / "shifts.json", json.dumps(moved, indent=1) + "\n"
+            )
 
 
 if __name__ == "__main__":

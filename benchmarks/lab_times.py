@@ -36,7 +36,11 @@ def timed(name: str, folder: Path, *, full: bool) -> dict[str, Any]:
     lines = list[str]()
     began = time.monotonic()
     run_experiment(
-        name.removesuffix("-full"), folder / name, full=full, workers=2, say=lines.append
+        name.removesuffix("-full"),
+        folder / name,
+        full=full,
+        workers=2,
+        say=lines.append,
     )
     minutes = (time.monotonic() - began) / 60
     result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
@@ -49,7 +53,9 @@ def timed(name: str, folder: Path, *, full: bool) -> dict[str, Any]:
     runs = result.get("sweep", {}).get("runs", [])
     own = {p.name for p in (folder / name / "runs").glob("*")}
     measured["seconds"] = {
-        r["arm"]: r["seconds"] for r in runs if f"{r['arm']}-{r['rate']:.3g}-seed{r['seed']}" in own
+        r["arm"]: r["seconds"]
+        for r in runs
+        if f"{r['arm']}-{r['rate']:.3g}-seed{r['seed']}" in own
     }
     write_text(path, json.dumps(measured, indent=1) + "\n")
     return measured

@@ -55,7 +55,11 @@ def kind_of(file: str, code: str, corpus: str, model: LanguageId) -> str:
         return "unknown language"
     if not corpus:
         return "merged"
-    return "own corpus" if file.startswith(f"{corpus}/") and "news" not in file else "other corpus"
+    return (
+        "own corpus"
+        if file.startswith(f"{corpus}/") and "news" not in file
+        else "other corpus"
+    )
 
 
 def main(data: Path) -> None:
@@ -89,7 +93,9 @@ def main(data: Path) -> None:
                 for shares in [model.detect(line)]
                 for best, share in shares[:1]
             ]
-            print(f"{kind}, {words} words, {len(results):,} texts: {describe(kind, results)}")
+            print(
+                f"{kind}, {words} words, {len(results):,} texts: {describe(kind, results)}"
+            )
 
 
 def describe(kind: str, results: list[tuple[bool, float, float]]) -> str:
@@ -102,7 +108,9 @@ def describe(kind: str, results: list[tuple[bool, float, float]]) -> str:
     for low, high in pairwise(BANDS):
         inside = [(right, share) for right, share, _ in results if low <= share < high]
         if inside:
-            right, mean = (sum(column) / len(inside) for column in zip(*inside, strict=True))
+            right, mean = (
+                sum(column) / len(inside) for column in zip(*inside, strict=True)
+            )
             bands.append(f"{mean:.2f} → {right:.2f} ({len(inside):,})")
     return (
         f"{sum(right for right, _, _ in results) / len(results):.1%} right; confidence → right: "

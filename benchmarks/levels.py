@@ -28,7 +28,15 @@ from kernel_programs import Context  # noqa: E402
 from regard.runtime import native  # noqa: E402
 from regard.runtime.engine.program import Weight, _Operation, address  # noqa: E402
 
-SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
+SHAPES = (
+    (128, 256),
+    (128, 384),
+    (128, 8000),
+    (512, 1536),
+    (512, 2048),
+    (2048, 512),
+    (512, 8000),
+)
 ROWS = (1, 5, 96)
 PRECISIONS = ("float32", "bfloat16", "int8")
 LINEAR = 2
@@ -47,13 +55,21 @@ class Kernels(ctypes.Structure):
         (
             "run",
             ctypes.CFUNCTYPE(
-                ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+                ctypes.c_int,
+                ctypes.c_void_p,
+                ctypes.c_void_p,
+                ctypes.c_int64,
+                ctypes.c_void_p,
             ),
         ),
         (
             "pack",
             ctypes.CFUNCTYPE(
-                None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_int, *[ctypes.c_void_p] * 3
+                None,
+                ctypes.c_void_p,
+                *[ctypes.c_int64] * 2,
+                ctypes.c_int,
+                *[ctypes.c_void_p] * 3,
             ),
         ),
     )
@@ -85,7 +101,9 @@ class Product:
         columns = -(-V // PANEL) * PANEL
         self.padded = -(-K // group) * group
         weight = np.random.default_rng(0).normal(size=(V, K)).astype(np.float32)
-        self.panels = np.zeros(columns * self.padded * (4, 2, 1)[precision] + 64, np.uint8)
+        self.panels = np.zeros(
+            columns * self.padded * (4, 2, 1)[precision] + 64, np.uint8
+        )
         self.panels = self.panels[-self.panels.ctypes.data % 64 :]
         self.scales = np.zeros(columns, np.float32)
         self.sums = np.zeros(columns, np.int32)
@@ -93,7 +111,11 @@ class Product:
         kernels.pack(address(weight), V, K, precision, *places)
         self.weight = Weight(precision, K, V, self.padded, *places, None)
         self.operation = _Operation(
-            kind=LINEAR, source=0, target=1, extra=-1, weight=ctypes.addressof(self.weight)
+            kind=LINEAR,
+            source=0,
+            target=1,
+            extra=-1,
+            weight=ctypes.addressof(self.weight),
         )
         self.team = kernels.open(1)
         self.widths = np.array([K, V], np.int64)
@@ -113,7 +135,12 @@ class Product:
             registers=address(registers),
         )
         run = self.kernels.run
-        arguments = (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context))
+        arguments = (
+            self.team,
+            ctypes.addressof(self.operation),
+            1,
+            ctypes.addressof(context),
+        )
 
         def repeat(times: int, _keep: object = (registers, context)) -> None:
             for _ in range(times):
@@ -158,12 +185,22 @@ def main() -> None:
         help="folder of C sources; default: those of the package",
     )
     parser.add_argument(
-        "--ready-made", type=Path, action="append", default=[], help="library that is already built"
+        "--ready-made",
+        type=Path,
+        action="append",
+        default=[],
+        help="library that is already built",
     )
     arguments = parser.parse_args()
     wanted = arguments.levels.split(",") if arguments.levels else None
-    sources = arguments.sources or ([] if arguments.ready_made else [native.FOLDER_OF_SOURCES])
-    flags = {k: v for k, v in build_library.host_levels().items() if wanted is None or k in wanted}
+    sources = arguments.sources or (
+        [] if arguments.ready_made else [native.FOLDER_OF_SOURCES]
+    )
+    flags = {
+        k: v
+        for k, v in build_library.host_levels().items()
+        if wanted is None or k in wanted
+    }
     with tempfile.TemporaryDirectory() as folder:
         built = {}
         for path in sources:
@@ -179,7 +216,9 @@ def main() -> None:
             if wanted is None or level in wanted
         }
     names = [
-        f"{precision} {level}" for precision in arguments.precisions.split(",") for level in kernels
+        f"{precision} {level}"
+        for precision in arguments.precisions.split(",")
+        for level in kernels
     ]
     print("| K, V | rows | " + " | ".join(names) + " |")
     print("|---|---|" + "---|" * len(names), flush=True)

@@ -92,18 +92,28 @@ class Bench:
         self.options = options
         self._made = dict[str, Run]()
         self.data = prepare(training_files(options.data), WORK / "data")
-        self.lines = test_files(options.data)[0] if "translate" in options.tasks else None
+        self.lines = (
+            test_files(options.data)[0] if "translate" in options.tasks else None
+        )
 
     def measure(self, name: str) -> Run:
         """Run a system once; the name is task, model and system."""
         task, model, system = name.split()
-        return self._train(name, model) if task == "train" else self._translate(name, model, system)
+        return (
+            self._train(name, model)
+            if task == "train"
+            else self._translate(name, model, system)
+        )
 
     def _train(self, name: str, model: str) -> Run:
         system = _system(name)
         arguments = {"shape": model, "precision": system.precision, "data": self.data}
-        arguments |= {"work": WORK / "runs" / f"lineage-{system.adapter}-{system.precision}"}
-        return self._run(system.adapter, name, {**arguments, "seconds": self.options.seconds})
+        arguments |= {
+            "work": WORK / "runs" / f"lineage-{system.adapter}-{system.precision}"
+        }
+        return self._run(
+            system.adapter, name, {**arguments, "seconds": self.options.seconds}
+        )
 
     def _translate(self, name: str, model: str, system: str) -> Run:
         chosen = _system(name)
@@ -116,7 +126,12 @@ class Bench:
                 "folder": folder,
             }
             self._made[model] = run_adapter(
-                "models", None, arguments, _log(f"make {model}"), self.options.threads, 600
+                "models",
+                None,
+                arguments,
+                _log(f"make {model}"),
+                self.options.threads,
+                600,
             )
         if "error" in self._made[model]:
             return self._made[model]
@@ -132,13 +147,20 @@ class Bench:
             "whole": int(chosen.label != PLAIN),
             "out": _output_file(model, system),
         }
-        return self._run(chosen.adapter, name, {**arguments, "seconds": self.options.seconds})
+        return self._run(
+            chosen.adapter, name, {**arguments, "seconds": self.options.seconds}
+        )
 
     def _run(self, adapter: str, name: str, arguments: dict[str, Any]) -> Run:
         threads = self.options.threads
         arguments = {**arguments, "threads": threads}
         return run_adapter(
-            f"peers.{adapter}", None, arguments, _log(name), threads, self.options.timeout
+            f"peers.{adapter}",
+            None,
+            arguments,
+            _log(name),
+            threads,
+            self.options.timeout,
         )
 
 
@@ -176,17 +198,22 @@ def _report(measured: dict[str, Any], task: str) -> str:
         "train": ("target tokens/s", "parameters"),
         "translate": ("sentences/s", "p50 ms alone", "tokens as float32"),
     }
-    cells: list[tuple[str, ...]] = [("model", "system", "precision", *heads[task], "peak MB")]
+    cells: list[tuple[str, ...]] = [
+        ("model", "system", "precision", *heads[task], "peak MB")
+    ]
     for model in measured["settings"]["models"]:
         rows = []
         for name, system in SYSTEMS[task].items():
             if runs := successful(measured, f"{task} {model} {name}"):
                 medians = {
-                    field: median(run[field] for run in runs) for field in (speed, "peak_rss_mb")
+                    field: median(run[field] for run in runs)
+                    for field in (speed, "peak_rss_mb")
                 }
                 star = " *" if any(run["disturbed"] for run in runs) else ""
                 details = (
-                    (f"{runs[-1]['params']:,}",) if task == "train" else _details(runs, model, name)
+                    (f"{runs[-1]['params']:,}",)
+                    if task == "train"
+                    else _details(runs, model, name)
                 )
                 row = (
                     model,
@@ -197,10 +224,13 @@ def _report(measured: dict[str, Any], task: str) -> str:
                 )
                 rows.append((medians[speed], (*row, f"{medians['peak_rss_mb']:,.0f}")))
         cells += [row for _, row in sorted(rows, key=lambda row: -row[0])]
-    lines = [f"{OURS} / {PLAIN}, each at its best, {_ratios(measured, task, speed, max)}"]
+    lines = [
+        f"{OURS} / {PLAIN}, each at its best, {_ratios(measured, task, speed, max)}"
+    ]
     if task == "translate":
         lines.insert(
-            0, f"{PLAIN} / {OURS}, milliseconds alone, {_ratios(measured, task, 'p50_ms', min)}"
+            0,
+            f"{PLAIN} / {OURS}, milliseconds alone, {_ratios(measured, task, 'p50_ms', min)}",
         )
     return "\n".join([table(cells), "", *lines])
 
@@ -212,7 +242,9 @@ def _details(runs: list[Run], model: str, system: str) -> tuple[str, str]:
     alone = f"{median(run['p50_ms'] for run in runs):,.2f}"
     if SYSTEMS["translate"][system].beam > 1:
         return alone, ""
-    ours, outputs = (_sentences(_output_file(model, name)) for name in ("regard-float32", system))
+    ours, outputs = (
+        _sentences(_output_file(model, name)) for name in ("regard-float32", system)
+    )
     same = (
         sum(a == b for a, b in zip(ours, outputs, strict=False)) / len(outputs)
         if ours and outputs
@@ -239,7 +271,9 @@ def _ratios(measured: dict[str, Any], task: str, field: str, best: Any) -> str:
         both = OURS in figures and PLAIN in figures
         ratio = figures[OURS] / figures[PLAIN] if both else 0.0
         ratios.append(
-            f"{model} {(ratio if best is max else 1 / ratio):.2f}" if both else f"{model} -"
+            f"{model} {(ratio if best is max else 1 / ratio):.2f}"
+            if both
+            else f"{model} -"
         )
     return " ".join(ratios)
 
@@ -251,17 +285,25 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--data", help="folder with multi30k/ in it (REGARD_DATA, else ../shared/data)"
     )
-    parser.add_argument("--tasks", type=names(TASKS), default=list(TASKS), help=",".join(TASKS))
+    parser.add_argument(
+        "--tasks", type=names(TASKS), default=list(TASKS), help=",".join(TASKS)
+    )
     parser.add_argument(
         "--models", type=names(LINEAGE), default=list(LINEAGE), help=",".join(LINEAGE)
     )
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(
-        "--seconds", type=float, default=5, help="measured in each run, two updates at least"
+        "--seconds",
+        type=float,
+        default=5,
+        help="measured in each run, two updates at least",
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--timeout", type=float, default=600, help="seconds after which a run has failed"
+        "--timeout",
+        type=float,
+        default=600,
+        help="seconds after which a run has failed",
     )
     options = parser.parse_args()
     if min(options.rounds, options.threads) < 1:

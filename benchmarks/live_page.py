@@ -49,7 +49,9 @@ def measure(browser: Any, file: Path, text: str, rounds: int) -> None:
         opened.append(page.evaluate(FIRST) / 1000)
         for beam in (1, 5):
             results[beam] = page.workers[0].evaluate(TIME, [text, beam, 60])
-        heap = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize : 0")
+        heap = page.evaluate(
+            "performance.memory ? performance.memory.usedJSHeapSize : 0"
+        )
         page.context.close()
     print(
         f"{file.name}: {file.stat().st_size / 1e6:.1f} MB, first translation after "

@@ -25,7 +25,9 @@ class Clock(NamedTuple):
     wall: float
 
 
-def matrix_rate(precision: str, threads: int, size: int = 2048, tries: int = 12) -> float:
+def matrix_rate(
+    precision: str, threads: int, size: int = 2048, tries: int = 12
+) -> float:
     """Return the floating-point operations per second of the fastest of several square matrix
     products.
     """
@@ -45,7 +47,9 @@ def clock() -> Clock | None:
     """Return the clocks now, read from /proc; None if the system has none."""
     try:
         # user, nice, system, (idle, waiting,) interrupts, soft interrupts, stolen
-        fields = [int(x) for x in (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]]
+        fields = [
+            int(x) for x in (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+        ]
     except OSError:
         return None
     tick = os.sysconf("SC_CLK_TCK")
@@ -91,7 +95,9 @@ def _peak_of(process: int) -> int:
         lines = (PROC / str(process) / "status").read_text().splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return sum(
+        int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")
+    )
 
 
 if __name__ == "__main__":

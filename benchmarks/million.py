@@ -66,13 +66,27 @@ def main() -> int:
             f"--compare {compared}: must be a multiple of --chunk {options.chunk}, or the last "
             "batches differ"
         )
-    prefix = source if compared == options.lines else _sampled(lines, WORK / "prefix.txt", compared)
-    print(f"{options.lines:,} lines drawn from {len(lines):,}; the model is {run}")
-    uninterrupted = _monitored("uninterrupted", prefix, WORK / "whole.out", run, options, compared)
-    killed = _monitored(
-        "killed", source, WORK / "killed.out", run, options, options.lines, kill=options.lines // 2
+    prefix = (
+        source
+        if compared == options.lines
+        else _sampled(lines, WORK / "prefix.txt", compared)
     )
-    resumed = _monitored("resumed", source, WORK / "killed.out", run, options, options.lines)
+    print(f"{options.lines:,} lines drawn from {len(lines):,}; the model is {run}")
+    uninterrupted = _monitored(
+        "uninterrupted", prefix, WORK / "whole.out", run, options, compared
+    )
+    killed = _monitored(
+        "killed",
+        source,
+        WORK / "killed.out",
+        run,
+        options,
+        options.lines,
+        kill=options.lines // 2,
+    )
+    resumed = _monitored(
+        "resumed", source, WORK / "killed.out", run, options, options.lines
+    )
     print(_table([uninterrupted, killed, resumed]))
     differing, count = _differing(WORK / "whole.out", WORK / "killed.out", compared)
     written = _count(WORK / "killed.out")
@@ -95,11 +109,17 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--run", type=Path, help="a run folder; without it a tiny model is trained on the sample"
+        "--run",
+        type=Path,
+        help="a run folder; without it a tiny model is trained on the sample",
     )
-    parser.add_argument("--minutes", type=float, default=3, help="training time of that model")
     parser.add_argument(
-        "--corpus", type=Path, help="lines to sample from; without it those of the built-in sample"
+        "--minutes", type=float, default=3, help="training time of that model"
+    )
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        help="lines to sample from; without it those of the built-in sample",
     )
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument(
@@ -109,7 +129,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--chunk", type=int, default=2000)
     parser.add_argument("--beam", type=int, default=1)
-    parser.add_argument("options", nargs="*", help="further options of regard translate, after --")
+    parser.add_argument(
+        "options", nargs="*", help="further options of regard translate, after --"
+    )
     return parser.parse_args()
 
 
@@ -132,7 +154,9 @@ def _trained(minutes: float) -> Path:
             for prefix, split in (("", "train"), ("valid-", "valid"))
             for side, language in (("source", "ko"), ("target", "en"))
         ]
-        subprocess.run([*command, *files, "--set", f"training.minutes={minutes}"], check=True)
+        subprocess.run(
+            [*command, *files, "--set", f"training.minutes={minutes}"], check=True
+        )
     return run
 
 
@@ -157,7 +181,7 @@ def _sampled(lines: list[str], path: Path, count: int) -> Path:
     return path
 
 
-def _monitored(
+def _monitored(  # noqa: PLR0913 - one call, measured with all its options
     name: str,
     source: Path,
     output: Path,
@@ -169,8 +193,18 @@ def _monitored(
     """Translate, measuring the memory every fifth of a second; kill the process at line `kill`."""
     journal = output.with_name(output.name + ".part.json")
     arguments = {"output": output, "beam": options.beam, "chunk": options.chunk}
-    command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
-    command += [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "translate",
+        str(run),
+        str(source),
+        "--resume",
+    ]
+    command += [
+        part for key, value in arguments.items() for part in (f"--{key}", str(value))
+    ]
     result = MonitoredRun(name)
     first = _finished_lines(journal)
     before = clock()

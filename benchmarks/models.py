@@ -39,7 +39,10 @@ def settings(model: str) -> dict[str, Any]:
         shape = model.removeprefix("hybrid-")
         size = SHAPES[shape].size
         wide = {"size": max(size, 256), "embedding": size, "attention_size": size}
-        values = {"encoder": settings(shape)["encoder"], "decoder": {"kind": "recurrent", **wide}}
+        values = {
+            "encoder": settings(shape)["encoder"],
+            "decoder": {"kind": "recurrent", **wide},
+        }
     return values
 
 
@@ -51,7 +54,9 @@ def texts(folder: Path, sentences: Sequence[Sequence[str]]) -> list[str]:
 
     target = Tokenizer.load(folder, load_settings(folder).tokenizer).target
     ids = {token: i for i, token in enumerate(target.tokens(range(len(target))))}
-    return [target.decode([ids.get(token, UNK) for token in tokens]) for tokens in sentences]
+    return [
+        target.decode([ids.get(token, UNK) for token in tokens]) for tokens in sentences
+    ]
 
 
 def main() -> None:
@@ -98,7 +103,7 @@ def _export(folder: Path, out: Path) -> None:
     Not by `regard export`, which refuses models whose outputs differ: random weights give near
     ties, and at natural length the tables say how many sentences are the same.
     """
-    from regard.interchange.ctranslate2 import write
+    from regard.interchange.ctranslate2_export import write
     from regard.model_folder import load_folder
 
     out.mkdir()
@@ -110,7 +115,12 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
     import torch
     from regard.data.tokenizer import Tokenizer, TokenizerSettings
     from regard.data.vocabulary import Vocabulary
-    from regard.model_folder import FolderSettings, named_weights, save_folder, save_weights
+    from regard.model_folder import (
+        FolderSettings,
+        named_weights,
+        save_folder,
+        save_weights,
+    )
     from regard.models import ModelSettings, build
     from regard.search import SearchSettings
 

@@ -24,7 +24,8 @@ __all__ = [
 
 PAD, UNK, BOS, EOS = range(4)
 SIDES = ("en", "de")
-VALID_LINES = 100  # some systems do not start without validation sentences; they are never scored
+# Some systems do not start without validation sentences; they are never scored.
+VALID_LINES = 100
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -49,8 +50,12 @@ def test_files(folder: str | None) -> list[Path]:
 
 
 def _corpus_files(folder: str | None, name: str, description: str) -> list[Path]:
-    root = Path(folder or os.environ.get("REGARD_DATA") or ROOT.parent / "shared" / "data")
-    files = [root.expanduser().resolve() / "multi30k" / f"{name}.{side}" for side in SIDES]
+    root = Path(
+        folder or os.environ.get("REGARD_DATA") or ROOT.parent / "shared" / "data"
+    )
+    files = [
+        root.expanduser().resolve() / "multi30k" / f"{name}.{side}" for side in SIDES
+    ]
     absent = [str(file) for file in files if not file.is_file()]
     if absent:
         raise MissingData(
@@ -65,7 +70,9 @@ def prepare(files: list[Path], folder: Path) -> Path:
     same files.
     """
     stamp = folder / "made-from.json"
-    made_from = json.dumps({"tokens": VOCABULARY, **{f.name: _hash(f) for f in files}}, indent=1)
+    made_from = json.dumps(
+        {"tokens": VOCABULARY, **{f.name: _hash(f) for f in files}}, indent=1
+    )
     if stamp.is_file() and stamp.read_text() == made_from:
         return folder
     folder.mkdir(parents=True, exist_ok=True)

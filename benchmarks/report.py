@@ -70,7 +70,11 @@ def _rows(measured: Measured, shape: str) -> dict[str, Row]:
     """Return the rows of a table, the fastest first."""
     rows = {}
     for name, system in SYSTEMS.items():
-        runs = [run for run in measured["runs"] if (run["system"], run["shape"]) == (name, shape)]
+        runs = [
+            run
+            for run in measured["runs"]
+            if (run["system"], run["shape"]) == (name, shape)
+        ]
         if successful := [run for run in runs if "error" not in run]:
             rows[name] = Row(system, shape, successful)
     return dict(sorted(rows.items(), key=lambda item: -item[1].speed))
@@ -81,7 +85,10 @@ def _table(measured: Measured, shape: str) -> str:
     ours = rows.get(OURS)
     cells = [
         HEADS,
-        *(_cells(row, ours, measured["machine"]["matrix_rate"]) for row in rows.values()),
+        *(
+            _cells(row, ours, measured["machine"]["matrix_rate"])
+            for row in rows.values()
+        ),
     ]
     notes = []
     if any(row.disturbed for row in rows.values()):
@@ -91,12 +98,18 @@ def _table(measured: Measured, shape: str) -> str:
         )
     if ours is not None:
         notes += [note for row in rows.values() if (note := _parameter_note(row, ours))]
-    return "\n".join([f"## {shape}", "", table(cells), *(["", *notes] if notes else [])])
+    return "\n".join(
+        [f"## {shape}", "", table(cells), *(["", *notes] if notes else [])]
+    )
 
 
-def _cells(row: Row, ours: Row | None, matrix_rate: dict[str, float]) -> tuple[str, ...]:
+def _cells(
+    row: Row, ours: Row | None, matrix_rate: dict[str, float]
+) -> tuple[str, ...]:
     speeds = [run["tgt_tok_s"] for run in row.runs]
-    disturbance = [run["other_cores"] for run in row.runs if run["other_cores"] is not None]
+    disturbance = [
+        run["other_cores"] for run in row.runs if run["other_cores"] is not None
+    ]
     flops = useful_flops(SHAPES[row.shape], row.median_of("src_tok_s"), row.speed)
     precision = row.runs[-1]["precision"]
     return (
@@ -125,10 +138,13 @@ def _parameter_note(row: Row, ours: Row) -> str | None:
 def _failures(measured: Measured) -> str:
     """Return each system that failed at a shape, with its last error message."""
     failed = {
-        (run["system"], run["shape"]): run["error"] for run in measured["runs"] if "error" in run
+        (run["system"], run["shape"]): run["error"]
+        for run in measured["runs"]
+        if "error" in run
     }
     return "\n\n".join(
-        f"{system} at {shape} failed:\n{error}" for (system, shape), error in failed.items()
+        f"{system} at {shape} failed:\n{error}"
+        for (system, shape), error in failed.items()
     )
 
 
@@ -138,7 +154,9 @@ def _ratios(measured: Measured) -> str:
     """
     tiny, base, gru = (_rows(measured, shape) for shape in ("tiny", "base", "gru"))
     single = {
-        name: row for name, row in base.items() if row.system.precision == "float32" or name == OURS
+        name: row
+        for name, row in base.items()
+        if row.system.precision == "float32" or name == OURS
     }
     half = {name: row for name, row in base.items() if name in (OURS, "hf-bfloat16")}
     return (

@@ -47,7 +47,7 @@ LINES_SHOWN = 12
 Run = dict[str, Any]
 
 
-def run_adapter(
+def run_adapter(  # noqa: PLR0913 - all that one run depends on
     module: str,
     peer: str | None,
     options: dict[str, Any],
@@ -62,7 +62,9 @@ def run_adapter(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable if peer is None else str(python_of(peer)), "-m", module]
-    command += [f"--{key}={value}" for key, value in options.items() if value is not None]
+    command += [
+        f"--{key}={value}" for key, value in options.items() if value is not None
+    ]
     with log.open("w") as output:
         status = _run_alone(
             command, output, _environ(threads, path if peer is None else None), timeout
@@ -71,7 +73,11 @@ def run_adapter(
     results = [line.partition("RESULT ")[2] for line in lines if "RESULT {" in line]
     if not results:
         last = [line for line in lines if line.strip()][-LINES_SHOWN:] or ["no output"]
-        return {"error": "\n    ".join([f"{last[-1]} ({status})", *last, f"full output: {log}"])}
+        return {
+            "error": "\n    ".join(
+                [f"{last[-1]} ({status})", *last, f"full output: {log}"]
+            )
+        }
     result: Run = json.loads(results[-1])
     return {**result, "disturbed": _disturbed(result)}
 
@@ -114,7 +120,11 @@ def in_rounds(
 
 def successful(measured: dict[str, Any], system: str) -> list[Run]:
     """Return the runs of a system that did not fail."""
-    return [run for run in measured["runs"] if run["system"] == system and "error" not in run]
+    return [
+        run
+        for run in measured["runs"]
+        if run["system"] == system and "error" not in run
+    ]
 
 
 def matrix_rates(threads: int) -> Run:
@@ -130,7 +140,8 @@ def matrix_rates(threads: int) -> Run:
 
     def line(run: Run) -> str:
         return ", ".join(
-            f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in run["matrix_rate"].items()
+            f"{name} {rate / 1e9:,.0f} GFLOP/s"
+            for name, rate in run["matrix_rate"].items()
         ) + noise(run)
 
     print(f"matrix products on {threads} threads: ", end="", flush=True)
@@ -168,7 +179,10 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of the command line, and the time."""
     values = {key: value for key, value in vars(options).items() if key != "data"}
     serialisable: dict[str, Any] = json.loads(json.dumps(values, default=str))
-    return {**serialisable, "began": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+    return {
+        **serialisable,
+        "began": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
 
 
 def write(measured: dict[str, Any], results: Path) -> None:
@@ -219,7 +233,9 @@ def ends_tidily(main: Callable[[], int]) -> int:
         return 130
 
 
-def _run_alone(command: list[str], output: Any, environ: dict[str, str], timeout: float) -> str:
+def _run_alone(
+    command: list[str], output: Any, environ: dict[str, str], timeout: float
+) -> str:
     """Run a command in a process group of its own, which is killed however this ends."""
     process = subprocess.Popen(
         command,
@@ -253,7 +269,12 @@ def _environ(threads: int, path: Path | None = None) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
     }
     inherited = {key: value for key, value in os.environ.items() if key not in dropped}
-    return {**inherited, **count, **others, **({"PYTHONPATH": str(path)} if path else {})}
+    return {
+        **inherited,
+        **count,
+        **others,
+        **({"PYTHONPATH": str(path)} if path else {}),
+    }
 
 
 def _disturbed(run: Run) -> bool:

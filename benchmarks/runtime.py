@@ -60,7 +60,9 @@ def main() -> int:
                 run = _measure(system, model, models[model], options)
                 print(f"round {number + 1} {model} {system}: " + _line(run), flush=True)
                 for name, value in run.items():
-                    measured.setdefault((system, model), {}).setdefault(name, []).append(value)
+                    measured.setdefault((system, model), {}).setdefault(
+                        name, []
+                    ).append(value)
     medians = {
         key: {name: statistics.median(values) for name, values in item.items()}
         for key, item in measured.items()
@@ -82,7 +84,9 @@ def main() -> int:
     return 0
 
 
-def _ratio(medians: dict[tuple[str, str], dict[str, float]], model: str, name: str) -> float:
+def _ratio(
+    medians: dict[tuple[str, str], dict[str, float]], model: str, name: str
+) -> float:
     """Return Regard's figure over that of CTranslate2."""
     return medians["regard", model][name] / medians["ctranslate2", model][name]
 
@@ -108,13 +112,19 @@ def _make(model: str, options: argparse.Namespace) -> Path:
         f"--data={data}",
         f"--lines={lines}",
     ]
-    command += [f"--folder={folder}", "--sentences=1000", *([f"--run={run}"] if run else [])]
+    command += [
+        f"--folder={folder}",
+        "--sentences=1000",
+        *([f"--run={run}"] if run else []),
+    ]
     subprocess.run(command, check=True, cwd=HERE, stdout=subprocess.DEVNULL)
     texts = Path(lines).read_text("utf-8").split("\n")[:1000]
     (folder / "lines.txt").write_text("\n".join(texts) + "\n", "utf-8")
     from regard.interchange.runtime import export
 
-    export(folder / "regard", folder / "translator.regard", "int8", folder / "lines.txt")
+    export(
+        folder / "regard", folder / "translator.regard", "int8", folder / "lines.txt"
+    )
     return folder
 
 
@@ -134,7 +144,10 @@ def _measure(
     ]
     environ = os.environ | {"OMP_NUM_THREADS": str(options.threads)}
     done = subprocess.run(
-        [*command, "--threads", str(options.threads)], check=True, capture_output=True, env=environ
+        [*command, "--threads", str(options.threads)],
+        check=True,
+        capture_output=True,
+        env=environ,
     )
     values: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     line = (folder / "lines.txt").read_text("utf-8").split("\n")[0]
@@ -155,7 +168,9 @@ def _measure(
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        subprocess.run(shell, input=line.encode() + b"\n", check=True, capture_output=True)
+        subprocess.run(
+            shell, input=line.encode() + b"\n", check=True, capture_output=True
+        )
         times.append(time.perf_counter() - began)
     return {"cold_s": statistics.median(times), **values}
 
@@ -170,7 +185,9 @@ def _work(options: argparse.Namespace) -> int:
     single = lines[: SINGLE[options.model]]
     make = _regard if options.worker == "regard" else _ctranslate2
     splits = (
-        [(1, options.threads)] if options.worker == "regard" else [(1, 1), (1, options.threads)]
+        [(1, options.threads)]
+        if options.worker == "regard"
+        else [(1, 1), (1, options.threads)]
     )
     latency = min(_latency(make(options, *split), single) for split in splits)
     values = {"latency_ms": 1000 * latency, "peak_mb": _peak()}
@@ -223,7 +240,11 @@ def _regard(options: argparse.Namespace, _: int, threads: int) -> Translate:
 
     def translate(lines: Sequence[str], beam: int) -> list[str]:
         results = translator.translate(
-            lines, beam=beam, min_length=STEPS - 1, max_length=STEPS - 1, length_penalty=0.0
+            lines,
+            beam=beam,
+            min_length=STEPS - 1,
+            max_length=STEPS - 1,
+            length_penalty=0.0,
         )
         return [result.text for result in results]
 
@@ -260,10 +281,14 @@ def _ctranslate2(options: argparse.Namespace, workers: int, threads: int) -> Tra
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the runtime beside CTranslate2.")
+    parser = argparse.ArgumentParser(
+        description="Measure the runtime beside CTranslate2."
+    )
     parser.add_argument("--data", help="the folder that holds multi30k/")
     parser.add_argument(
-        "--run-tiny", type=Path, help="a trained model; without one the weights are random"
+        "--run-tiny",
+        type=Path,
+        help="a trained model; without one the weights are random",
     )
     parser.add_argument("--run-base", type=Path)
     parser.add_argument("--rounds", type=int, default=3)

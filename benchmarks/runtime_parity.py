@@ -85,15 +85,18 @@ def translator_score(translator: Any, line: str, result: Any) -> float:
     from regard.search import LengthPenalty
 
     ids = translator.tokenizer.target.ids(result.tokens)
-    return translator.score(line, ids) / LengthPenalty(translator.settings.search.length_penalty)(
-        len(ids) + 1
-    )
+    return translator.score(line, ids) / LengthPenalty(
+        translator.settings.search.length_penalty
+    )(len(ids) + 1)
 
 
 def _attention(actual: Any, expected: Any) -> float:
     weights = expected.readings.weights
     return max(
-        (float(np.abs(actual.readings.weights[name] - weights[name]).max()) for name in weights),
+        (
+            float(np.abs(actual.readings.weights[name] - weights[name]).max())
+            for name in weights
+        ),
         default=0.0,
     )
 
@@ -125,7 +128,11 @@ def _at_level(
     texts, scores, name = json.loads(done.stdout)
     same = sum(text == result.text for text, result in zip(texts, actual, strict=True))
     close = max(
-        (abs(s - r.score) for s, t, r in zip(scores, texts, actual, strict=True) if t == r.text),
+        (
+            abs(s - r.score)
+            for s, t, r in zip(scores, texts, actual, strict=True)
+            if t == r.text
+        ),
         default=0.0,
     )
     print(
@@ -140,11 +147,17 @@ def _translated(options: argparse.Namespace) -> tuple[list[str], list[float], st
 
     lines = options.lines.read_text("utf-8").split("\n")[: options.sentences]
     results = RuntimeTranslator(options.file).translate(lines, beam=options.beam)
-    return [result.text for result in results], [result.score for result in results], level()
+    return (
+        [result.text for result in results],
+        [result.score for result in results],
+        level(),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Compare runtime files with their runs.")
+    parser = argparse.ArgumentParser(
+        description="Compare runtime files with their runs."
+    )
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=1000)

@@ -61,7 +61,9 @@ def start(name: str) -> Options:
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     options = Options(**vars(parser.parse_args()))
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads)))
+    os.environ.update(
+        dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
+    )
     import torch
 
     torch.set_num_threads(options.threads)
@@ -138,7 +140,8 @@ def report(images: float, tokens: float, before: Any, **others_: Any) -> NoRetur
         "peak_rss_mb": peak_memory(),
     }
     print(
-        "RESULT " + json.dumps({**speeds, "other_cores": others(before, clock()), **others_}),
+        "RESULT "
+        + json.dumps({**speeds, "other_cores": others(before, clock()), **others_}),
         flush=True,
     )
     sys.stdout.flush()

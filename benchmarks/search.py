@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from regard import Translator, load
 from regard.data.text import read_lines
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.search import Beams, Constraints, SearchSettings, StepCandidates, Task
 
 STEPS = 300
@@ -28,7 +28,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "beam 8, MBR": {"beam": 8, "mbr": True},
     "4 groups of 1, diversity 1": {"beam": 4, "groups": 4, "diversity": 1.0},
     "sample": {"sample": True},
-    "sample, top-p 0.9, temperature 0.5": {"sample": True, "top_p": 0.9, "temperature": 0.5},
+    "sample, top-p 0.9, temperature 0.5": {
+        "sample": True,
+        "top_p": 0.9,
+        "temperature": 0.5,
+    },
     "16 samples, MBR": {"beam": 16, "sample": True, "mbr": True},
 }
 
@@ -48,7 +52,9 @@ def main() -> None:
             f"| {sentences} | {beams} | {min(step_cost(sentences, beams) for _ in range(5)):.0f} |"
         )
     if options.run is not None:
-        compare(load(options.run), read_lines(options.source), read_lines(options.reference))
+        compare(
+            load(options.run), read_lines(options.source), read_lines(options.reference)
+        )
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -66,7 +72,9 @@ def step_cost(sentences: int, beams: int) -> float:
     def candidates(rows: int) -> StepCandidates:
         log_probs = -np.sort(rng.random((rows, k)).astype(np.float32), 1)
         return StepCandidates(
-            log_probs, rng.integers(4, VOCABULARY, (rows, k)), np.full(rows, -9, np.float32)
+            log_probs,
+            rng.integers(4, VOCABULARY, (rows, k)),
+            np.full(rows, -9, np.float32),
         )
 
     initial = Beams.initial(
@@ -120,11 +128,16 @@ def compare(translator: Translator, sources: list[str], references: list[str]) -
 def missing_terms(texts: list[str], references: list[str]) -> list[Constraints]:
     """Return for each line the longest word of its reference that the translation lacks."""
     missing = [
-        [word for word in reference.split() if word.isalpha() and word not in text.split()]
+        [
+            word
+            for word in reference.split()
+            if word.isalpha() and word not in text.split()
+        ]
         for text, reference in zip(texts, references, strict=True)
     ]
     return [
-        Constraints(terms=(max(words, key=len),)) if words else Constraints() for words in missing
+        Constraints(terms=(max(words, key=len),)) if words else Constraints()
+        for words in missing
     ]
 
 

@@ -50,7 +50,8 @@ HERE = Path(__file__).resolve()
 WORK = HERE.parent / ".work"
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
-WARM_UP = 5.0  # seconds in which buffers get their size, and the server learns its speed
+# Seconds in which buffers get their size, and the server learns its speed.
+WARM_UP = 5.0
 PATIENCE = 120.0
 HTML_BYTES = 1_000_000
 HTML_LINES = 2_000
@@ -66,11 +67,15 @@ def main() -> None:
     if options.offline:
         print(json.dumps(_offline(options)))
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers are to end, too
-    folders = {"new": HERE.parents[1]} | ({"base": options.base.resolve()} if options.base else {})
+    # The servers are to end, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folders = {"new": HERE.parents[1]} | (
+        {"base": options.base.resolve()} if options.base else {}
+    )
     versions = [Version(name, folder, options) for name, folder in folders.items()]
     for version in versions:
-        with version.started():  # compiles modules, and reads the files for the first time
+        # Compiles modules, and reads the files for the first time.
+        with version.started():
             pass
     for _ in range(options.starts):
         for version in versions:
@@ -89,7 +94,9 @@ def main() -> None:
     results = {version.name: version.results() for version in versions}
     print(f"{'':44}", *(f"{name:>12}" for name in results))
     for row in dict.fromkeys(row for values in results.values() for row in values):
-        print(f"{row:44}", *(f"{values.get(row, 0):12g}" for values in results.values()))
+        print(
+            f"{row:44}", *(f"{values.get(row, 0):12g}" for values in results.values())
+        )
     print(json.dumps(results))
 
 
@@ -101,14 +108,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--languages", default="ko,en", help="of the model")
     parser.add_argument("--base", type=Path, help="checkout of another version")
-    parser.add_argument("--minutes", type=float, default=10, help="of load, for each version")
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="of load, for each version"
+    )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--sentences", type=int, default=10, help="of a request")
     parser.add_argument("--deadline", type=float, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--offline-seconds", type=float, default=10, help="in each turn")
+    parser.add_argument(
+        "--offline-seconds", type=float, default=10, help="in each turn"
+    )
     parser.add_argument("--short-calls", type=int, default=500, help="in each turn")
     parser.add_argument(
         "--beside",
@@ -118,7 +129,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument(
-        "--offline", action="store_true", help="only translate offline, and print what came of it"
+        "--offline",
+        action="store_true",
+        help="only translate offline, and print what came of it",
     )
     return parser.parse_args()
 
@@ -138,7 +151,9 @@ def _offline(options: argparse.Namespace) -> Values:
     ]
     lines = lines[: options.lines]
     translator = regard.load(options.model)
-    translations = [translation.text for translation in translator.translate(lines, beam=1)]
+    translations = [
+        translation.text for translation in translator.translate(lines, beam=1)
+    ]
     done = 0
     started = time.perf_counter()
     used = time.process_time()
@@ -195,7 +210,10 @@ class Calls:
     def results(self) -> dict[str, float]:
         """Return what clients saw, by name."""
         return {
-            **{f"answers {status}": count for status, count in sorted(self.statuses.items())},
+            **{
+                f"answers {status}": count
+                for status, count in sorted(self.statuses.items())
+            },
             "p50 s": self.quantile(0.5),
             "p99 s": self.quantile(0.99),
             "slowest s": max(self.seconds),
@@ -210,10 +228,14 @@ class Client:
     """A client with one connection, which it opens again if it was closed."""
 
     def __init__(self, port: int, calls: Calls) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection(
+            "127.0.0.1", port, timeout=PATIENCE
+        )
         self._calls = calls
 
-    def post(self, path: str, values: Values, right: Callable[[Values], list[bool]]) -> None:
+    def post(
+        self, path: str, values: Values, right: Callable[[Values], list[bool]]
+    ) -> None:
         """Send a request, count what became of it, and wait as long as an overloaded server
         says.
         """
@@ -309,7 +331,11 @@ class Version:
         with log.open("w", encoding="utf-8") as output:
             began = time.perf_counter()
             process = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=output, stderr=output
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                stdout=output,
+                stderr=output,
             )
         try:
             self.process = process.pid
@@ -355,9 +381,16 @@ class Version:
             "--offline",
             f"--source={options.source.resolve()}",
         ]
-        command += [f"--lines={options.lines}", f"--offline-seconds={options.offline_seconds}"]
+        command += [
+            f"--lines={options.lines}",
+            f"--offline-seconds={options.offline_seconds}",
+        ]
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, check=True
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            check=True,
         )
         values = json.loads(done.stdout)
         self.expected = values.pop("translations")
@@ -405,7 +438,9 @@ class Version:
             client.close()
 
         first = len(calls.seconds)
-        with _running([functools.partial(use, seed) for seed in range(self.options.clients)], stop):
+        with _running(
+            [functools.partial(use, seed) for seed in range(self.options.clients)], stop
+        ):
             time.sleep(WARM_UP)
             with calls.lock:
                 del calls.seconds[first:]
@@ -414,7 +449,9 @@ class Version:
             sentences = calls.sentences
             time.sleep(seconds)
             speed = Speed(
-                calls.sentences - sentences, time.perf_counter() - began, self.processor() - used
+                calls.sentences - sentences,
+                time.perf_counter() - began,
+                self.processor() - used,
             )
         return self.served.add(speed)
 
@@ -446,7 +483,10 @@ class Version:
             client.close()
 
         short = [functools.partial(use_short, seed) for seed in range(SHORT_CLIENTS)]
-        large = [functools.partial(use_large, values) for values in LARGE_CLIENTS * [page, many]]
+        large = [
+            functools.partial(use_large, values)
+            for values in LARGE_CLIENTS * [page, many]
+        ]
         with _running(short + large, stop):
             time.sleep(seconds)
 
@@ -480,7 +520,10 @@ class Version:
                 ticks += sum(
                     map(
                         int,
-                        Path(f"/proc/{number}/stat").read_text().rsplit(") ", 1)[1].split()[11:15],
+                        Path(f"/proc/{number}/stat")
+                        .read_text()
+                        .rsplit(") ", 1)[1]
+                        .split()[11:15],
                     )
                 )
         return ticks / TICKS
@@ -519,14 +562,19 @@ class Version:
         }
         for kind, calls in self.calls.items():
             if calls.seconds:
-                values |= {f"{kind}: {name}": value for name, value in calls.results().items()}
+                values |= {
+                    f"{kind}: {name}": value for name, value in calls.results().items()
+                }
         return {name: round(value, 4) for name, value in values.items()}
 
 
 def _status(port: int, path: str) -> int:
     """Return the status of an answer; 0 if there is none."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+    with (
+        contextlib.closing(connection),
+        contextlib.suppress(OSError, http.client.HTTPException),
+    ):
         connection.request("GET", path)
         return connection.getresponse().status
     return 0
@@ -543,13 +591,17 @@ def _page(lines: list[str]) -> str:
     size = HTML_BYTES // HTML_LINES
     for number in range(HTML_LINES):
         words = lines[number % len(lines)].split()
-        text = " ".join(word if place % 2 else f"<b>{word}</b>" for place, word in enumerate(words))
+        text = " ".join(
+            word if place % 2 else f"<b>{word}</b>" for place, word in enumerate(words)
+        )
         parts.append(f'<p data-note="{"x" * (size - len(text) - 25)}">{text}</p>\n')
     return "".join(parts)
 
 
 @contextlib.contextmanager
-def _running(clients: Sequence[Callable[[], None]], stop: threading.Event) -> Iterator[None]:
+def _running(
+    clients: Sequence[Callable[[], None]], stop: threading.Event
+) -> Iterator[None]:
     """Let clients work, each in a thread, as long as the block runs."""
     with ThreadPoolExecutor(len(clients)) as pool:
         futures = [pool.submit(client) for client in clients]

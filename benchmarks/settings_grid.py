@@ -3,7 +3,8 @@ data.
 
     python benchmarks/settings_grid.py DATA OUT --arms ARMS.toml [--corpora NAME ...] [--seconds
     720] [--seeds 1]
-    python benchmarks/settings_grid.py DATA OUT --corpora --write regard/training/reached.toml
+    python benchmarks/settings_grid.py DATA OUT --corpora --write
+    regard/training/reference_scores.toml
 
 DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of results,
 --arms a TOML file with a table of settings for each arm. A run uses one thread; two run side by
@@ -64,9 +65,12 @@ def corpus_pairs(data: Path, name: str, split: str) -> Iterator[str]:
     """Yield lines of source, tab, target; no pair of which a side is empty or holds a tab."""
     folder, form, count = CORPORA[name]
     if form == "tsv":
-        with gzip.open(data / f"{folder}.{split}.tsv.gz", "rt", encoding="utf-8") as lines:
+        with gzip.open(
+            data / f"{folder}.{split}.tsv.gz", "rt", encoding="utf-8"
+        ) as lines:
             yield from islice(
-                (line.rstrip("\n") for line in lines), count if split == "train" else None
+                (line.rstrip("\n") for line in lines),
+                count if split == "train" else None,
             )
         return
     split = "val" if split == "valid" else split
@@ -74,11 +78,17 @@ def corpus_pairs(data: Path, name: str, split: str) -> Iterator[str]:
         (data / folder / f"{split}.{code}").read_text(encoding="utf-8").split("\n")
         for code in form.split("-")
     ]
-    pairs = [f"{a}\t{b}" for a, b in zip(*texts, strict=True) if a and b and "\t" not in a + b]
+    pairs = [
+        f"{a}\t{b}"
+        for a, b in zip(*texts, strict=True)
+        if a and b and "\t" not in a + b
+    ]
     yield from pairs[: count if split == "train" else None]
 
 
-def train_arm(data: Path, name: str, settings: dict[str, Any], seconds: float, out: Path) -> None:
+def train_arm(
+    data: Path, name: str, settings: dict[str, Any], seconds: float, out: Path
+) -> None:
     """Train one model in this process until its training has used so many processor seconds."""
     from regard import run
 
@@ -111,7 +121,9 @@ def train_arm(data: Path, name: str, settings: dict[str, Any], seconds: float, o
         every = max(
             5,
             round(
-                settings.pop("validate_tokens", 100_000) / settings.get("batching.tokens", 4096) / 5
+                settings.pop("validate_tokens", 100_000)
+                / settings.get("batching.tokens", 4096)
+                / 5
             )
             * 5,
         )
@@ -120,15 +132,21 @@ def train_arm(data: Path, name: str, settings: dict[str, Any], seconds: float, o
             "training.log_every": 5,
             "training.patience": 10**6,
         } | settings
-        run.train(out=Path(folder) / "run", settings=values, threads=1, report=report, **files)
+        run.train(
+            out=Path(folder) / "run", settings=values, threads=1, report=report, **files
+        )
     if not points or points[-1]["cpu"] < seconds:
         raise SystemExit("stopped before its time: run it again")
-    out.write_text(json.dumps({"settings": settings, "points": points}, indent=1), encoding="utf-8")
+    out.write_text(
+        json.dumps({"settings": settings, "points": points}, indent=1), encoding="utf-8"
+    )
 
 
 def chrf_at(points: list[dict[str, float]], seconds: float) -> float | None:
     """Interpolate chrF at this many processor seconds; None if the run ended before."""
-    for before, after in zip([{"cpu": 0.0, "chrf": 0.0}, *points], points, strict=False):
+    for before, after in zip(
+        [{"cpu": 0.0, "chrf": 0.0}, *points], points, strict=False
+    ):
         if before["cpu"] <= seconds <= after["cpu"]:
             share = (seconds - before["cpu"]) / max(1e-9, after["cpu"] - before["cpu"])
             return before["chrf"] + share * (after["chrf"] - before["chrf"])
@@ -170,7 +188,12 @@ def reached(data: Path, out: Path) -> dict[str, Any]:
             lines = list(corpus_pairs(data, name, "train"))
             characters = sum(map(len, lines)) - len(lines)
             corpora.append(
-                {"text": description, "pairs": len(lines), "characters": characters, "chrf": means}
+                {
+                    "text": description,
+                    "pairs": len(lines),
+                    "characters": characters,
+                    "chrf": means,
+                }
             )
     return {"corpora": corpora}
 
@@ -180,7 +203,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--corpora", nargs="*", default=list(CORPORA), choices=list(CORPORA))
+    parser.add_argument(
+        "--corpora", nargs="*", default=list(CORPORA), choices=list(CORPORA)
+    )
     parser.add_argument(
         "--arms", type=Path, help="a TOML file with a table of settings for each arm"
     )
@@ -208,7 +233,9 @@ def main() -> None:
     jobs = []
     for seed in options.seeds:
         for name in options.corpora:
-            for arm, settings in (read_toml(options.arms) if options.arms else {}).items():
+            for arm, settings in (
+                read_toml(options.arms) if options.arms else {}
+            ).items():
                 out = options.out / f"{name}+{arm}.{seed}.json"
                 request = {
                     "corpus": name,
@@ -228,9 +255,16 @@ def main() -> None:
             str(options.seconds),
         ]
         done = subprocess.run(
-            [*command, "--child", json.dumps(request)], capture_output=True, text=True, check=False
+            [*command, "--child", json.dumps(request)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
-        print(request["out"], "done" if done.returncode == 0 else done.stderr[-500:], flush=True)
+        print(
+            request["out"],
+            "done" if done.returncode == 0 else done.stderr[-500:],
+            flush=True,
+        )
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(start, jobs))
@@ -238,7 +272,8 @@ def main() -> None:
         import tomli_w
 
         note = (
-            "# Written by benchmarks/settings_grid.py: chrF by processor seconds of one thread.\n"
+            "# Written by benchmarks/settings_grid.py: "
+            "chrF by processor seconds of one thread.\n"
         )
         options.write.write_text(
             note + tomli_w.dumps(reached(options.data, options.out)), encoding="utf-8"

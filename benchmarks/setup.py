@@ -36,12 +36,14 @@ class Peer:
     # Built from source before torch is installed, at the pinned versions.
     built_first: tuple[str, ...] = ()
     building: tuple[str, ...] = ()  # packages needed to build them
-    stubs: tuple[str, ...] = ()  # modules imported at start and unused by all measured code
+    # Modules imported at start and unused by all measured code.
+    stubs: tuple[str, ...] = ()
 
 
 PEERS = {
     "hf": Peer("transformers"),
-    "ctranslate2": Peer("ctranslate2"),  # without torch, which it imports where there is one
+    # Without torch, which it imports where there is one.
+    "ctranslate2": Peer("ctranslate2"),
     # Optional transforms import these, and every transform is imported at start; fasttext would
     # have to be compiled.
     "opennmt": Peer("onmt.bin.train", stubs=("fasttext", "spacy")),
@@ -50,7 +52,9 @@ PEERS = {
     # Its archive lacks the source of an extension that is built only if torch is installed, and
     # that nothing needs.
     "fairseq": Peer(
-        "numpy", built_first=("fairseq",), building=("cython", "numpy", "setuptools", "wheel")
+        "numpy",
+        built_first=("fairseq",),
+        building=("cython", "numpy", "setuptools", "wheel"),
     ),
 }
 
@@ -93,7 +97,14 @@ def _install(name: str, peer: Peer) -> None:
     pins = HERE / "peers" / f"{name}.txt"
     if peer.built_first:
         _pip(name, "-c", str(pins), *peer.building)
-        _pip(name, "--no-deps", "--no-build-isolation", "-c", str(pins), *peer.built_first)
+        _pip(
+            name,
+            "--no-deps",
+            "--no-build-isolation",
+            "-c",
+            str(pins),
+            *peer.built_first,
+        )
     if TORCH in pins.read_text().splitlines():
         # With exactly this requirement, and first: any other installs gigabytes of CUDA libraries.
         _pip(name, "-c", str(pins), TORCH)
@@ -118,10 +129,14 @@ def _run(name: str, command: list[str]) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE
     )
     if process.returncode:
-        last = [line for line in process.stdout.splitlines() if not line.startswith("WARNING")][
-            -LINES_SHOWN:
-        ]
-        raise SetupError("\n    ".join([f"{name}: this failed: {' '.join(command)}", *last]))
+        last = [
+            line
+            for line in process.stdout.splitlines()
+            if not line.startswith("WARNING")
+        ][-LINES_SHOWN:]
+        raise SetupError(
+            "\n    ".join([f"{name}: this failed: {' '.join(command)}", *last])
+        )
 
 
 def _recipe(name: str) -> str:
@@ -136,11 +151,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Make the environments of the systems Regard is compared with."
     )
     parser.add_argument(
-        "peers", nargs="*", metavar="PEER", help=f"of {', '.join(PEERS)}; all if none is named"
+        "peers",
+        nargs="*",
+        metavar="PEER",
+        help=f"of {', '.join(PEERS)}; all if none is named",
     )
     names = parser.parse_args(arguments).peers or list(PEERS)
     if unknown := [name for name in names if name not in PEERS]:
-        parser.error(f"no peer is called {' or '.join(unknown)}; there are {', '.join(PEERS)}")
+        parser.error(
+            f"no peer is called {' or '.join(unknown)}; there are {', '.join(PEERS)}"
+        )
     failed = 0
     for name in names:
         print(f"{name}: …", end=" ", flush=True)

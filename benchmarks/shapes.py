@@ -28,21 +28,47 @@ class Shape:
 
 SHAPES = {
     "tiny": Shape(
-        "transformer", layers=4, size=128, feedforward=256, heads=4, dropout=0.3, warmup=5
+        "transformer",
+        layers=4,
+        size=128,
+        feedforward=256,
+        heads=4,
+        dropout=0.3,
+        warmup=5,
     ),
     "base": Shape(
-        "transformer", layers=6, size=512, feedforward=2048, heads=8, dropout=0.1, warmup=2
+        "transformer",
+        layers=6,
+        size=512,
+        feedforward=2048,
+        heads=8,
+        dropout=0.1,
+        warmup=2,
     ),
     # A bidirectional encoder of 2 x 256; embeddings, decoder and additive attention of 512.
-    "gru": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.2, warmup=3),
+    "gru": Shape(
+        "gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.2, warmup=3
+    ),
 }
 
 LINEAGE = {
-    "rnn": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
-    "rnn-bahdanau": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
-    "rnn-luong": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
+    "rnn": Shape(
+        "gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2
+    ),
+    "rnn-bahdanau": Shape(
+        "gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2
+    ),
+    "rnn-luong": Shape(
+        "gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2
+    ),
     "conv": Shape(
-        "convolutional", layers=4, size=256, feedforward=0, heads=1, dropout=0.2, warmup=2
+        "convolutional",
+        layers=4,
+        size=256,
+        feedforward=0,
+        heads=1,
+        dropout=0.2,
+        warmup=2,
     ),
 }
 """Regard's presets of these names, which `lineage.py` compares with the same models in plain
@@ -50,7 +76,9 @@ PyTorch.
 """
 
 
-def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> float | None:
+def useful_flops(
+    shape: Shape, source_tokens: float, target_tokens: float
+) -> float | None:
     """Return the arithmetic of training on this many tokens without padding; None if it is not
     known for the shape.
 
@@ -61,9 +89,9 @@ def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> fl
     d = shape.size
     ff = shape.feedforward
     layers = shape.layers
-    if (
-        shape.kind == "gru"
-    ):  # three gates of half the size from either end; keys; gates of token, context and state
+    if shape.kind == "gru":
+        # Three gates of half the size from either end; keys; gates of token, context and
+        # state.
         encoder = 2 * 3 * (d // 2) * (d + d // 2)
         memory = d * d
         # Then the query and the readout.

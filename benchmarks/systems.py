@@ -28,7 +28,9 @@ SYSTEMS = {
     "regard": System("Regard", "regard", "bfloat16"),
     "regard-float32": System("Regard", "regard"),
     "hf": System("transformers (MarianMTModel)", "hf", recurrent=False),
-    "hf-bfloat16": System("transformers (MarianMTModel)", "hf", "bfloat16", recurrent=False),
+    "hf-bfloat16": System(
+        "transformers (MarianMTModel)", "hf", "bfloat16", recurrent=False
+    ),
     "opennmt": System("OpenNMT-py", "opennmt"),
     "eole": System("eole", "eole"),
     "joeynmt": System("JoeyNMT", "joeynmt"),

@@ -42,7 +42,9 @@ def main() -> int:
         print(missing, file=sys.stderr)
         return 2
     data = prepare(files, WORK / "data")
-    broken = environments(SYSTEMS[name].peer for name in options.systems if not SYSTEMS[name].ours)
+    broken = environments(
+        SYSTEMS[name].peer for name in options.systems if not SYSTEMS[name].ours
+    )
     measured: dict[str, Any] = {
         "machine": matrix_rates(options.threads),
         "settings": settings(options),
@@ -50,15 +52,24 @@ def main() -> int:
     }
     for index, (number, shape, name) in enumerate(plan := list(_plan(options)), 1):
         system = SYSTEMS[name]
-        print(f"{index}/{len(plan)}  round {number + 1}, {shape}, {name}: ", end="", flush=True)
+        print(
+            f"{index}/{len(plan)}  round {number + 1}, {shape}, {name}: ",
+            end="",
+            flush=True,
+        )
         if system.peer in broken:
             run: Run = {"error": broken[system.peer]}
         else:
             run = quiet(
-                lambda system=system, shape=shape: _measure(system, shape, data, options), _line
+                lambda system=system, shape=shape: _measure(
+                    system, shape, data, options
+                ),
+                _line,
             )
         print(_line(run), flush=True)
-        measured["runs"].append({"system": name, "shape": shape, "round": number, **run})
+        measured["runs"].append(
+            {"system": name, "shape": shape, "round": number, **run}
+        )
         write(measured, RESULTS)
     print("\n" + report(measured))
     return 0
@@ -77,7 +88,9 @@ def _plan(options: argparse.Namespace) -> Iterator[tuple[int, str, str]]:
                 yield number, shape, name
 
 
-def _measure(system: System, shape: str, data: Path, options: argparse.Namespace) -> Run:
+def _measure(
+    system: System, shape: str, data: Path, options: argparse.Namespace
+) -> Run:
     """Run one system once."""
     name = f"{system.peer}-{system.precision}-{shape}"
     arguments = {
@@ -86,7 +99,9 @@ def _measure(system: System, shape: str, data: Path, options: argparse.Namespace
         "data": data,
         "work": WORK / "runs" / name,
     }
-    arguments |= {key: getattr(options, key) for key in ("threads", "seconds", "warmup")}
+    arguments |= {
+        key: getattr(options, key) for key in ("threads", "seconds", "warmup")
+    }
     log = WORK / "logs" / f"{name}.txt"
     peer = None if system.ours else system.peer
     return run_adapter(
@@ -108,20 +123,28 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--data", help="folder with multi30k/ in it (REGARD_DATA, else ../shared/data)"
     )
-    parser.add_argument("--shapes", type=names(SHAPES), default=list(SHAPES), help=",".join(SHAPES))
+    parser.add_argument(
+        "--shapes", type=names(SHAPES), default=list(SHAPES), help=",".join(SHAPES)
+    )
     parser.add_argument(
         "--systems", type=names(SYSTEMS), default=list(SYSTEMS), help=",".join(SYSTEMS)
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--seconds", type=float, default=30, help="measured in each run, two updates at least"
+        "--seconds",
+        type=float,
+        default=30,
+        help="measured in each run, two updates at least",
     )
     parser.add_argument(
         "--warmup", type=int, help="updates before that; each shape has its own number"
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--timeout", type=float, default=900, help="seconds after which a run has failed"
+        "--timeout",
+        type=float,
+        default=900,
+        help="seconds after which a run has failed",
     )
     options = parser.parse_args()
     if (
@@ -130,7 +153,9 @@ def _options() -> argparse.Namespace:
         or options.seconds < 0
         or (options.warmup or 0) < 0
     ):
-        parser.error("--rounds and --threads are 1 or more, --seconds and --warmup not below 0")
+        parser.error(
+            "--rounds and --threads are 1 or more, --seconds and --warmup not below 0"
+        )
     return options
 
 

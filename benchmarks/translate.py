@@ -73,7 +73,9 @@ def main() -> int:
         return 2
     measured: dict[str, Any] = {"settings": settings(options), "runs": []}
     for index, cell in enumerate(plan := list(_plan(options)), 1):
-        print(f"{index}/{len(plan)}  round {cell.round + 1}, {cell}: ", end="", flush=True)
+        print(
+            f"{index}/{len(plan)}  round {cell.round + 1}, {cell}: ", end="", flush=True
+        )
         run = (
             bench.measure(cell)
             if options.once
@@ -105,13 +107,19 @@ def _plan(options: argparse.Namespace) -> Iterator[Cell]:
 
 
 def _is_planned(
-    options: argparse.Namespace, number: int, mode: str, model: str, translator: Translator
+    options: argparse.Namespace,
+    number: int,
+    mode: str,
+    model: str,
+    translator: Translator,
 ) -> bool:
     """Return whether a system runs in this round, mode and model."""
     if model not in translator.models or (translator.rounds or number + 1) <= number:
         return False
     if mode == "natural":
-        return number == 0 and translator.natural and _run_of(options, model) is not None
+        return (
+            number == 0 and translator.natural and _run_of(options, model) is not None
+        )
     return translator.forced and (number == 0 or model in SHAPES)
 
 
@@ -130,13 +138,16 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         absent = [
-            str(path) for path in (*(options.test or ()), *_runs(options)) if not path.exists()
+            str(path)
+            for path in (*(options.test or ()), *_runs(options))
+            if not path.exists()
         ]
         if absent:
             raise MissingData(
                 f"{' and '.join(absent)} not found: name existing files and run folders"
             )
-        shutil.rmtree(TRANSLATIONS, ignore_errors=True)  # so that no earlier output is scored
+        # So that no earlier output is scored.
+        shutil.rmtree(TRANSLATIONS, ignore_errors=True)
         self.data = prepare(training_files(options.data), WORK / "data")
         self.lines = test_files(options.data)[0]
         self.source, self.reference = options.test or test_files(options.data)
@@ -185,7 +196,11 @@ class Bench:
             bleu = None
             if len(outputs) == len(references[: self.options.sentences]):
                 text = texts(self._folder(cell) / "regard", outputs)
-                bleu = BLEU().corpus_score(text, [references[: self.options.sentences]]).score
+                bleu = (
+                    BLEU()
+                    .corpus_score(text, [references[: self.options.sentences]])
+                    .score
+                )
             scores[f"{cell.model} {cell.beam} {cell.name}"] = {
                 "bleu": bleu,
                 "same": same,
@@ -205,7 +220,9 @@ class Bench:
         """
         own = not (cell.translator.natural or cell.name == "spine")
         return (
-            WORK / "models" / (f"{cell.name}-{cell.model}" if own else f"{cell.mode}-{cell.model}")
+            WORK
+            / "models"
+            / (f"{cell.name}-{cell.model}" if own else f"{cell.mode}-{cell.model}")
         )
 
     def _source(self, cell: Cell) -> Path:
@@ -213,9 +230,13 @@ class Bench:
 
     def _models_made(self, cell: Cell) -> Run:
         """Make the models of a run, once; return the run with its error if that failed."""
-        made = self._once(("model", cell.mode, cell.model), lambda: self._make_ours(cell))
+        made = self._once(
+            ("model", cell.mode, cell.model), lambda: self._make_ours(cell)
+        )
         if "error" not in made and not cell.translator.natural and cell.name != "spine":
-            made = self._once(("peer", cell.name, cell.model), lambda: self._make_theirs(cell))
+            made = self._once(
+                ("peer", cell.name, cell.model), lambda: self._make_theirs(cell)
+            )
         if cell.name == "spine":
             _check_out(SPINE)
         return made
@@ -229,7 +250,10 @@ class Bench:
         run = _run_of(self.options, cell.model) if cell.mode == "natural" else None
         lines = self.source if cell.mode == "natural" else self.lines
         arguments = {"model": cell.model, "data": self.data, "lines": lines, "run": run}
-        arguments |= {"folder": self._source(cell).parent, "sentences": self.options.sentences}
+        arguments |= {
+            "folder": self._source(cell).parent,
+            "sentences": self.options.sentences,
+        }
         log = WORK / "logs" / f"make-{cell.mode}-{cell.model}.txt"
         return run_adapter(
             "models", None, arguments, log, self.options.threads, self.options.timeout
@@ -241,7 +265,9 @@ class Bench:
             return {}
         folder.mkdir(parents=True, exist_ok=True)
         made = self._run(
-            cell, f"make-{cell.name}-{cell.model}", {**self._arguments(cell), "task": "make"}
+            cell,
+            f"make-{cell.name}-{cell.model}",
+            {**self._arguments(cell), "task": "make"},
         )
         if "error" not in made:
             (folder / "ready").touch()
@@ -300,7 +326,10 @@ def _check_out(commit: str) -> None:
     folder = WORK / "code" / commit
     if not (folder / "regard").is_dir():
         process = subprocess.run(
-            ["git", "archive", commit, "regard"], cwd=ROOT, check=True, stdout=subprocess.PIPE
+            ["git", "archive", commit, "regard"],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
         )
         with tarfile.open(fileobj=io.BytesIO(process.stdout)) as archive:
             archive.extractall(folder)
@@ -340,12 +369,18 @@ def _options() -> argparse.Namespace:
         help="one round of tiny and base, Regard and CTranslate2 only",
     )
     parser.add_argument("--models", type=names(MODELS), help=",".join(MODELS))
-    parser.add_argument("--systems", type=names(TRANSLATORS), help=",".join(TRANSLATORS))
     parser.add_argument(
-        "--beams", type=lambda text: [int(beam) for beam in text.split(",")], default=list(BEAMS)
+        "--systems", type=names(TRANSLATORS), help=",".join(TRANSLATORS)
     )
     parser.add_argument(
-        "--modes", type=names(MODES), help="forced (15 tokens each), natural (needs a run)"
+        "--beams",
+        type=lambda text: [int(beam) for beam in text.split(",")],
+        default=list(BEAMS),
+    )
+    parser.add_argument(
+        "--modes",
+        type=names(MODES),
+        help="forced (15 tokens each), natural (needs a run)",
     )
     for model in MODELS:
         parser.add_argument(
@@ -355,12 +390,20 @@ def _options() -> argparse.Namespace:
             help=f"run folder of a trained {model}, for natural length",
         )
     parser.add_argument(
-        "--test", type=Path, nargs=2, metavar="FILE", help="other sentences and references for runs"
+        "--test",
+        type=Path,
+        nargs=2,
+        metavar="FILE",
+        help="other sentences and references for runs",
     )
     parser.add_argument(
-        "--rounds", type=int, help="of Regard and CTranslate2 at forced length; the others run once"
+        "--rounds",
+        type=int,
+        help="of Regard and CTranslate2 at forced length; the others run once",
     )
-    parser.add_argument("--once", action="store_true", help="do not repeat disturbed runs")
+    parser.add_argument(
+        "--once", action="store_true", help="do not repeat disturbed runs"
+    )
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument(
         "--seconds",
@@ -370,7 +413,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--timeout", type=float, default=900, help="seconds after which a run has failed"
+        "--timeout",
+        type=float,
+        default=900,
+        help="seconds after which a run has failed",
     )
     options = parser.parse_args()
     options.models = options.models or (

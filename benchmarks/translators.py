@@ -74,13 +74,21 @@ TRANSLATORS = {
     "regard-float32": _ours("float32"),
     "ctranslate2": _ctranslate2("best", whole=True),
     "ctranslate2-float32": _ctranslate2("float32"),
-    "hf": Translator("transformers generate", "hf_translate", "hf", natural=True, rounds=1),
+    "hf": Translator(
+        "transformers generate", "hf_translate", "hf", natural=True, rounds=1
+    ),
     "opennmt": Translator("OpenNMT-py", "opennmt_translate", "opennmt", rounds=1),
     "eole": Translator("eole", "eole_translate", "eole", rounds=1),
     "joeynmt": Translator("JoeyNMT", "joeynmt_translate", "joeynmt", rounds=1),
-    "spine": Translator("Regard's first search", "spine_translate", models=("rnn",), rounds=1),
+    "spine": Translator(
+        "Regard's first search", "spine_translate", models=("rnn",), rounds=1
+    ),
 }
 """In the order of the first round; the next is reversed. Slow systems run once."""
 
-TABLES = {"tiny": ("tiny", "hybrid-tiny"), "base": ("base", "hybrid-base"), "rnn": ("rnn",)}
+TABLES = {
+    "tiny": ("tiny", "hybrid-tiny"),
+    "base": ("base", "hybrid-base"),
+    "rnn": ("rnn",),
+}
 """Models that share a table."""

@@ -87,14 +87,24 @@ def _tables(measured: Measured, mode: str) -> Iterator[str]:
     for title, models in TABLES.items():
         for beam in sorted({run["beam"] for run in measured["runs"]}):
             if rows := _rows(measured, mode, models, beam):
-                yield _table(measured, rows, mode, f"{title}, beam {beam}, {_lengths(mode)}", beam)
+                yield _table(
+                    measured,
+                    rows,
+                    mode,
+                    f"{title}, beam {beam}, {_lengths(mode)}",
+                    beam,
+                )
 
 
 def _lengths(mode: str) -> str:
-    return f"{FORCED} tokens for every sentence" if mode == "forced" else "natural length"
+    return (
+        f"{FORCED} tokens for every sentence" if mode == "forced" else "natural length"
+    )
 
 
-def _rows(measured: Measured, mode: str, models: tuple[str, ...], beam: int) -> list[Row]:
+def _rows(
+    measured: Measured, mode: str, models: tuple[str, ...], beam: int
+) -> list[Row]:
     """Return the rows of a table, the fastest first."""
     rows = []
     for name in TRANSLATORS:
@@ -110,13 +120,19 @@ def _rows(measured: Measured, mode: str, models: tuple[str, ...], beam: int) -> 
     return sorted(rows, key=lambda row: -row.speed)
 
 
-def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int) -> str:
+def _table(
+    measured: Measured, rows: list[Row], mode: str, title: str, beam: int
+) -> str:
     natural = mode == "natural"
     cells = [(*HEADS, *(QUALITY if natural else ()))]
-    cells += [_cells(row) + (_quality(measured, row, beam) if natural else ()) for row in rows]
+    cells += [
+        _cells(row) + (_quality(measured, row, beam) if natural else ()) for row in rows
+    ]
     notes = [MODELS[model] for model in dict.fromkeys(row.model for row in rows)]
     notes = [f"models: {'; '.join(notes)}"]
-    notes += [f"{_label(row)}: {_settings(row)}" for row in rows if row.runs[-1]["setting"]]
+    notes += [
+        f"{_label(row)}: {_settings(row)}" for row in rows if row.runs[-1]["setting"]
+    ]
     invalid = [row for row in rows if not row.valid]
     notes += [
         f"{_label(row)}: not valid, as it did not write {FORCED} tokens for every sentence"
@@ -148,7 +164,9 @@ def _settings(row: Row) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     speeds = [run["sentences_s"] for run in row.runs]
-    disturbance = [run["other_cores"] for run in row.runs if run["other_cores"] is not None]
+    disturbance = [
+        run["other_cores"] for run in row.runs if run["other_cores"] is not None
+    ]
     return (
         _label(row) + (" *" if row.disturbed else ""),
         row.model,
@@ -168,7 +186,8 @@ def _quality(measured: Measured, row: Row, beam: int) -> tuple[str, ...]:
     """
     scores = measured.get("quality", {})
     own, ours = (
-        scores.get(f"{row.model} {beam} {name}", {}) for name in (row.name, "regard-float32")
+        scores.get(f"{row.model} {beam} {name}", {})
+        for name in (row.name, "regard-float32")
     )
     bleu = own.get("bleu")
     reference = ours.get("bleu")
@@ -183,7 +202,9 @@ def _quality(measured: Measured, row: Row, beam: int) -> tuple[str, ...]:
 def _failures(measured: Measured) -> str:
     """Return each run that failed, with its last error message."""
     failed = {
-        f"{run['name']}, {run['mode']}, {run['model']}, beam {run['beam']}": run["error"]
+        f"{run['name']}, {run['mode']}, {run['model']}, beam {run['beam']}": run[
+            "error"
+        ]
         for run in measured["runs"]
         if "error" in run
     }
@@ -194,7 +215,10 @@ def _ratios(measured: Measured) -> str:
     """Return Regard's speed over that of the fastest other system, at forced length; above 1,
     Regard is faster.
     """
-    first = {beam: _ratio_of(measured, "rnn", beam, ("spine",), _throughput) for beam in (1, 5)}
+    first = {
+        beam: _ratio_of(measured, "rnn", beam, ("spine",), _throughput)
+        for beam in (1, 5)
+    }
     lines = [f"Regard / its first search, rnn: beam 1 {first[1]} beam 5 {first[5]}"]
     for model in ("tiny", "base"):
         for beam in (1, 5):
@@ -207,7 +231,10 @@ def _ratios(measured: Measured) -> str:
                 f"latency {latency}"
             )
     lines += _auto(measured)
-    lines += [f"beam 5: {_ratio_line(measured, 5)}", f"ratio {_ratio_line(measured, 1)}"]
+    lines += [
+        f"beam 5: {_ratio_line(measured, 5)}",
+        f"ratio {_ratio_line(measured, 1)}",
+    ]
     return "\n".join(lines)
 
 
@@ -237,7 +264,11 @@ def _ratio_line(measured: Measured, beam: int) -> str:
 
 
 def _ratio_of(
-    measured: Measured, model: str, beam: int, theirs: tuple[str, ...], kind: Callable[[Row], float]
+    measured: Measured,
+    model: str,
+    beam: int,
+    theirs: tuple[str, ...],
+    kind: Callable[[Row], float],
 ) -> str:
     """Return the figure of Regard's best precision over the best of theirs."""
     rows = [row for row in _rows(measured, "forced", (model,), beam) if row.valid]

@@ -107,7 +107,9 @@ def main() -> None:
         with ThreadPoolExecutor(len(pair)) as pool:
             [*pool.map(_prepare, pair, [data] * len(pair))]
         lines = (data / "test.ko").read_text("utf-8").splitlines()
-        print(f"prepared in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"prepared in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True
+        )
         results = defaultdict[str, list[tuple[float, float]]](list)
         line = _quiet_line(pair, lines)
         longest = 0.0
@@ -121,7 +123,9 @@ def main() -> None:
             _measure_training(pair, results, data)
             longest = max(longest, time.monotonic() - start)
             rounds = rounds + 1
-    print(f"\n{rounds} rounds, {time.monotonic() - began:.0f} s in all\n\n{_table(pair, results)}")
+    print(
+        f"\n{rounds} rounds, {time.monotonic() - began:.0f} s in all\n\n{_table(pair, results)}"
+    )
 
 
 def _options() -> argparse.Namespace:
@@ -129,7 +133,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("base", metavar="BASE", help="a commit, or a checkout")
     parser.add_argument("new", metavar="NEW", nargs="?", default=".")
     parser.add_argument(
-        "--minutes", type=float, default=5.0, help="of all; one round is measured in any case"
+        "--minutes",
+        type=float,
+        default=5.0,
+        help="of all; one round is measured in any case",
     )
     return parser.parse_args()
 
@@ -148,7 +155,9 @@ def _version(name: str, folder: Path) -> Version:
         )
         return Version(name, folder)
     archive = folder / "package.tar"
-    subprocess.run(["git", "archive", f"--output={archive}", name, "regard"], check=True)
+    subprocess.run(
+        ["git", "archive", f"--output={archive}", name, "regard"], check=True
+    )
     with tarfile.open(archive) as package:
         package.extractall(folder, filter="data")
     return Version(name[:10], folder)
@@ -163,7 +172,8 @@ def _write_data(folder: Path) -> Path:
         for side in ("ko", "en"):
             file = folder / f"{name}.{side}"
             file.write_text(
-                "".join(file.read_text("utf-8").splitlines(keepends=True)[:count]), "utf-8"
+                "".join(file.read_text("utf-8").splitlines(keepends=True)[:count]),
+                "utf-8",
             )
     return folder
 
@@ -172,14 +182,24 @@ def _prepare(version: Version, data: Path) -> None:
     """Train the models of a version, and write their runtime files."""
     for model in MODELS:
         _train(version, model, data, version.model(model), UPDATES[model])
-        files = ["--to=runtime", f"--source={data}/valid.ko", str(version.runtime_file(model))]
+        files = [
+            "--to=runtime",
+            f"--source={data}/valid.ko",
+            str(version.runtime_file(model)),
+        ]
         _run(version, "export", str(version.model(model)), *files)
 
 
-def _train(version: Version, model: str, data: Path, folder: Path, updates: int) -> None:
-    files = [f"--{side}={data}/train.{end}" for side, end in (("source", "ko"), ("target", "en"))]
+def _train(
+    version: Version, model: str, data: Path, folder: Path, updates: int
+) -> None:
+    files = [
+        f"--{side}={data}/train.{end}"
+        for side, end in (("source", "ko"), ("target", "en"))
+    ]
     files += [
-        f"--valid-{side}={data}/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))
+        f"--valid-{side}={data}/valid.{end}"
+        for side, end in (("source", "ko"), ("target", "en"))
     ]
     values: dict[str, float] = {
         "training.updates": updates,
@@ -187,9 +207,18 @@ def _train(version: Version, model: str, data: Path, folder: Path, updates: int)
         "training.validate_with": 4,
     }
     values |= {"batching.tokens": 1024, "schedule.warmup": 20}
-    values |= {"search.min_length": STEPS, "search.max_extra": STEPS, "search.max_ratio": 0.01}
+    values |= {
+        "search.min_length": STEPS,
+        "search.max_extra": STEPS,
+        "search.max_ratio": 0.01,
+    }
     sets = [f"--set={name}={value}" for name, value in values.items()]
-    sets += [f"--preset=transformer-{model}", f"--out={folder}", "--threads=1", "--quiet"]
+    sets += [
+        f"--preset=transformer-{model}",
+        f"--out={folder}",
+        "--threads=1",
+        "--quiet",
+    ]
     _run(version, "train", *files, *sets, "--set=schedule.peak=3e-3")
 
 
@@ -197,7 +226,11 @@ def _environment(version: Version) -> dict[str, str]:
     """Return an environment with one thread, in which a version is imported, from compiled modules
     after the first.
     """
-    environment = {**os.environ, "PYTHONPATH": str(version.folder), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(version.folder),
+        "OMP_NUM_THREADS": "1",
+    }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
 
@@ -226,7 +259,8 @@ def _quiet_line(pair: Pair, lines: list[str]) -> str:
         if not any(_translate_line(version, line) for version in pair):
             return line
     print(
-        "both versions warn of each line, so a start is that of the command line", file=sys.stderr
+        "both versions warn of each line, so a start is that of the command line",
+        file=sys.stderr,
     )
     return lines[0]
 
@@ -236,7 +270,11 @@ def _quiet_line(pair: Pair, lines: list[str]) -> str:
 
 def _translate_line(version: Version, line: str) -> str:
     return _run(
-        version, "translate", str(version.runtime_file("tiny")), "--threads=1", stdin=f"{line}\n"
+        version,
+        "translate",
+        str(version.runtime_file("tiny")),
+        "--threads=1",
+        stdin=f"{line}\n",
     )
 
 
@@ -249,15 +287,24 @@ def _measure_start(pair: Pair, results: Results, line: str) -> None:
         _translate_line(version, line)
         clock = time.perf_counter() - began
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock
+        return (
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            clock,
+        )
 
     for _ in range(STARTS):
         (base, base_clock), (new, new_clock) = map(start, pair)
-        results["a line from a new process, processor ms"].append((1000 * base, 1000 * new))
-        results["a line from a new process, ms"].append((1000 * base_clock, 1000 * new_clock))
+        results["a line from a new process, processor ms"].append(
+            (1000 * base, 1000 * new)
+        )
+        results["a line from a new process, ms"].append(
+            (1000 * base_clock, 1000 * new_clock)
+        )
 
 
-def _measure_decoding(pair: Pair, results: Results, model: str, lines: list[str]) -> None:
+def _measure_decoding(
+    pair: Pair, results: Results, model: str, lines: list[str]
+) -> None:
     """Measure single sentences, greedy and beam search, through the runtime file and the run
     folder; and memory.
     """
@@ -269,7 +316,8 @@ def _measure_decoding(pair: Pair, results: Results, model: str, lines: list[str]
     for kind, path in (("file", Version.runtime_file), ("folder", Version.model)):
         with ExitStack() as stack:
             workers = [
-                stack.enter_context(_worker(version, path(version, model))) for version in pair
+                stack.enter_context(_worker(version, path(version, model)))
+                for version in pair
             ]
             for worker in workers:
                 worker(lines[:5], 1)  # what the first call imports is not measured
@@ -278,9 +326,13 @@ def _measure_decoding(pair: Pair, results: Results, model: str, lines: list[str]
                 results["memory with `base`, file, MB"].append((base, new))
             for _ in range(TURNS):
                 for task, (calls, beam) in tasks.items():
-                    base, new = (sum(worker(call, beam) for call in calls) for worker in workers)
+                    base, new = (
+                        sum(worker(call, beam) for call in calls) for worker in workers
+                    )
                     row = (1000 * base / len(lines), 1000 * new / len(lines))
-                    results[f"`{model}`, {kind}, {task}, processor ms a sentence"].append(row)
+                    results[
+                        f"`{model}`, {kind}, {task}, processor ms a sentence"
+                    ].append(row)
 
 
 class _Worker:
@@ -308,7 +360,11 @@ class _Worker:
 @contextmanager
 def _worker(version: Version, model: Path) -> Iterator[_Worker]:
     command = [sys.executable, "-c", WORKER, str(model)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
     with subprocess.Popen(
         command, env=_environment(version), cwd=version.folder, **pipes
     ) as process:
@@ -337,14 +393,22 @@ def _measure_requests(pair: Pair, results: Results, lines: list[str]) -> None:
 
 
 @contextmanager
-def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[str], float]]]:
+def _server(
+    version: Version,
+) -> Iterator[tuple[Callable[[], float], Callable[[str], float]]]:
     """Start a server of `tiny`; yield functions that return its processor seconds and those that a
     line takes.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "regard", "serve", str(version.runtime_file("tiny"))]
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "serve",
+        str(version.runtime_file("tiny")),
+    ]
     command += [
         f"--port={port}",
         "--threads=1",
@@ -352,7 +416,10 @@ def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[s
         "--reload-seconds=0",
         "--quiet",
     ]
-    silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    silent: dict[str, Any] = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     with subprocess.Popen(
         command, env=_environment(version), cwd=version.folder, **silent
     ) as process:
@@ -362,7 +429,9 @@ def _server(version: Version) -> Iterator[tuple[Callable[[], float], Callable[[s
             def ask(line: str) -> float:
                 body = json.dumps({"q": line, "source": "ko", "target": "en"})
                 began = time.perf_counter()
-                connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
+                connection.request(
+                    "POST", "/translate", body, {"Content-Type": "application/json"}
+                )
                 answer = connection.getresponse()
                 content = answer.read()
                 seconds = time.perf_counter() - began
@@ -405,7 +474,10 @@ def _processor_seconds(process: int) -> float:
     for thread in own.iterdir():
         nanoseconds += int((thread / "schedstat").read_text("utf-8").split()[0])
         seconds += sum(
-            map(_processor_seconds, map(int, (thread / "children").read_text("utf-8").split()))
+            map(
+                _processor_seconds,
+                map(int, (thread / "children").read_text("utf-8").split()),
+            )
         )
     return seconds + nanoseconds / 1e9
 
@@ -417,9 +489,12 @@ def _measure_training(pair: Pair, results: Results, data: Path) -> None:
         folder = version.folder / "trained"
         _train(version, "tiny", data, folder, MEASURED_UPDATES)
         journal = [
-            json.loads(line) for line in (folder / "journal.jsonl").read_text("utf-8").splitlines()
+            json.loads(line)
+            for line in (folder / "journal.jsonl").read_text("utf-8").splitlines()
         ]
-        rates += [event["tokens_per_second"] for event in journal if event["event"] == "train"][-1:]
+        rates += [
+            event["tokens_per_second"] for event in journal if event["event"] == "train"
+        ][-1:]
         shutil.rmtree(folder)
     base, new = (1_000_000 / rate for rate in rates)
     results["training `tiny`, s a million tokens"].append((base, new))
@@ -437,7 +512,11 @@ def _table(pair: Pair, results: Results) -> str:
     for row, values in results.items():
         ratios = [new / base for base, new in values]
         ratio = median(ratios)
-        low, _, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        low, _, high = (
+            quantiles(ratios, n=4, method="inclusive")
+            if len(ratios) > 1
+            else ratios * 3
+        )
         is_slower = ratio > SLOWER
         base, new = (median(side) for side in zip(*values, strict=True))
         note = "slower" if is_slower else ""
@@ -446,7 +525,9 @@ def _table(pair: Pair, results: Results) -> str:
         )
         slower += [f"{row} ({ratio:.2f})"] if is_slower else []
     conclusion = "; ".join(slower) if slower else "nothing"
-    return "\n".join([*lines, "", f"more than {SLOWER - 1:.0%} above {pair[0].name}: {conclusion}"])
+    return "\n".join(
+        [*lines, "", f"more than {SLOWER - 1:.0%} above {pair[0].name}: {conclusion}"]
+    )
 
 
 if __name__ == "__main__":

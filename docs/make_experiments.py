@@ -61,7 +61,9 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
     """
     folders = {name: results / f"{name}-full" for name in names or EXPERIMENTS}
     missing = {
-        name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()
+        name: folder
+        for name, folder in folders.items()
+        if not (folder / "result.json").is_file()
     }
     if causes := [
         f"{folder} has no result.json; run `regard lab {name} --full`"
@@ -72,7 +74,10 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
             f"{len(causes)} of {len(folders)} results are missing; the page stays as it was",
         )
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
-    earlier = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in text.split("\n## ")[1:]}
+    earlier = {
+        part.partition("\n")[0]: f"## {part.strip()}\n"
+        for part in text.split("\n## ")[1:]
+    }
     path = results / "shifts.json"
     shifts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     parts = [HEAD]
@@ -88,20 +93,26 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
             parts.append(earlier.get(experiment.title.en, f"{head}No result yet.\n"))
             continue
         values = _result(folders[name], shifts.get(name, []))
-        shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
+        shutil.copy(
+            folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg"
+        )
         shown = "\n".join(
             f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** "
             f"{part['reason']['en']} *What would change this: {part['change']['en']}.*"
             for number, part in enumerate(values["verdict"]["parts"], 1)
         )
-        text = f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
+        text = (
+            f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
+        )
         parts.append(
             head + f"**{OUTCOMES[values['outcome']].en}.**{text}\n\n{shown}\n\n"
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
             + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
             + "".join(
-                f"\n- {remark['en']}" for remark in values["remarks"] if remark["en"] not in COMMON
+                f"\n- {remark['en']}"
+                for remark in values["remarks"]
+                if remark["en"] not in COMMON
             )
             + "\n"
         )
@@ -115,12 +126,15 @@ def _result(folder: Path, shifted: list[list[Outcome]]) -> dict[str, Any]:
     """Read a result; parts that came out otherwise with all learning rates halved or doubled are
     undecided.
     """
-    values: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    values: dict[str, Any] = json.loads(
+        (folder / "result.json").read_text(encoding="utf-8")
+    )
     if shifted:
         parts = [
             despite_shifts(
                 Part(
-                    part["outcome"], *(Text(**part[key]) for key in ("claim", "reason", "change"))
+                    part["outcome"],
+                    *(Text(**part[key]) for key in ("claim", "reason", "change")),
                 ),
                 outcomes,
             )
@@ -141,16 +155,21 @@ def _facts(values: dict[str, Any]) -> list[str]:
 
 def _short_json(sweep: dict[str, Any]) -> str:
     """Write a sweep with a line for each run and numbers of four digits."""
-    runs = ",\n  ".join(json.dumps(_rounded(run), ensure_ascii=False) for run in sweep["runs"])
-    head = json.dumps({key: sweep[key] for key in ("best", "recipes", "shifted") if key in sweep})[
-        1:-1
-    ]
+    runs = ",\n  ".join(
+        json.dumps(_rounded(run), ensure_ascii=False) for run in sweep["runs"]
+    )
+    head = json.dumps(
+        {key: sweep[key] for key in ("best", "recipes", "shifted") if key in sweep}
+    )[1:-1]
     return f'{{{head}, "runs": [\n  {runs}\n]}}\n'
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: inner if key == "rate" else _rounded(inner) for key, inner in value.items()}
+        return {
+            key: inner if key == "rate" else _rounded(inner)
+            for key, inner in value.items()
+        }
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
@@ -168,7 +187,9 @@ def _english(cell: Any) -> str:
 def main() -> None:
     """Write the page, or end with all reasons why it cannot be written."""
     if len(sys.argv) < 2:
-        sys.exit("wanted a folder of results: python docs/make_experiments.py FOLDER [NAME …]")
+        sys.exit(
+            "wanted a folder of results: python docs/make_experiments.py FOLDER [NAME …]"
+        )
     try:
         text = page(Path(sys.argv[1]), sys.argv[2:])
     except UsageError as problem:

@@ -53,7 +53,9 @@ def translate(name: str, text: str) -> str:
     """Return a text of a figure in Korean; data, such as words and numbers, stay."""
     for pattern, korean in TEXTS[name].items():
         if match := re.fullmatch(pattern, text):
-            return re.sub(r"row (\d+), column (\d+),", r"\1행 \2열", match.expand(korean))
+            return re.sub(
+                r"row (\d+), column (\d+),", r"\1행 \2열", match.expand(korean)
+            )
     return text
 
 

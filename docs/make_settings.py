@@ -80,7 +80,11 @@ def text() -> str:
 def _guide(key: str) -> str:
     """Return a link to the formulas of a setting of the model."""
     name = key.rpartition(".")[2]
-    return ": [{}]({})".format(*GUIDES[name]) if key.startswith("model.") and name in GUIDES else ""
+    return (
+        ": [{}]({})".format(*GUIDES[name])
+        if key.startswith("model.") and name in GUIDES
+        else ""
+    )
 
 
 def _default(value: Any) -> str:
@@ -96,14 +100,20 @@ def _meaning(field: FieldInfo) -> str:
     choices = [f"`{choice}`" for choice in _choices(field.annotation)]
     allowed = f"one of {', '.join(choices)}"
     if field.description:
-        return f"{field.description} ({allowed})" if len(choices) > 1 else field.description
+        return (
+            f"{field.description} ({allowed})"
+            if len(choices) > 1
+            else field.description
+        )
     return allowed
 
 
 def _choices(annotation: Any) -> Iterator[str]:
     """Yield the strings of the literals in an annotation."""
     if typing.get_origin(annotation) is typing.Literal:
-        yield from (choice for choice in typing.get_args(annotation) if isinstance(choice, str))
+        yield from (
+            choice for choice in typing.get_args(annotation) if isinstance(choice, str)
+        )
     else:
         for part in typing.get_args(annotation):
             yield from _choices(part)

@@ -24,7 +24,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "weblate.settings_example"
 import django
 from django.conf import settings
 
-settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+settings.CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
 settings.SITE_DOMAIN = "localhost"
 settings.ALLOWED_MACHINERY_DOMAINS = ["*"]
 django.setup()
@@ -34,11 +36,19 @@ from weblate.machinery.libretranslate import LibreTranslateTranslation
 
 from integrations.weblate import RegardTranslation
 
-FLAGS = Flags(r'c-format, python-brace-format, xml-text, placeholders:r"\{ ?[$-]?[\w.-]+ ?\}"')
-ENGINES = {LibreTranslateTranslation: {}, DeepLTranslation: {"key": "any"}, RegardTranslation: {}}
+FLAGS = Flags(
+    r'c-format, python-brace-format, xml-text, placeholders:r"\{ ?[$-]?[\w.-]+ ?\}"'
+)
+ENGINES = {
+    LibreTranslateTranslation: {},
+    DeepLTranslation: {"key": "any"},
+    RegardTranslation: {},
+}
 
 
-def kept(engine: Any, languages: tuple[str, str], lines: Iterable[str]) -> tuple[int, int]:
+def kept(
+    engine: Any, languages: tuple[str, str], lines: Iterable[str]
+) -> tuple[int, int]:
     """Return in how many lines with placeholders each came back once, and how many there are."""
     right = count = 0
     for line in lines:
@@ -51,7 +61,9 @@ def kept(engine: Any, languages: tuple[str, str], lines: Iterable[str]) -> tuple
             engine.uncleanup_results(replacements, drafts[text])
             wanted = list(map(engine.unescape_text, replacements.values()))
             count = count + 1
-            right = right + all(drafts[text][0]["text"].count(p) == line.count(p) for p in wanted)
+            right = right + all(
+                drafts[text][0]["text"].count(p) == line.count(p) for p in wanted
+            )
     return right, count
 
 
@@ -67,7 +79,10 @@ def main() -> int:
         accepted = form.is_valid()
         failed += not accepted
         engine = kind({"url": address, "key": "", **values})
-        codes = [code.upper() if kind is DeepLTranslation else code for code in (source, target)]
+        codes = [
+            code.upper() if kind is DeepLTranslation else code
+            for code in (source, target)
+        ]
         right, count = kept(engine, (codes[0], codes[1]), lines)
         outcome = (
             "its form accepts the server"

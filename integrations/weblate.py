@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weblate.machinery.base import MACHINERY_DEFAULT_THRESHOLD, XMLMachineTranslationMixin
+from weblate.machinery.base import (
+    MACHINERY_DEFAULT_THRESHOLD,
+    XMLMachineTranslationMixin,
+)
 from weblate.machinery.forms import LibreTranslateMachineryForm
 
 DOUBTFUL = 30
@@ -39,7 +42,11 @@ class RegardTranslation(XMLMachineTranslationMixin):
     def download_languages(self) -> list[tuple[str, str]]:
         """Return the pairs of languages that the server has models for."""
         models = self.request("get", self.get_api_url("v1", "models")).json()["models"]
-        pairs = [(pair["source"], pair["target"]) for model in models for pair in model["pairs"]]
+        pairs = [
+            (pair["source"], pair["target"])
+            for model in models
+            for pair in model["pairs"]
+        ]
         return [pair for pair in pairs if all(pair)]  # a model may name no languages
 
     def is_supported(self, source_language: str, target_language: str) -> bool:
@@ -52,7 +59,9 @@ class RegardTranslation(XMLMachineTranslationMixin):
             self.validate_source_language, self.validate_target_language = min(pairs)
         super().validate_settings()
 
-    def format_replacement(self, h_start: int, h_end: int, h_text: str, h_kind: object) -> str:
+    def format_replacement(
+        self, h_start: int, h_end: int, h_text: str, h_kind: object
+    ) -> str:
         """Return the tag that stands for a placeholder while a text is translated."""
         return f'<x id="{h_start}"/>'
 
@@ -75,15 +84,25 @@ class RegardTranslation(XMLMachineTranslationMixin):
             "format": "xml",
             "scores": True,
         }
-        answers = self.request("post", self.get_api_url("v1", "translate"), json=asked).json()[
-            "translations"
-        ]
+        answers = self.request(
+            "post", self.get_api_url("v1", "translate"), json=asked
+        ).json()["translations"]
         return {
-            text: [self._draft(text, answer)] for text, answer in zip(texts, answers, strict=True)
+            text: [self._draft(text, answer)]
+            for text, answer in zip(texts, answers, strict=True)
         }
 
     def _draft(self, text: str, answer: dict[str, Any]) -> dict[str, Any]:
         scores = [line["hypotheses"][0]["score"] for line in answer["lines"]]
-        most = DOUBTFUL if answer.get("doubtful") or answer.get("warnings") else self.max_score
+        most = (
+            DOUBTFUL
+            if answer.get("doubtful") or answer.get("warnings")
+            else self.max_score
+        )
         quality = round(min(most, 100 * math.exp(min(scores, default=0.0))))
-        return {"text": answer["text"], "quality": quality, "service": self.name, "source": text}
+        return {
+            "text": answer["text"],
+            "quality": quality,
+            "service": self.name,
+            "source": text,
+        }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
     from regard.pipeline import Caption, Captioner, Translator
-    from regard.pipeline.opening import load
+    from regard.pipeline.model_loading import load
     from regard.run import Run, train
     from regard.text.translation import Translation
     from regard.training.recipe import presets
@@ -44,7 +44,7 @@ _MODULES = {
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
     "pipeline": ("Caption", "Captioner", "Translator"),
-    "pipeline.opening": ("load",),
+    "pipeline.model_loading": ("load",),
     "run": ("Run", "train"),
     "text.translation": ("Translation",),
     "training.recipe": ("presets",),

@@ -6,8 +6,9 @@ import sys
 
 if __name__ == "__main__":
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the current folder: what is imported from here on is not looked for in it
+        # The current folder: what is imported from here on is not looked for in it.
+        del sys.path[0]
 
-    from regard.pipe import main
+    from regard.translate_stdin import main
 
     main()

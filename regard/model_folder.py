@@ -25,6 +25,16 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention.alignment import SYMMETRIES
 from regard.common.atomic import atomic_file, file_sha256, write_text
+from regard.common.checksums import (
+    SEAL,
+    SHA256,
+    VOCABULARIES,
+    json_digest,
+    sealed,
+    stored_digest,
+    tensor_digest,
+    why_broken,
+)
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import (
     check_links,
@@ -36,21 +46,11 @@ from regard.common.reading import (
     tensor_metadata,
     tensor_shapes,
 )
-from regard.common.seal import (
-    SEAL,
-    SHA256,
-    VOCABULARIES,
-    json_digest,
-    sealed,
-    stored_digest,
-    tensor_digest,
-    why_broken,
-)
 from regard.common.settings import Settings
-from regard.data.familiar import Familiar
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
 from regard.data.languages import Languages
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.models import Model, ModelSettings, build
 from regard.search import SearchSettings
@@ -59,11 +59,21 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 ALIGNMENT = "alignment.json"
 LANGUAGES = "languages.json"
-READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journal.jsonl")
+READ = (
+    CONFIG,
+    WEIGHTS,
+    ALIGNMENT,
+    LANGUAGES,
+    "README.md",
+    "train.toml",
+    "journal.jsonl",
+)
 """Names of the files that are read in a model folder."""
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
-_REMEDY = "copy the folder again from where the model was trained, or train the model again"
+_REMEDY = (
+    "copy the folder again from where the model was trained, or train the model again"
+)
 _UNREADABLE = (
     SafetensorError,
     OSError,
@@ -84,9 +94,12 @@ class Seal(Settings):
     """
 
     id: str = ""
-    files: dict[str, str] = Field({}, description="SHA-256 of the vocabularies by file name")
+    files: dict[str, str] = Field(
+        {}, description="SHA-256 of the vocabularies by file name"
+    )
     alignment: bool = Field(
-        False, description="whether a head was chosen for alignments, so the file has to be there"
+        False,
+        description="whether a head was chosen for alignments, so the file has to be there",
     )
     sha256: str = Field("", description="of all else in config.json")
 
@@ -95,7 +108,9 @@ class Seal(Settings):
     def _check_names(cls, files: dict[str, str]) -> dict[str, str]:
         """Refuse names that lead out of the folder."""
         if strange := [name for name in files if not is_file_name(name)]:
-            raise ValueError(f"wanted names of files in the folder, got {strange[0][:100]!r}")
+            raise ValueError(
+                f"wanted names of files in the folder, got {strange[0][:100]!r}"
+            )
         return files
 
 
@@ -112,8 +127,9 @@ class FolderSettings(Settings):
     languages: Languages = Field(
         Languages(), description="languages of source and target, if known"
     )
-    familiar: Familiar | None = Field(
-        None, description="pairs of source tokens that training has seen; none: too many"
+    familiar: SeenTokenPairs | None = Field(
+        None,
+        description="pairs of source tokens that training has seen; none: too many",
     )
     seal: Seal = Seal()
 
@@ -148,26 +164,37 @@ def save_folder(
     # From here to the end this is no model folder, instead of parts of two.
     (folder / CONFIG).unlink(missing_ok=True)
     tokenizer.save(folder)
-    files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
+    files = {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in tokenizer.files.items()
+    }
     identity = (
         identity
-        or json_digest([settings.model_dump(exclude={SEAL, "familiar"}), files, origin])[:32]
+        or json_digest(
+            [settings.model_dump(exclude={SEAL, "familiar"}), files, origin]
+        )[:32]
     )
     write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
 def write_settings(folder: Path, settings: FolderSettings) -> None:
     """Write `config.json`, sealed."""
-    unused = {name for name in ("images", "familiar") if getattr(settings, name) is None}
+    unused = {
+        name for name in ("images", "familiar") if getattr(settings, name) is None
+    }
     values = sealed(settings.model_dump(exclude=unused))
     write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
 def save_weights(
-    folder: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None
+    folder: Path,
+    tensors: Mapping[str, torch.Tensor],
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write the weights of a folder whose settings are written already. Raises OSError."""
-    save_tensors(folder / WEIGHTS, tensors, {**(metadata or {}), "model": folder_id(folder)})
+    save_tensors(
+        folder / WEIGHTS, tensors, {**(metadata or {}), "model": folder_id(folder)}
+    )
 
 
 def folder_id(folder: Path) -> str:
@@ -185,24 +212,34 @@ def weights_id(folder: Path) -> str:
 
 
 def save_tensors(
-    path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None
+    path: Path,
+    tensors: Mapping[str, torch.Tensor],
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write tensors and metadata, with the digest of both, atomically, synced to disk.
 
     Raises OSError if that fails; the file that was there before is untouched then.
     """
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    metadata = {name: value for name, value in (metadata or {}).items() if name != SHA256}
+    metadata = {
+        name: value for name, value in (metadata or {}).items() if name != SHA256
+    }
     try:
         with atomic_file(path, durable=True) as temporary:
             temporary.touch()
             # The user's default; safetensors makes files that only the owner can read.
             mode = temporary.stat().st_mode
-            save_file(tensors, temporary, {**metadata, SHA256: tensor_digest(tensors, metadata)})
+            save_file(
+                tensors,
+                temporary,
+                {**metadata, SHA256: tensor_digest(tensors, metadata)},
+            )
             _sort_metadata(temporary)
             temporary.chmod(mode)
     except SafetensorError as problem:
-        raise OSError(errno.EIO, f"could not be written ({problem})", str(path)) from None
+        raise OSError(
+            errno.EIO, f"could not be written ({problem})", str(path)
+        ) from None
 
 
 def _sort_metadata(path: Path) -> None:
@@ -227,7 +264,9 @@ def load_tensors(path: Path, *, foreign: bool = False) -> dict[str, torch.Tensor
 
 
 def _read_tensors(
-    path: Path, device: str = "cpu", digest: Literal["needed", "optional", "ignored"] = "needed"
+    path: Path,
+    device: str = "cpu",
+    digest: Literal["needed", "optional", "ignored"] = "needed",
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Read tensors and metadata. The digest is that of the memory that is returned; the file is not
     read again.
@@ -237,9 +276,12 @@ def _read_tensors(
     if not path.is_file():
         is_run = path.name == WEIGHTS and (path.parent / "train.toml").is_file()
         unfinished = (
-            f"if training was stopped, `regard train --out {path.parent} --resume` writes it; else "
+            "if training was stopped, "
+            f"`regard train --out {path.parent} --resume` writes it; else "
         )
-        raise ModelFolderError(f"{path}: missing; {unfinished if is_run else ''}{_REMEDY}")
+        raise ModelFolderError(
+            f"{path}: missing; {unfinished if is_run else ''}{_REMEDY}"
+        )
     try:
         with safe_open(path, "pt", device=device) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -275,7 +317,9 @@ class _WithoutInitialisation(TorchFunctionMode):
     are left out too.
     """
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if func in (torch.Tensor.uniform_, torch.Tensor.normal_):
             return args[0]
         if func in (torch.Tensor.div_, torch.Tensor.mul_) and args[0].is_meta:
@@ -287,7 +331,8 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
     """Load a model folder (a run folder is one too) in evaluation mode."""
     folder = Path(folder)
     settings = load_settings(folder)
-    with ThreadPoolExecutor(1) as background:  # hashes the weights while the model is built
+    # Hashes the weights while the model is built.
+    with ThreadPoolExecutor(1) as background:
         weights = background.submit(read_weights, folder, settings)
         tokenizer = load_tokenizer(folder, settings)
         vocabularies = len(tokenizer.source), len(tokenizer.target)
@@ -308,7 +353,9 @@ def load_tokenizer(folder: Path, settings: FolderSettings) -> Tokenizer:
     """Read the vocabularies. Raises ModelFolderError if they are not those that the settings were
     written with.
     """
-    return Tokenizer.load(folder, settings.tokenizer, settings.seal.files, _seal_remedy(folder))
+    return Tokenizer.load(
+        folder, settings.tokenizer, settings.seal.files, _seal_remedy(folder)
+    )
 
 
 def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tensor]:
@@ -324,18 +371,21 @@ def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tens
     return tensors
 
 
-def check_shapes(settings: FolderSettings, vocabularies: tuple[int, int], path: Path) -> None:
+def check_shapes(
+    settings: FolderSettings, vocabularies: tuple[int, int], path: Path
+) -> None:
     """Raise ModelFolderError, with all causes, if a file's header says that its weights are not of
     this model.
 
     The model takes no memory for this, whatever its size. A damaged header is left to the reader.
     """
     stored = tensor_shapes(path)
-    if (
-        stored is None or settings.model.encoder.kind == "timm"
-    ):  # whose networks compute while they are made
+    # Whose networks compute while they are made.
+    if stored is None or settings.model.encoder.kind == "timm":
         return
-    _compare(shapes_of(settings.model, vocabularies, settings.tokenizer.joint), stored, path)
+    _compare(
+        shapes_of(settings.model, vocabularies, settings.tokenizer.joint), stored, path
+    )
 
 
 def shapes_of(
@@ -355,7 +405,9 @@ def without_weights() -> Iterator[None]:
         yield
 
 
-def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+def load_weights(
+    model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path
+) -> None:
     """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it
     exactly.
     """
@@ -365,7 +417,9 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pa
             parameter.copy_(tensors[name])
 
 
-def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+def check_weights(
+    model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path
+) -> None:
     """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are
     not finite.
     """
@@ -386,12 +440,16 @@ def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def _compare(
-    wanted: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]], path: Path
+    wanted: Mapping[str, tuple[int, ...]],
+    stored: Mapping[str, tuple[int, ...]],
+    path: Path,
 ) -> None:
     """Raise ModelFolderError, with all causes, if these are not the names and shapes of the weights
     of a model.
     """
-    problems = [f"{path}: no weights called {name}" for name in wanted if name not in stored]
+    problems = [
+        f"{path}: no weights called {name}" for name in wanted if name not in stored
+    ]
     problems += [
         f"{path}: weights {name} belong to no part of this model"
         for name in stored
@@ -402,7 +460,8 @@ def _compare(
             shapes = f"wanted {wanted[name]}, got {stored[name]}"
             problems.append(f"{path}: weights {name} have another shape: {shapes}")
     ModelFolderError.raise_all(
-        sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}"
+        sorted(problems)[:8],
+        f"the weights are of another model than {CONFIG}; {_REMEDY}",
     )
 
 
@@ -414,7 +473,9 @@ def load_settings(folder: Path) -> FolderSettings:
     values = _read_settings(folder)
     settings = FolderSettings.parse(values, str(path))
     if problem := why_broken(values):
-        raise ModelFolderError(f"{path}: damaged or changed ({problem}); {_seal_remedy(folder)}")
+        raise ModelFolderError(
+            f"{path}: damaged or changed ({problem}); {_seal_remedy(folder)}"
+        )
     return settings
 
 
@@ -428,17 +489,23 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         )
     if not folder.is_dir():
         what = "a file, and no model" if folder.exists() else "no such folder"
-        raise ModelFolderError(f"{folder}: {what}; give the folder that `regard train --out` wrote")
+        raise ModelFolderError(
+            f"{folder}: {what}; give the folder that `regard train --out` wrote"
+        )
     if any("\ud800" <= character <= "\udfff" for character in str(path)):
         raise ModelFolderError(
             f"{folder}: the name is not UTF-8, and weights cannot be read by such names; rename it"
         )
     if not path.is_file():
-        raise ModelFolderError(f"{path}: missing, so {folder} is not a model folder; {_REMEDY}")
+        raise ModelFolderError(
+            f"{path}: missing, so {folder} is not a model folder; {_REMEDY}"
+        )
     try:
         values: Any = parse_json(file_bytes(path))
     except (OSError, ValueError) as problem:
-        raise ModelFolderError(f"{path}: damaged, not JSON ({problem}); {_REMEDY}") from None
+        raise ModelFolderError(
+            f"{path}: damaged, not JSON ({problem}); {_REMEDY}"
+        ) from None
     if not isinstance(values, dict):
         raise ModelFolderError(
             f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}"
@@ -471,9 +538,14 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
     check_links(folder, CONFIG, ALIGNMENT, written=True)
     values = sealed(choice, id=folder_id(folder))
     write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
-    if (folder / CONFIG).is_file() and not (settings := load_settings(folder)).seal.alignment:
+    if (folder / CONFIG).is_file() and not (
+        settings := load_settings(folder)
+    ).seal.alignment:
         write_settings(
-            folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True})
+            folder,
+            settings.with_values(
+                seal={**settings.seal.model_dump(), "alignment": True}
+            ),
         )
 
 
@@ -488,7 +560,11 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
     try:
         return _read_alignment(path, seal.id)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        cause = f"damaged ({problem})" if path.is_file() else "missing, although a head was chosen,"
+        cause = (
+            f"damaged ({problem})"
+            if path.is_file()
+            else "missing, although a head was chosen,"
+        )
         warnings.warn(
             f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as "
             "it is now); alignments come from the last layer",
@@ -505,9 +581,13 @@ def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
     symmetry = values.get("symmetry")
     with_reverse = values.get("with_reverse", "grow-diag")
     if symmetry not in (None, *SYMMETRIES):
-        raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
+        raise ValueError(
+            f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}"
+        )
     if with_reverse not in SYMMETRIES:
-        raise ValueError(f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}")
+        raise ValueError(
+            f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}"
+        )
     choice = {
         "layer": str(values["layer"]),
         "head": values["head"],
@@ -577,7 +657,9 @@ def check_folder(folder: Path) -> dict[str, str]:
 
 def unlisted_files(folder: Path) -> list[str]:
     """Return the names of vocabularies that `config.json` does not list, so nothing reads them."""
-    listed = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG)).seal.files
+    listed = FolderSettings.parse(
+        _read_settings(folder), str(folder / CONFIG)
+    ).seal.files
     return [
         path.name
         for pattern in VOCABULARIES
@@ -598,10 +680,16 @@ def seal_folder(folder: Path) -> None:
     tensors, metadata = _read_tensors(folder / WEIGHTS, digest="ignored")
     with torch.device("meta"):
         model = build(
-            settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint
+            settings.model,
+            len(tokenizer.source),
+            len(tokenizer.target),
+            settings.tokenizer.joint,
         )
     check_weights(model, tensors, folder / WEIGHTS)
-    files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
+    files = {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in tokenizer.files.items()
+    }
     identity = settings.seal.id or json_digest(
         [settings.model_dump(exclude={SEAL}), files, tensor_digest(tensors, {})]
     )
@@ -619,7 +707,9 @@ def seal_folder(folder: Path) -> None:
     if alignment is not None:
         values = parse_json(file_bytes(choice))
         write_text(
-            choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n"
+            choice,
+            json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2)
+            + "\n",
         )
 
 

@@ -21,22 +21,30 @@ from typing import Any
 
 import torch
 
-from regard.common.arguments import FUNCTION, PATH, TABLE, TEXT, THREADS, WHOLE, problems_of_types
+from regard.common.arguments import (
+    FUNCTION,
+    PATH,
+    TABLE,
+    TEXT,
+    THREADS,
+    WHOLE,
+    problems_of_types,
+)
 from regard.common.atomic import write_text
+from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
-from regard.common.seal import json_digest
 from regard.common.settings import read_toml
 from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
-from regard.data.familiar import Familiar
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.significance import score_with_intervals
@@ -62,7 +70,12 @@ from regard.runtime.model import available_cores
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
-from regard.training.compose_recipe import ParentRun, TrainRequest, data_table, length_setting
+from regard.training.compose_recipe import (
+    ParentRun,
+    TrainRequest,
+    data_table,
+    length_setting,
+)
 from regard.training.distributed import join_processes
 from regard.training.guided import Guide
 from regard.training.journal import Report, read
@@ -83,10 +96,18 @@ RUN_FILES = [
     "README.md",
     "data.json",
 ]
-RUN_FILES += ["joint.model", "valid.tsv", "test.tsv", PAGE, "source.model", "target.model"]
+RUN_FILES += [
+    "joint.model",
+    "valid.tsv",
+    "test.tsv",
+    PAGE,
+    "source.model",
+    "target.model",
+]
 RUN_FILES += ["checkpoints", "shards", "images", "board"]
-"""What training reads and writes in a run folder."""
-BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
+"""The files that training reads and writes in a run folder."""
+# How many times as long a line takes in the default search as in a validation.
+BEAM_TIMES = 2.0
 # Share of validation lines that count as doubtful; lines that are scored for it.
 DOUBTFUL, MOST_SCORED = (
     0.03,
@@ -125,7 +146,11 @@ class Run:
             if event["event"] == "valid" and event["update"] == update
         ]
         scores = ("loss", "chrf", "bleu", "cider")
-        return {name: valid[-1][name] for name in scores if name in valid[-1]} if valid else {}
+        return (
+            {name: valid[-1][name] for name in scores if name in valid[-1]}
+            if valid
+            else {}
+        )
 
     def load(self, device: str = "cpu") -> Any:
         """A Translator, or a Captioner, with the best weights."""
@@ -150,7 +175,7 @@ class TrainPlan:
     tokens_per_update: float
 
 
-def train(
+def train(  # noqa: PLR0913 - keyword options of a public function
     recipe: Recipe | str | Path | None = None,
     *,
     out: str | Path,
@@ -179,15 +204,22 @@ def train(
     """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C
     stops it.
 
-    recipe a Recipe, or a TOML file with a whole one or part of one; data files and settings are put
-    on top source … training and validation files; without validation files some pairs are held out
-    languages codes such as "ko,en" (of captions one) instead of those that the names of the files
-    end in preset the name of a starting point (`regard.presets()`) parent a run whose weights and
-    vocabulary this one begins with: fine-tuning settings any settings by dotted name:
-    {"training.updates": 500} budget a time such as "30m", after which training ends; chooses the
-    model size (unless it is given) test a file of pairs, or how many pairs to hold out, that are
-    translated and scored once, at the end resume continue the run in `out` from its last checkpoint
-    report called with the name and the values of each event: "message", "train", "valid", "end" …
+    - `recipe`: a Recipe, or a TOML file with a whole one or part of one; data files and settings
+      are put on top.
+    - `source` to `valid_captions`: training and validation files; without validation files some
+      pairs are held out.
+    - `languages`: codes such as "ko,en" (of captions one) instead of those that the names of the
+      files end in.
+    - `preset`: the name of a starting point (`regard.presets()`).
+    - `parent`: a run whose weights and vocabulary this one begins with (fine-tuning).
+    - `settings`: any settings by dotted name: {"training.updates": 500}.
+    - `budget`: a time such as "30m", after which training ends; it also chooses the model size,
+      unless that is given.
+    - `test`: a file of pairs, or how many pairs to hold out, that are translated and scored once,
+      at the end.
+    - `resume`: continue the run in `out` from its last checkpoint.
+    - `report`: called with the name and the values of each event: "message", "train", "valid",
+      "end" and others.
 
     Raises UsageError for arguments or another run in `out`, ConfigurationError for settings,
     DataError for data files, TrainingError if training cannot continue.
@@ -200,12 +232,18 @@ def train(
         "alignments": alignments,
         "captions": captions,
     }
-    valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
+    valid = {
+        "valid_source": valid_source,
+        "valid_target": valid_target,
+        "valid_pairs": valid_pairs,
+    }
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
         parent=None if parent is None else Path(parent),
-        data=data_table(images, languages, test, valid_captions=valid_captions, **text, **valid),
+        data=data_table(
+            images, languages, test, valid_captions=valid_captions, **text, **valid
+        ),
         settings=settings or {},
         seed=seed,
         budget=budget,
@@ -257,9 +295,8 @@ def train_request(
         torch_threads(threads),
         join_processes(select_device(device), threads) as (world, local_device),
     ):
-        if (
-            world.restarted
-        ):  # the recipe, and all that was asked for when the run began, is in its folder
+        if world.restarted:
+            # The recipe, and all that was asked for when the run began, is in its folder.
             request = TrainRequest(resume=True)
         request.check()
         recipe = request.compose(out)
@@ -267,7 +304,13 @@ def train_request(
         world = world.split(bool(recipe.training.sharded))
         report = report if world.is_main else None
         session = _Session(
-            out, request.resume, sizes, local_device, world, report, ParentRun.of(recipe)
+            out,
+            request.resume,
+            sizes,
+            local_device,
+            world,
+            report,
+            ParentRun.of(recipe),
         )
         session.say(*request.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
@@ -275,7 +318,10 @@ def train_request(
 
 
 def dry_run(
-    request: TrainRequest, device: str = "auto", report: Report | None = None, processes: int = 1
+    request: TrainRequest,
+    device: str = "auto",
+    report: Report | None = None,
+    processes: int = 1,
 ) -> list[str]:
     """Lines that describe a run without training it: model, memory, time, other runtimes. Writes
     nothing.
@@ -286,23 +332,31 @@ def dry_run(
     request.check(dry_run=True)
     with _rehearsal(request, device, report) as (session, recipe, data):
         choice = session.within_budget(recipe, data)
-        recipe, timed = (recipe, None) if choice is None else (choice.recipe, choice.trial)
+        recipe, timed = (
+            (recipe, None) if choice is None else (choice.recipe, choice.trial)
+        )
         torch.manual_seed(recipe.training.seed)
         model = session.build_model(recipe, data.tokenizer)
         session.say(_describe_batches(data.batches, recipe))
-        return list(report_run(model, recipe, data.batches, session.device, timed, processes))
+        return list(
+            report_run(model, recipe, data.batches, session.device, timed, processes)
+        )
 
 
 def plan_training(
     request: TrainRequest, device: str = "auto", threads: int | None = None
 ) -> TrainPlan:
     """Read the data of a run and time a few updates. Writes nothing."""
-    with torch_threads(threads), _rehearsal(request, device, None) as (session, recipe, data):
+    with (
+        torch_threads(threads),
+        _rehearsal(request, device, None) as (session, recipe, data),
+    ):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats
         return TrainPlan(
-            timed.seconds, stats.tokens[1] / max(1, stats.batches) * data.batches.per_update
+            timed.seconds,
+            stats.tokens[1] / max(1, stats.batches) * data.batches.per_update,
         )
 
 
@@ -386,12 +440,17 @@ class _Session:
     def _train(self, recipe: Recipe) -> Run:
         if self.resume:
             path = self.out / "train.toml"
-            recipe, differences = reconcile(Recipe.parse(read_run_recipe(path), str(path)), recipe)
+            recipe, differences = reconcile(
+                Recipe.parse(read_run_recipe(path), str(path)), recipe
+            )
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
         self.say(
             *_describe_guide(recipe),
-            *(f"an experiment, not for use: {text}" for text in recipe.model.ablations()),
+            *(
+                f"an experiment, not for use: {text}"
+                for text in recipe.model.ablations()
+            ),
         )
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
@@ -416,7 +475,14 @@ class _Session:
         )
         closings = _closings(data, recipe.training.validate_with)
         trainer = Trainer(
-            model, data.batches, recipe, self.out, validate, report, self.world, closings
+            model,
+            data.batches,
+            recipe,
+            self.out,
+            validate,
+            report,
+            self.world,
+            closings,
         )
         if self.resume:
             if not trainer.resume():
@@ -430,12 +496,16 @@ class _Session:
         if self.world.is_main:
             # The folder now has the whole request, and the journal nothing of this start yet.
             self.world.mark_started()
-            trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
+            trainer.journal.write(
+                "machine", **_machine(self.device), processes=self.world.size
+            )
         outcome = trainer.run()
         if self.world.is_main:
             if data.test is not None and outcome.stopped is None:
                 trainer.journal.write(
-                    "test", update=outcome.progress.update, **self._score_test(data.test)
+                    "test",
+                    update=outcome.progress.update,
+                    **self._score_test(data.test),
                 )
             if isinstance(data.valid, Corpus):
                 self._close(trainer.recipe, data, outcome)
@@ -446,11 +516,17 @@ class _Session:
         """Translate validation sources, learn from the scores which are doubtful, and report on the
         run in a page.
         """
-        pairs = [] if outcome.stopped or not isinstance(data.valid, Corpus) else [*data.valid.pairs]
+        pairs = (
+            []
+            if outcome.stopped or not isinstance(data.valid, Corpus)
+            else [*data.valid.pairs]
+        )
         pairs = random.Random(0).sample(pairs, min(MOST_SCORED, len(pairs)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            translations = load(self.out, self.device).translate([pair.source for pair in pairs])
+            translations = load(self.out, self.device).translate(
+                [pair.source for pair in pairs]
+            )
         if recipe.search.score_threshold is None:
             self._learn_threshold(translations)
         if self.parent is None:  # whose text is not here
@@ -458,13 +534,19 @@ class _Session:
         if pairs:
             sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
             journal = read(self.out / "journal.jsonl")
-            by_patience = outcome.progress.validations_since_best >= recipe.training.patience
+            by_patience = (
+                outcome.progress.validations_since_best >= recipe.training.patience
+            )
             outputs = [translation.text for translation in translations]
             made = make_report(self.out, journal, by_patience, *sides, outputs)
-            if made.command and (threads := torch.get_num_threads()) < available_cores():
+            if (
+                made.command
+                and (threads := torch.get_num_threads()) < available_cores()
+            ):
                 made = replace(made, command=f"{made.command} --threads {threads}")
             write_text(
-                self.out / PAGE, render_report(made, self.out.absolute().name, journal, data.report)
+                self.out / PAGE,
+                render_report(made, self.out.absolute().name, journal, data.report),
             )
             self.say(*made.lines(), f"report: {self.out / PAGE}")
 
@@ -476,17 +558,27 @@ class _Session:
         with warnings.catch_warnings():
             # Lines without a translation have a bad score.
             warnings.simplefilter("ignore", LineWarning)
-            outputs = [translation.text for translation in translator.translate(test.sources)]
+            outputs = [
+                translation.text for translation in translator.translate(test.sources)
+            ]
         tested = score_with_intervals(
-            outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target)
+            outputs,
+            [test.targets],
+            bleu_tokenizer(translator.settings.languages.target),
         )
         line = ", ".join(
             f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})"
             for score in tested
         )
         beam = translator.settings.search.beam
-        self.say(f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}")
-        return {"pairs": len(test), "beam": beam, "scores": [asdict(score) for score in tested]}
+        self.say(
+            f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}"
+        )
+        return {
+            "pairs": len(test),
+            "beam": beam,
+            "scores": [asdict(score) for score in tested],
+        }
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:
         """Write into the model folder the score that a share of `DOUBTFUL` of validation lines
@@ -498,16 +590,24 @@ class _Session:
             for translation in translations
         )
         scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
-        threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
+        threshold = (
+            math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4
+            if scores
+            else None
+        )
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
 
     def _learn_pairs(self, data: PreparedData, lines: Sequence[str]) -> None:
         """Write into the model folder which pairs of tokens training has seen, if they are few."""
         encode = data.tokenizer.source.encode
-        familiar = Familiar.learn(map(encode, data.sample[0]), map(encode, lines), DOUBTFUL)
+        familiar = SeenTokenPairs.learn(
+            map(encode, data.sample[0]), map(encode, lines), DOUBTFUL
+        )
         if familiar is not None:  # resumed from shards, a run has no text to learn from
-            write_settings(self.out, load_settings(self.out).with_values(familiar=familiar))
+            write_settings(
+                self.out, load_settings(self.out).with_values(familiar=familiar)
+            )
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
         """The recipe with nothing left open, the settings of the model folder, and the data.
@@ -547,7 +647,8 @@ class _Session:
         tokenizer = None if parent is None else parent.tokenizer
         if started:
             tokenizer = load_tokenizer(self.out, load_settings(self.out))
-        if self.resume and not started and has_checkpoint(self.out):  # config.json was lost
+        # config.json was lost.
+        if self.resume and not started and has_checkpoint(self.out):
             tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
         def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
@@ -558,7 +659,9 @@ class _Session:
 
         batching = recipe.batching
         seed = recipe.training.seed
-        settings = recipe.data if recipe.training.guided else recipe.data.without_alignments()
+        settings = (
+            recipe.data if recipe.training.guided else recipe.data.without_alignments()
+        )
         data = prepare_data(
             settings,
             tokenizer or recipe.tokenizer,
@@ -573,22 +676,34 @@ class _Session:
         self.say(*data.report, *data.changes)
         if not started:
             sizes = f"{len(data.tokenizer.source):,}"
-            sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
-            self.say(f"vocabulary: {sizes} tokens{f' of {parent.path}' if parent else ''}")
+            sizes += (
+                "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
+            )
+            self.say(
+                f"vocabulary: {sizes} tokens{f' of {parent.path}' if parent else ''}"
+            )
         return data
 
-    def _make_folder(self, recipe: Recipe, data: PreparedData, own_id: str = "") -> FolderSettings:
+    def _make_folder(
+        self, recipe: Recipe, data: PreparedData, own_id: str = ""
+    ) -> FolderSettings:
         """Write the files that stay the same through a run; `config.json` comes last."""
         images = recipe.data.images
         out = self.out
         image_size = None if images is None else images.size_settings
-        parts = {name: getattr(recipe, name) for name in ("model", "tokenizer", "search")}
-        settings = FolderSettings(**parts, images=image_size, languages=recipe.data.languages)
+        parts = {
+            name: getattr(recipe, name) for name in ("model", "tokenizer", "search")
+        }
+        settings = FolderSettings(
+            **parts, images=image_size, languages=recipe.data.languages
+        )
         name = length_setting(settings)
         longest = data.longest_source
         if self.parent is not None:  # its weights have learnt its longest sentences
             longest = max(longest, getattr(self.parent.settings.search, name) or 0)
-        facts: dict[str, float | None] = {} if getattr(recipe.search, name) else {name: longest}
+        facts: dict[str, float | None] = (
+            {} if getattr(recipe.search, name) else {name: longest}
+        )
         if images is None and recipe.search.line_sentences is None and data.sample[0]:
             facts["line_sentences"] = round(
                 sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2
@@ -606,13 +721,20 @@ class _Session:
             )
         # A run may be resumed for longer.
         lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})
-        save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
+        save_folder(
+            out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id
+        )
         return load_settings(out)
 
-    def build_model(self, recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
+    def build_model(
+        self, recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False
+    ) -> Model:
         """The model with the weights that a run begins with; those of a checkpoint come later."""
         model = build(
-            recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint
+            recipe.model,
+            len(tokenizer.source),
+            len(tokenizer.target),
+            recipe.tokenizer.joint,
         )
         if self.parent is not None and not has_weights:
             load_weights(model, self.parent.read_weights(), self.parent.path / WEIGHTS)
@@ -628,7 +750,8 @@ class _Session:
         processes = self.world.size
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         resolved = {
-            name: size.resolved(self.device, processes) for name, size in self.sizes.items()
+            name: size.resolved(self.device, processes)
+            for name, size in self.sizes.items()
         }
         minutes = recipe.training.minutes
         left = minutes - (time.monotonic() - self.began) / 60
@@ -636,14 +759,18 @@ class _Session:
             raise UsageError(
                 f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more"
             )
-        choice = choose(left, resolved, data.batches, vocabularies, self.device, processes)
+        choice = choose(
+            left, resolved, data.batches, vocabularies, self.device, processes
+        )
         self.say(*choice.report)
         training = choice.recipe.training
         # Trying the sizes took time, too.
         left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)
         return replace(
             choice,
-            recipe=choice.recipe.with_values(training={**training.model_dump(), "minutes": left}),
+            recipe=choice.recipe.with_values(
+                training={**training.model_dump(), "minutes": left}
+            ),
         )
 
 
@@ -678,7 +805,9 @@ def _closings(data: PreparedData, validated: int) -> float:
     """
     if not isinstance(data.valid, Corpus):
         return 1.0
-    lines = min(MOST_SCORED, len(data.valid)) + (0 if data.test is None else len(data.test))
+    lines = min(MOST_SCORED, len(data.valid)) + (
+        0 if data.test is None else len(data.test)
+    )
     return 1 + BEAM_TIMES * lines / max(1, min(validated, len(data.valid)))
 
 
@@ -692,7 +821,8 @@ def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
         "model": (settings.model, recipe.model),
         "tokenizer": (settings.tokenizer, recipe.tokenizer),
         "images": tuple(
-            item and item.model_dump(include=set(IMAGE)) for item in (settings.images, images)
+            item and item.model_dump(include=set(IMAGE))
+            for item in (settings.images, images)
         ),
     }
     if others := [name for name, (stored, wanted) in pairs.items() if stored != wanted]:
@@ -704,7 +834,9 @@ def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
 
 def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
     source, target = batches.padding()
-    micro_batches = f" in {batches.per_update} micro-batches each" if batches.per_update > 1 else ""
+    micro_batches = (
+        f" in {batches.per_update} micro-batches each" if batches.per_update > 1 else ""
+    )
     updates = math.ceil(batches.epoch_stats.batches / batches.per_update)
     entries = "tokens a side"
     sides = ("the source", "the target")
@@ -725,7 +857,9 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
     if not recipe.training.guided and recipe.data.alignment_files:
         yield "training.guided = 0: the alignments are not used"
     with torch.device("meta"):
-        guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)
+        guide = Guide.of(
+            build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training
+        )
     if guide is not None:
         yield (
             f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} "

@@ -22,7 +22,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     number, _, *command = sys.argv[1:]
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # those that came meanwhile wait for this
+        # Those that came meanwhile wait for this.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         from regard.serving.supervisor import serve
 
         with os.fdopen(int(number)) as file:

@@ -46,7 +46,14 @@ html_additional_pages = {languages.SEARCH: "search.html"}
 html_sidebars = {
     "**": [
         f"sidebar/{part}.html"
-        for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
+        for part in (
+            "brand",
+            "languages",
+            "search",
+            "scroll-start",
+            "navigation",
+            "scroll-end",
+        )
     ]
 }
 COLOURS = {

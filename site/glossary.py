@@ -19,9 +19,9 @@ else:
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-TERMS: list[dict[str, Any]] = tomllib.loads((HERE / "glossary.toml").read_text(encoding="utf-8"))[
-    "term"
-]
+TERMS: list[dict[str, Any]] = tomllib.loads(
+    (HERE / "glossary.toml").read_text(encoding="utf-8")
+)["term"]
 
 ENGLISH = """# Glossary
 
@@ -59,7 +59,8 @@ def pages() -> dict[Path, str]:
 
 def _rows(rows: list[tuple[str, str, str, list[str]]]) -> str:
     return "".join(
-        f"| {a} | {b} | {meaning} | {', '.join(rejected)} |\n" for a, b, meaning, rejected in rows
+        f"| {a} | {b} | {meaning} | {', '.join(rejected)} |\n"
+        for a, b, meaning, rejected in rows
     )
 
 

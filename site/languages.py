@@ -55,7 +55,9 @@ def set_language(
     other = {"search": SEARCH, SEARCH: "search"}.get(pagename, other)
     pages = {*app.env.found_docs, "search", SEARCH}
     context["is_translated"] = other in pages
-    context["counterpart"] = other if other in pages else "index" if korean else "ko/index"
+    context["counterpart"] = (
+        other if other in pages else "index" if korean else "ko/index"
+    )
     context["language"] = "ko" if korean else "en"
     context["own_start"], context["own_search"] = (
         ("ko/index", SEARCH) if korean else ("index", "search")
@@ -74,7 +76,11 @@ def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
     """Return the Korean pages before and after one, in the order of the navigation."""
     order = [
         "ko/index",
-        *(page for page in app.env.toctree_includes["ko/index"] if page.startswith("ko/")),
+        *(
+            page
+            for page in app.env.toctree_includes["ko/index"]
+            if page.startswith("ko/")
+        ),
     ]
     near: list[str | None] = [None, *order, None]
     at = near.index(pagename) if pagename in order else 0
@@ -99,7 +105,8 @@ def name_landmarks(app: Any, exception: Exception | None) -> None:
         is_korean = '<html class="no-js" lang="ko"' in text
         for name, words in LABELS.items():
             text = text.replace(
-                f'<aside class="{name}', f'<aside aria-label="{words[is_korean]}" class="{name}'
+                f'<aside class="{name}',
+                f'<aside aria-label="{words[is_korean]}" class="{name}',
             )
         text = text.replace(
             '<p class="caption" role="heading">',
@@ -111,7 +118,8 @@ def name_landmarks(app: Any, exception: Exception | None) -> None:
 
 def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
     """Return the tree of pages that starts at ko/index."""
-    page = pagename if pagename in app.env.found_docs else "index"  # the search page lies beside it
+    # The search page lies beside it.
+    page = pagename if pagename in app.env.found_docs else "index"
     options = {
         "prune": False,
         "maxdepth": -1,
@@ -132,7 +140,9 @@ def write_words(app: Any, exception: Exception | None) -> None:
     lacks.
     """
     if exception is None and app.builder.name == "html":
-        words = (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")
+        words = (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(
+            encoding="utf-8"
+        )
         results = (
             "Object.assign(Documentation.TRANSLATIONS, "
             f"{json.dumps(RESULTS, ensure_ascii=False)});\n"

@@ -21,7 +21,7 @@ from typing import Any
 from regard.common.bilingual import Language
 from regard.learn import walkthrough_block
 from regard.runtime import native
-from regard.visualisation import live
+from regard.visualisation import live_page
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 FOLDERS: dict[Language, str] = {"en": "", "ko": "ko"}
@@ -30,19 +30,22 @@ BACK: dict[Language, str] = {"en": "A lesson of 50 minutes", "ko": "50분 수업
 NUMBERS = {"numbers": (2, 1), "numbers-two-heads": (4, 2)}
 """Names of the pages of numbers, with the size of their vectors and the number of heads."""
 FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
-DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+DATA = re.compile(
+    r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL
+)
 
 
 def page(wasm: bytes) -> str:
     """Return the page that translates with the model, and shows every layer and the search."""
     about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
-    trust = about["trust"] and live.Trust(
+    trust = about["trust"] and live_page.Trust(
         about["trust"]["sentences"], dict(about["trust"]["agreement"])
     )
-    model = live.LiveModel(
-        MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust}
+    model = live_page.LiveModel(
+        MODEL.read_bytes(),
+        **{**about, "languages": tuple(about["languages"]), "trust": trust},
     )
-    return live.render_live_page([model], wasm)
+    return live_page.render_live_page([model], wasm)
 
 
 def opened_in(language: str, text: str) -> str:
@@ -67,15 +70,19 @@ def write(app: Any, exception: Exception | None) -> None:
         for language, folder_name in FOLDERS.items():
             link = f'<main>\n<p><a href="tutorials/lesson.html">← {BACK[language]}</a></p>\n'
             linked = block.page(language).replace("<main>\n", link, 1)
-            (Path(app.outdir) / folder_name / f"{name}.html").write_text(linked, encoding="utf-8")
+            (Path(app.outdir) / folder_name / f"{name}.html").write_text(
+                linked, encoding="utf-8"
+            )
     folder = Path(app.outdir) / "_static" / "translator"
     folder.mkdir(parents=True, exist_ok=True)
     contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     files = json.dumps(dict(zip(contents, FILE.findall(text), strict=True)))
-    (folder / "files.js").write_text(f"window.regardFiles = {files};\n", encoding="utf-8")
-    script = f"window.regard = (() => {{\n{live.module_script()}\nreturn {{ load }};\n}})();\n"
+    (folder / "files.js").write_text(
+        f"window.regardFiles = {files};\n", encoding="utf-8"
+    )
+    script = f"window.regard = (() => {{\n{live_page.module_script()}\nreturn {{ load }};\n}})();\n"
     (folder / "regard.js").write_text(script, encoding="utf-8")
 
 

@@ -26,17 +26,25 @@ def write(app: Any, exception: Exception | None) -> None:
         for start in ("index", "ko/index"):
             for node in app.env.get_doctree(start).findall(addnodes.toctree):
                 lines = [
-                    _line(app, page) for _, page in node["entries"] if page in app.env.found_docs
+                    _line(app, page)
+                    for _, page in node["entries"]
+                    if page in app.env.found_docs
                 ]
                 if lines:
-                    parts.append("\n".join([f"## {node.get('caption') or 'More'}", "", *lines]))
-        (Path(app.outdir) / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+                    parts.append(
+                        "\n".join([f"## {node.get('caption') or 'More'}", "", *lines])
+                    )
+        (Path(app.outdir) / "llms.txt").write_text(
+            "\n\n".join(parts) + "\n", encoding="utf-8"
+        )
         summaries = {
             app.builder.get_target_uri(page): _summary(app, page)
             for page in sorted(app.env.found_docs)
         }
         script = f"window.summaries = {json.dumps(summaries, ensure_ascii=False)};\n"
-        (Path(app.outdir) / "_static" / "summaries.js").write_text(script, encoding="utf-8")
+        (Path(app.outdir) / "_static" / "summaries.js").write_text(
+            script, encoding="utf-8"
+        )
 
 
 def summarise(app: Any, doctree: nodes.document) -> None:

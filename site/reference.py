@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-ROOMS = [
+PACKAGES = [
     "regard",
     *(
         "regard.pipeline",
@@ -24,8 +24,18 @@ ROOMS = [
         "regard.models",
         "regard.attention",
     ),
-    *("regard.training", "regard.comparison", "regard.visualisation", "regard.runtime.engine"),
-    *("regard.learn", "regard.learn.lab", "regard.learn.samples", "regard.learn.samples.images"),
+    *(
+        "regard.training",
+        "regard.comparison",
+        "regard.visualisation",
+        "regard.runtime.engine",
+    ),
+    *(
+        "regard.learn",
+        "regard.learn.lab",
+        "regard.learn.samples",
+        "regard.learn.samples.images",
+    ),
 ]
 """Packages whose `__all__` is public, in the order of the reference."""
 
@@ -51,13 +61,18 @@ def commands() -> str:
     them.
     """
     tree = [*command_tree()]
-    links = [f"- [{name}](#{name.replace(' ', '-')}): {_first(command)}" for name, command in tree]
+    links = [
+        f"- [{name}](#{name.replace(' ', '-')}): {_first(command)}"
+        for name, command in tree
+    ]
     folded = [
         '<details open class="commands"><summary>All commands</summary>',
         "\n".join(links),
         "</details>",
     ]
-    return "\n\n".join([*folded, *("\n\n".join(_command(name, command)) for name, command in tree)])
+    return "\n\n".join(
+        [*folded, *("\n\n".join(_command(name, command)) for name, command in tree)]
+    )
 
 
 def _first(command: Any) -> str:
@@ -81,7 +96,8 @@ def parameters_of(name: str, command: Any) -> tuple[Any, list[Any]]:
     too.
     """
     context = command.make_context(name, [], resilient_parsing=True)
-    search = [*getattr(command, "search_params", [])]  # made when a command is called with them
+    # Made when a command is called with them.
+    search = [*getattr(command, "search_params", [])]
     own = [
         parameter
         for parameter in command.params
@@ -94,7 +110,10 @@ def _row(parameter: Any, context: Any) -> str:
     """Return the row of a table for a parameter; "" if it is hidden."""
     if getattr(parameter, "hidden", False):
         return ""
-    names, meaning = parameter.get_help_record(context) or (parameter.make_metavar(context), "")
+    names, meaning = parameter.get_help_record(context) or (
+        parameter.make_metavar(context),
+        "",
+    )
     return f"| {_code(names)} | {_cell(meaning)} |"
 
 
@@ -102,7 +121,8 @@ def _paragraphs(text: str) -> str:
     """Return the help of a command as Markdown; paragraphs that are command lines become code."""
     parts = re.split(r"\n\s*\n", inspect.cleandoc(text.replace("\b", "")))
     return "\n\n".join(
-        f"```text\n{part}\n```" if part.startswith("regard ") else _plain(part) for part in parts
+        f"```text\n{part}\n```" if part.startswith("regard ") else _plain(part)
+        for part in parts
     )
 
 
@@ -113,7 +133,9 @@ def _plain(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", re.sub(r"([*_<>\[\]])", r"\\\1", text))
+    return re.sub(
+        r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", re.sub(r"([*_<>\[\]])", r"\\\1", text)
+    )
 
 
 def _code(text: str) -> str:
@@ -129,23 +151,25 @@ def public_names() -> Iterator[tuple[str, str, Any]]:
     first.
     """
     seen = set[int]()
-    for room in ROOMS:
-        package = importlib.import_module(room)
+    for package_name in PACKAGES:
+        package = importlib.import_module(package_name)
         for name in package.__all__:
             value = getattr(package, name)
             if id(value) not in seen:
-                yield room, name, value
+                yield package_name, name, value
             if inspect.isclass(value) or inspect.isfunction(value):
                 seen.add(id(value))
 
 
-def python(room: str) -> str:
+def python(package: str) -> str:
     """Return the public names of a package as directives of autodoc."""
-    head = inspect.cleandoc(importlib.import_module(room).__doc__ or "").partition("\n")[0]
-    names = [(name, value) for package, name, value in public_names() if package == room]
-    lines = [f"## {room}", "", _plain(head)]
+    head = inspect.cleandoc(importlib.import_module(package).__doc__ or "").partition(
+        "\n"
+    )[0]
+    names = [(name, value) for owner, name, value in public_names() if owner == package]
+    lines = [f"## {package}", "", _plain(head)]
     for name, value in names:
-        lines += ["", *_directive(f"{room}.{name}", value)]
+        lines += ["", *_directive(f"{package}.{name}", value)]
     return "\n".join(lines)
 
 
@@ -155,22 +179,40 @@ def _directive(path: str, value: Any) -> list[str]:
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
     else:
         options = []
-        kind = "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata"
-    return ["```{eval-rst}", f".. {kind}:: {path}", *(f"   {option}" for option in options), "```"]
+        kind = (
+            "autofunction"
+            if callable(value) and hasattr(value, "__code__")
+            else "autodata"
+        )
+    return [
+        "```{eval-rst}",
+        f".. {kind}:: {path}",
+        *(f"   {option}" for option in options),
+        "```",
+    ]
 
 
-def data_docs(room: str, name: str) -> list[str]:
+def data_docs(package: str, name: str) -> list[str]:
     """Return the text below the assignment of a public name that is neither class nor function.
 
     A module of one assignment, such as that of the version, is described by its own text.
     """
-    tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
-    if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(
-        tree
-    ):
+    tree = ast.parse(
+        Path(importlib.import_module(package).__file__ or "").read_text(
+            encoding="utf-8"
+        )
+    )
+    if [type(node) for node in tree.body] == [
+        ast.Expr,
+        ast.Assign,
+    ] and f"{name} =" in ast.unparse(tree):
         return [ast.get_docstring(tree) or ""]
     for node, after in zip(tree.body, tree.body[1:], strict=False):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [getattr(node, "target", None)]
+        )
         if name in {target.id for target in targets if isinstance(target, ast.Name)}:
             text = (
                 after.value.value
@@ -222,7 +264,9 @@ def http() -> str:
 
     service: Any = SimpleNamespace(models={}, is_ready=True)
     paths = create_app(service, ServerSettings()).openapi()["paths"]
-    return "\n\n".join(part for path, methods in paths.items() for part in _endpoint(path, methods))
+    return "\n\n".join(
+        part for path, methods in paths.items() for part in _endpoint(path, methods)
+    )
 
 
 def _endpoint(path: str, methods: dict[str, Any]) -> Iterator[str]:
@@ -239,7 +283,9 @@ def _endpoint(path: str, methods: dict[str, Any]) -> Iterator[str]:
         for name, kind in body.get("schema", {}).get("properties", {}).items()
     }
     needed = {
-        name for body in bodies.values() for name in body.get("schema", {}).get("required", [])
+        name
+        for body in bodies.values()
+        for name in body.get("schema", {}).get("required", [])
     }
     fields |= {
         field["name"]: field["schema"] | {"description": field.get("description", "")}
@@ -276,7 +322,9 @@ def _kind(schema: dict[str, Any]) -> str:
 def _meaning(schema: dict[str, Any]) -> str:
     default = schema.get("default")
     return str(schema.get("description", "")) + (
-        "" if default in (None, "") else f" Default: `{json.dumps(default, ensure_ascii=False)}`."
+        ""
+        if default in (None, "")
+        else f" Default: `{json.dumps(default, ensure_ascii=False)}`."
     )
 
 
@@ -301,5 +349,5 @@ def fill(app: Any, docname: str, source: list[str]) -> None:
     )
 
 
-def _made(name: str, room: str) -> str:
-    return python(room) if name == "python" else MAKERS[name]()
+def _made(name: str, package: str) -> str:
+    return python(package) if name == "python" else MAKERS[name]()

@@ -36,9 +36,14 @@ def families() -> list[list[str]]:
     """Return families of words that stand for each other: those of the table, and the pairs of the
     glossary.
     """
-    table: list[list[str]] = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))["families"]
+    table: list[list[str]] = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))[
+        "families"
+    ]
     listed = {word for family in table for word in family}
-    pairs = [[term["en"].partition(" (")[0].lower(), term["ko"].lower()] for term in glossary.TERMS]
+    pairs = [
+        [term["en"].partition(" (")[0].lower(), term["ko"].lower()]
+        for term in glossary.TERMS
+    ]
     return table + [
         pair
         for pair in pairs
@@ -78,7 +83,11 @@ def numbers_in(text: str) -> set[str]:
 
 def frequent(text: str) -> list[str]:
     """Return the terms of the index that occur often in a text."""
-    terms = (_stem(term) for term in LANGUAGE.split(text.lower()) if LANGUAGE.word_filter(term))
+    terms = (
+        _stem(term)
+        for term in LANGUAGE.split(text.lower())
+        if LANGUAGE.word_filter(term)
+    )
     return sorted(term for term, count in Counter(terms).items() if count >= OFTEN)
 
 
@@ -104,9 +113,8 @@ def write(app: Any, exception: Exception | None) -> None:
         texts = app.env.metadata[page]["sections"]
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
-        if not page.startswith(
-            ("log", "reference", "experiments")
-        ):  # their numbers are measurements
+        # Their numbers are measurements.
+        if not page.startswith(("log", "reference", "experiments")):
             for number in numbers_in(f"{titles[page]} {whole[page]}"):
                 numbers.setdefault(number, []).append(page)
         path.write_text(
@@ -115,10 +123,19 @@ def write(app: Any, exception: Exception | None) -> None:
         )
     phrases = [word for family in families() for word in family if " " in word]
     holding = {
-        phrase: [page for page, text in whole.items() if phrase in f"{titles[page]} {text}".lower()]
+        phrase: [
+            page
+            for page, text in whole.items()
+            if phrase in f"{titles[page]} {text}".lower()
+        ]
         for phrase in phrases
     }
-    data = {"synonyms": families(), "phrases": holding, "often": often, "numbers": numbers}
+    data = {
+        "synonyms": families(),
+        "phrases": holding,
+        "often": often,
+        "numbers": numbers,
+    }
     data["terms"] = sorted(
         {
             term[language].partition(" (")[0].lower()

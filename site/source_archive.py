@@ -34,7 +34,9 @@ def commit() -> str:
         # Not a repository around an unpacked archive.
         is_own = Path(top.stdout.strip()).resolve() == ROOT.resolve()
         return (
-            subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run(
+                command, capture_output=True, text=True, check=True
+            ).stdout.strip()
             if is_own
             else ""
         )
@@ -50,7 +52,8 @@ def offer(app: Any, docname: str, source: list[str]) -> None:
         href = "../" * docname.count("/") + NAME
         link = f'<a href="{href}" download>regard.tar.gz</a> (commit {name})'
         source[0] = MARK.sub(
-            OFFER["ko" if docname.startswith("ko/") else "en"].format(link=link), source[0]
+            OFFER["ko" if docname.startswith("ko/") else "en"].format(link=link),
+            source[0],
         )
 
 

@@ -20,7 +20,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ENTRANCES = {"regard.load": "pipeline", "regard.train": "run", "regard.presets": "training"}
+ENTRANCES = {
+    "regard.load": "pipeline",
+    "regard.train": "run",
+    "regard.presets": "training",
+}
 """What `regard` itself offers, and the room that it comes from."""
 COMMANDS = ("cli", "demo", "outside")  # folders of tests that run commands
 
@@ -37,7 +41,10 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {
+                node.module,
+                *(f"{node.module}.{alias.name}" for alias in node.names),
+            }
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             room = ENTRANCES.get(f"{node.value.id}.{node.attr}")
             names |= {f"regard.{room}"} if room else set()
@@ -62,7 +69,9 @@ def affected_rooms(changed: set[str]) -> set[str]:
     for path in (ROOT / "regard").rglob("*.py"):
         uses.setdefault(_room(path), set()).update(rooms_of(path))
     affected = set(changed)
-    while more := {room for room, used in uses.items() if room not in affected and used & affected}:
+    while more := {
+        room for room, used in uses.items() if room not in affected and used & affected
+    }:
         affected |= more
     return affected
 
@@ -83,13 +92,18 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         if path != ROOT / "tests" / "conftest.py"
     }
     names = {
-        path.relative_to(ROOT / "tests").with_suffix("").as_posix().replace("/", "."): path
+        path.relative_to(ROOT / "tests")
+        .with_suffix("")
+        .as_posix()
+        .replace("/", "."): path
         for path in helpers
     }
 
     def reaches(path: Path, seen: set[Path]) -> bool:
         if path in changed or any(
-            name.split(".")[1] in rooms for name in helpers[path] if name.startswith("regard.")
+            name.split(".")[1] in rooms
+            for name in helpers[path]
+            if name.startswith("regard.")
         ):
             return True
         seen.add(path)
@@ -98,15 +112,23 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         } & set(helpers)
         return any(reaches(helper, seen) for helper in used - seen)
 
-    chosen = {path for path in tests if path.parent == ROOT / "tests" or reaches(path, set())}
+    chosen = {
+        path for path in tests if path.parent == ROOT / "tests" or reaches(path, set())
+    }
     folders = {
         name
         for path in changed
         if path.is_relative_to(ROOT / "regard")
         for name in path.relative_to(ROOT).parts
     }
-    near = {path for path in chosen if path in changed or path.parent.name in touched | folders}
-    return [*sorted(near), *sorted(chosen - near)], [path for path in tests if path not in chosen]
+    near = {
+        path
+        for path in chosen
+        if path in changed or path.parent.name in touched | folders
+    }
+    return [*sorted(near), *sorted(chosen - near)], [
+        path for path in tests if path not in chosen
+    ]
 
 
 def main() -> int:
@@ -115,7 +137,9 @@ def main() -> int:
     parser.add_argument(
         "--base", default="HEAD", help="the commit that the change is measured from"
     )
-    parser.add_argument("--list", action="store_true", help="print the files and run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="print the files and run nothing"
+    )
     options, others = parser.parse_known_args()
     chosen, left = selected(_changes(options.base))
     folders: dict[str, int] = {}

@@ -17,7 +17,9 @@ COLOURS = {
 
 def noise(size: tuple[int, int] = (12, 20), seed: int = 0) -> Image.Image:
     """Return an image of Y × X random pixels."""
-    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
+    )
 
 
 def folder(
@@ -35,7 +37,9 @@ def folder(
         pixels = np.full((*size, 3), COLOURS[colour], dtype=np.uint8)
         pixels[:, : number % size[1]] //= 2
         Image.fromarray(pixels).save(path / "images" / name)
-        rows.append([f"{name}\ta {colour} image {'again ' * k}.\n" for k in range(captions)])
+        rows.append(
+            [f"{name}\ta {colour} image {'again ' * k}.\n" for k in range(captions)]
+        )
 
     valid = max(1, count // 4)
     (path / "captions.tsv").write_text(

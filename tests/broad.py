@@ -16,7 +16,9 @@ def broad(values: Iterable[Any], quick: int = 1) -> list[Any]:
 
 
 def broad_beyond_cover(
-    values: Sequence[Any], features: Sequence[Set[Any]], ids: Sequence[str] | None = None
+    values: Sequence[Any],
+    features: Sequence[Set[Any]],
+    ids: Sequence[str] | None = None,
 ) -> list[Any]:
     """Return parameters, of which a few that together have every feature are not marked `broad`."""
     missing = set().union(*features)

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
 )
 FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
 """What playwright does not give by itself: it starts Chromium without a window and without all
@@ -60,7 +62,9 @@ def chromium() -> Iterator[Any]:
     """Start Chromium, once in each worker."""
     if not CHROMIUM:
         pytest.skip("there is no Chromium: apt install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     with playwright.sync_playwright() as play:
         started = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         loop = asyncio.get_running_loop()
@@ -107,12 +111,19 @@ def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., 
             problems.append(message.text)
 
     def open_address(
-        address: str | Path, wait: str = "html[data-ready]", script: str = "", **options: Any
+        address: str | Path,
+        wait: str = "html[data-ready]",
+        script: str = "",
+        **options: Any,
     ) -> Any:
         url = address if isinstance(address, str) else address.as_uri()
         scheme, _, rest = url.partition("://")
         host = rest.partition("/")[0]
-        own = ("file:", "blob:", "data:") if scheme == "file" else (f"{scheme}://{host}/", "data:")
+        own = (
+            ("file:", "blob:", "data:")
+            if scheme == "file"
+            else (f"{scheme}://{host}/", "data:")
+        )
         own += (f"blob:{scheme}://{host}/",)
 
         def note_request(request: Any) -> None:
@@ -144,7 +155,9 @@ def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., 
     assert problems == []
 
 
-def assert_accessible_and_narrow(page: Any, axe: str, widths: Sequence[int] = (1280, 400)) -> None:
+def assert_accessible_and_narrow(
+    page: Any, axe: str, widths: Sequence[int] = (1280, 400)
+) -> None:
     """Check with axe, and that nothing scrolls sideways, on a wide screen and on a phone."""
     page.evaluate(axe)
     for width in widths:

@@ -35,18 +35,26 @@ class FolderCache:
 
     def __init__(self, config: pytest.Config, fallback: Path) -> None:
         has_cache = config.pluginmanager.hasplugin("cacheprovider")
-        self.root = config.cache.mkdir("folders") if has_cache and config.cache else fallback
+        self.root = (
+            config.cache.mkdir("folders") if has_cache and config.cache else fallback
+        )
 
-    def __call__(self, name: str, make: Callable[[Path], object], *sources: Path) -> Path:
+    def __call__(
+        self, name: str, make: Callable[[Path], object], *sources: Path
+    ) -> Path:
         """Return the folder `name`, made by `make(folder)` unless it was made from the same sources
         before.
 
         `sources` are files and folders of Python and C. Nobody may write into the folder.
         """
         key = _hash_of(sources)
-        return self._made(name, lambda made: made == key, lambda folder: (make(folder), key)[1])
+        return self._made(
+            name, lambda made: made == key, lambda folder: (make(folder), key)[1]
+        )
 
-    def in_process(self, name: str, make: Callable[..., object], *arguments: str) -> Path:
+    def in_process(
+        self, name: str, make: Callable[..., object], *arguments: str
+    ) -> Path:
         """Return the folder `name`, made by `make(folder, *arguments)` in a new process, unless
         that was done before.
 
@@ -60,7 +68,9 @@ class FolderCache:
             if str(self.root / note.stem) in " ".join(arguments)
         ]
         key = _digest(
-            json.dumps([sys.version, version("torch"), make.__qualname__, arguments, used])
+            json.dumps(
+                [sys.version, version("torch"), make.__qualname__, arguments, used]
+            )
         )
 
         def is_current(made: Any) -> bool:
@@ -72,15 +82,29 @@ class FolderCache:
             module = importlib.import_module(make.__module__)
             assert module.__file__
 
-            call = [module.__name__, module.__file__, make.__qualname__, str(folder), *arguments]
+            call = [
+                module.__name__,
+                module.__file__,
+                make.__qualname__,
+                str(folder),
+                *arguments,
+            ]
             done = subprocess.run(
-                [sys.executable, __file__, *call], capture_output=True, text=True, check=False
+                [sys.executable, __file__, *call],
+                capture_output=True,
+                text=True,
+                check=False,
             )
 
             assert done.returncode == 0, done.stderr
 
-            names = (folder.parent / f"{folder.name}.imports").read_text("utf-8").split()
-            return {"key": key, "files": {name: _hash_of([ROOT / name]) for name in names}}
+            names = (
+                (folder.parent / f"{folder.name}.imports").read_text("utf-8").split()
+            )
+            return {
+                "key": key,
+                "files": {name: _hash_of([ROOT / name]) for name in names},
+            }
 
         return self._made(name, is_current, start)
 
@@ -138,7 +162,11 @@ def _make_and_note(
         if ended.code:
             raise
     files = map(_file_of, {*noted.read_text("utf-8").split(), *list(sys.modules)})
-    own = {str(path.relative_to(ROOT)) for path in files if path and path.is_relative_to(ROOT)}
+    own = {
+        str(path.relative_to(ROOT))
+        for path in files
+        if path and path.is_relative_to(ROOT)
+    }
     own = {name for name in own if name.startswith(("regard/", "tests/"))}
     noted.write_text("\n".join(sorted({*own, "regard/runtime/c"})), encoding="utf-8")
 
@@ -149,7 +177,11 @@ def _file_of(name: str) -> Path | None:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return None
-    return Path(spec.origin).resolve() if spec and spec.origin and spec.has_location else None
+    return (
+        Path(spec.origin).resolve()
+        if spec and spec.origin and spec.has_location
+        else None
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from torch import Tensor
 __all__ = ["assert_all_close", "assert_all_near", "gradients", "with_gradients"]
 
 
-def gradients(outputs: Tensor | Sequence[Tensor], leaves: Sequence[Tensor]) -> list[Tensor]:
+def gradients(
+    outputs: Tensor | Sequence[Tensor], leaves: Sequence[Tensor]
+) -> list[Tensor]:
     """Compute gradients of a fixed random combination of the outputs; zeros for unused leaves."""
     if isinstance(outputs, Tensor):
         outputs = [outputs]
@@ -44,7 +46,9 @@ def assert_all_close(
             torch.testing.assert_close(result, reference, rtol=rtol, atol=atol)
 
 
-def assert_all_near(actual: Sequence[Tensor], expected: Sequence[Tensor], share: float) -> None:
+def assert_all_near(
+    actual: Sequence[Tensor], expected: Sequence[Tensor], share: float
+) -> None:
     """Compare roughly, as bfloat16 needs it: by the length of the difference, as a share."""
     for result, reference in zip(actual, expected, strict=True):
         difference = (result.float() - reference.float()).detach().norm()

@@ -34,7 +34,9 @@ from jaxtyping import install_import_hook
 
 # The modules of the site, which are no package.
 sys.path.append(str(Path(__file__).parents[1] / "site"))
-assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
+assert "regard" not in sys.modules, (
+    "regard was imported before its annotations could be checked"
+)
 CHECKED = {
     "0": [],
     "1": [
@@ -50,7 +52,9 @@ CHECKED = {
 declared.
 """
 SHAPES = os.environ.get("REGARD_SHAPES", "1")
-install_import_hook(CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
+install_import_hook(
+    CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}"
+)
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # The tests were started in the background; commands under test need the signal.
@@ -92,7 +96,8 @@ os.environ["REGARD_EXPORTS"] = "off"
 torch.set_num_threads(1)
 # No test survives a power failure, and each sync of some ten thousand takes milliseconds.
 os.fsync = lambda _: None
-torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
+# A warning fails every test that raises it, not only the first.
+torch.set_warn_always(True)
 
 
 HARDWARE = (
@@ -119,14 +124,17 @@ def _lacking(terminal: Any) -> list[str]:
         for report in reports
         if isinstance(report.longrepr, tuple)
     }
-    return sorted(reason for reason in reasons if not any(word in reason for word in HARDWARE))
+    return sorted(
+        reason for reason in reasons if not any(word in reason for word in HARDWARE)
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say in one line what the run lacked; each reason says how to get it."""
     if lacking := _lacking(terminalreporter):
         terminalreporter.line(
-            f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}", yellow=True
+            f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}",
+            yellow=True,
         )
 
 
@@ -167,7 +175,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         command.begin(())
     is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
     is_broad = (
-        item.get_closest_marker("broad") is not None and item.path.name != "test_step_by_step.py"
+        item.get_closest_marker("broad") is not None
+        and item.path.name != "test_step_by_step.py"
     )
     is_free = item.path.name == "test_wrong_objects.py" or (
         SHAPES != "all" and (is_broad or not is_shaped)
@@ -190,7 +199,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cached(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> FolderCache:
+def cached(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> FolderCache:
     """Return the cache of folders that take long to make."""
     return FolderCache(pytestconfig, tmp_path_factory.mktemp("folders"))
 
@@ -215,7 +226,11 @@ def _is_system(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files of system tests unread if none of their tests can be selected."""
-    return True if "not system" in config.option.markexpr and _is_system(collection_path) else None
+    return (
+        True
+        if "not system" in config.option.markexpr and _is_system(collection_path)
+        else None
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

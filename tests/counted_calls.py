@@ -61,7 +61,7 @@ def count_calls(call: Callable[[], object]) -> Counts:
 
 def main() -> None:
     """Run the command with the arguments of this script, and write its counts as JSON."""
-    from regard.pipe import main as run_command
+    from regard.translate_stdin import main as run_command
 
     print(json.dumps(count_calls(run_command)), file=sys.stderr)
 

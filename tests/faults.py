@@ -43,10 +43,14 @@ class Fault:
 
     def apply(self, root: Path) -> None:
         text = (root / self.path).read_bytes()
-        (root / self.path).write_bytes(text[: self.start] + self.new.encode() + text[self.end :])
+        (root / self.path).write_bytes(
+            text[: self.start] + self.new.encode() + text[self.end :]
+        )
 
     def __str__(self) -> str:
-        old = " ".join((ROOT / self.path).read_bytes()[self.start : self.end].decode().split())
+        old = " ".join(
+            (ROOT / self.path).read_bytes()[self.start : self.end].decode().split()
+        )
         return f"{self.path}:{self.line} {self.kind}: {old[:90]}"
 
 
@@ -59,14 +63,18 @@ def faults_of(path: Path) -> list[Fault]:
 
     def fault(node: ast.expr | ast.stmt, kind: str, new: str) -> Fault:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        return Fault(path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new)
+        return Fault(
+            path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new
+        )
 
     faults = []
 
     for node in _inside_functions(ast.parse(source)):
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
             condition = ast.get_source_segment(source.decode(), node.test) or ""
-            faults.append(fault(node.test, "inverted condition", f"(not ({condition}))"))
+            faults.append(
+                fault(node.test, "inverted condition", f"(not ({condition}))")
+            )
         elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
             isinstance(node, ast.Expr)
             and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
@@ -99,9 +107,17 @@ def draw(count: int, seed: int) -> list[Fault]:
 
 def _tracked(*folders: str) -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", *folders],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return [Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    return [
+        Path(name)
+        for name in listed.stdout.split("\0")
+        if name and (ROOT / name).is_file()
+    ]
 
 
 def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
@@ -115,7 +131,9 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
         if fault:
             fault.apply(Path(folder))
         folders = (
-            [Path("tests", part) for part in reversed(fault.path.parts[1:-1])] if fault else []
+            [Path("tests", part) for part in reversed(fault.path.parts[1:-1])]
+            if fault
+            else []
         )
         rooms = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
         environment = {**os.environ, "PYTHONPATH": folder}
@@ -138,7 +156,9 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
     return None
 
 
-def _failure(command: list[str], folder: str, environment: dict[str, str]) -> str | None:
+def _failure(
+    command: list[str], folder: str, environment: dict[str, str]
+) -> str | None:
     """Run pytest; return the first line about a failure, or None if nothing fails."""
     try:
         done = subprocess.run(
@@ -155,9 +175,14 @@ def _failure(command: list[str], folder: str, environment: dict[str, str]) -> st
     if done.returncode in (0, 5):  # 5: no test of that room has these marks
         return None
     lines = [
-        line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAILED", "ERROR", "E  "))
     ]
-    return (lines or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"])[-1]
+    return (
+        lines
+        or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"]
+    )[-1]
 
 
 def main() -> None:
@@ -166,9 +191,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--tests", choices=tuple(RUNS), default="quick")
-    parser.add_argument("--only", type=int, nargs="*", help="numbers of the faults to try")
+    parser.add_argument(
+        "--only", type=int, nargs="*", help="numbers of the faults to try"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes of pytest")
-    parser.add_argument("--list", action="store_true", help="print the faults and run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="print the faults and run nothing"
+    )
     options = parser.parse_args()
     faults = draw(options.count, options.seed)
     numbers = options.only or range(1, options.count + 1)

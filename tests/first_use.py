@@ -25,7 +25,9 @@ VERSION = "from importlib.metadata import version; print(version('regard'))"
 PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 WHERE = "import pathlib, regard; print(pathlib.Path(regard.__file__).resolve())"
 READY_MADE = "from regard.runtime.native import is_ready_made; print(is_ready_made())"
-KERNELS = "from regard.runtime.native import why_unavailable; print(why_unavailable() or '')"
+KERNELS = (
+    "from regard.runtime.native import why_unavailable; print(why_unavailable() or '')"
+)
 SETTINGS = [
     *(
         "tokenizer.size=1200",
@@ -104,7 +106,9 @@ class Environment:
             check=False,
         )
 
-        assert done.returncode == 0, f"{name} {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, (
+            f"{name} {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        )
 
         return done.stdout
 
@@ -120,7 +124,9 @@ def use(environment: Environment) -> str:
     translation.
     """
     package = Path(environment.python("-c", WHERE).strip())
-    assert package.is_relative_to(environment.home), f"{package} is not the installed package"
+    assert package.is_relative_to(environment.home), (
+        f"{package} is not the installed package"
+    )
     assert environment.regard("--version").split() == [
         "regard",
         environment.python("-c", VERSION).strip(),
@@ -185,7 +191,11 @@ def main(dist: str) -> None:
         environment = Environment.create(Path(folder))
         constraints = ["-c", str(ROOT / "constraints.txt")]
         environment.python(
-            "-m", "pip", "install", *constraints, f"{wheel_in(Path(dist).resolve())}[train]"
+            "-m",
+            "pip",
+            "install",
+            *constraints,
+            f"{wheel_in(Path(dist).resolve())}[train]",
         )
         print(environment.regard("doctor"))
         print(f"{SENTENCE} → {use(environment)}   (after 20 updates)")

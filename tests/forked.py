@@ -34,7 +34,7 @@ MODULES = (
     "regard.evaluation.speed",
     "regard.learn.lab.worker",
     "regard.serving.pytorch_process",
-    "regard.serving.prepare",
+    "regard.serving.export_process",
 )
 """Modules that `module_command` starts and that import PyTorch."""
 PREPARED = re.compile(
@@ -100,7 +100,9 @@ class Server:
 def _start_server(environment: Mapping[str, str]) -> Server:
     own, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
     command = [sys.executable, str(Path(__file__)), str(other.fileno())]
-    process = _Popen(command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL)
+    process = _Popen(
+        command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL
+    )
     other.close()
 
     def end() -> None:
@@ -184,7 +186,10 @@ def _is_prepared(args: Any) -> bool:
         isinstance(item, str) for item in args
     ):
         return False
-    return args[0] == sys.executable and PREPARED.fullmatch(" ".join(args[1:4])) is not None
+    return (
+        args[0] == sys.executable
+        and PREPARED.fullmatch(" ".join(args[1:4])) is not None
+    )
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -236,12 +241,16 @@ def _become(call: Mapping[str, Any]) -> None:
     os.environ.update(call["environment"])
     sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED[0]))
 
-    for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+    for file, (name, mode) in enumerate(
+        (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+    ):
         kind: dict[str, Any] = {
             "encoding": getattr(sys, name).encoding,
             "errors": getattr(sys, name).errors,
         }
-        stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115
+        stream = open(
+            file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind
+        )  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

@@ -34,7 +34,10 @@ class Team:
             pointer,
             [ctypes.c_int],
         )
-        library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
+        library.regard_team_close.restype, library.regard_team_close.argtypes = (
+            None,
+            [pointer],
+        )
         library.regard_team_run.restype = ctypes.c_int
         library.regard_team_run.argtypes = [pointer, pointer, ctypes.c_int64, pointer]
         self._library = library
@@ -65,7 +68,11 @@ class Team:
             registers=address(registers),
         )
         operations = program.operations
-        arguments = (ctypes.addressof(operations), len(operations), ctypes.addressof(context))
+        arguments = (
+            ctypes.addressof(operations),
+            len(operations),
+            ctypes.addressof(context),
+        )
         if self._library.regard_team_run(self._handle, *arguments):
             raise MemoryError(
                 f"no memory for the kernels to compute {rows} rows; take smaller batches"

@@ -75,7 +75,9 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = LEAST) ->
     return value
 
 
-async def wait_until_async(condition: Callable[[], T], what: str, seconds: float = LEAST) -> T:
+async def wait_until_async(
+    condition: Callable[[], T], what: str, seconds: float = LEAST
+) -> T:
     """Wait as `wait_until` does, while other tasks go on."""
     _check(seconds)
     limit = time.monotonic() + seconds
@@ -86,7 +88,9 @@ async def wait_until_async(condition: Callable[[], T], what: str, seconds: float
     return value
 
 
-def seeds(holds: Callable[[], bool], what: str, least: int = 1, most: int = 20) -> Iterator[int]:
+def seeds(
+    holds: Callable[[], bool], what: str, least: int = 1, most: int = 20
+) -> Iterator[int]:
     """Yield one seed after the other, `least` of them or more, until a premise holds of what was
     drawn with them.
 

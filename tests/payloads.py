@@ -61,7 +61,9 @@ FORMS: dict[str, Callable[[Payload], bytes]] = {
     "old torch": lambda payload: _torch(payload, False),
     "numpy": _array,
     "zip": _zip,
-    "marshal": lambda payload: marshal.dumps(compile(payload.source, "payload", "exec")),
+    "marshal": lambda payload: marshal.dumps(
+        compile(payload.source, "payload", "exec")
+    ),
     "source": lambda payload: payload.source.encode(),
 }
 ALL_FORMS = [

@@ -16,7 +16,8 @@ from tests.data.script_lines import TWO_CLAUSES, TWO_SENTENCES
 
 LINES = ["".join(parts) for parts in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())]
 SENTENCES = [
-    [first, second] for first, _, second in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())
+    [first, second]
+    for first, _, second in (*TWO_SENTENCES.values(), *TWO_CLAUSES.values())
 ]
 
 
@@ -41,5 +42,7 @@ def write_model(path: Path) -> tuple[Path, Path]:
         "readme": "",
     }
     file = path / "ko-en.regard"
-    file.write_bytes(runtime_file(model, pack_model(model.model, "float32"), None, values))
+    file.write_bytes(
+        runtime_file(model, pack_model(model.model, "float32"), None, values)
+    )
     return run, file

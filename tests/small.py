@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.common.seal import tensor_digest
+from regard.common.checksums import tensor_digest
 from regard.data.images import ImageSizeSettings
 from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -37,7 +37,12 @@ SIDES: dict[str, dict[str, Any]] = {
         "dropout": 0.0,
     },
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
-    "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
+    "no_attention": {
+        "kind": "no_attention",
+        "size": 16,
+        "embedding": 16,
+        "dropout": 0.0,
+    },
     "convolutional": {
         "kind": "convolutional",
         "layers": 2,
@@ -59,7 +64,9 @@ def pairs(unpack: bool = True) -> list[Any]:
         for d, decoder in enumerate(DECODER_KINDS):
             values = (encoder, decoder) if unpack else ((encoder, decoder),)
             marks = () if d % len(ENCODER_KINDS) == e else pytest.mark.slow
-            parameters.append(pytest.param(*values, id=f"{encoder}-{decoder}", marks=marks))
+            parameters.append(
+                pytest.param(*values, id=f"{encoder}-{decoder}", marks=marks)
+            )
     return parameters
 
 
@@ -85,13 +92,19 @@ def folder(
     model_settings = ModelSettings.parse(
         {"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test"
     )
-    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
+    model = build(
+        model_settings, len(tokenizer.source), len(tokenizer.target), joint=True
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5)
         model.decoder.output.bias[EOS] = end
-        if decoder == "convolutional":  # it prefers single bytes, which may be control characters
-            bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
+        # It prefers single bytes, which may be control characters.
+        if decoder == "convolutional":
+            bytes_ = [
+                tokenizer.target._processor.is_byte(i)
+                for i in range(len(tokenizer.target))
+            ]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
 
     own = {
@@ -115,9 +128,19 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
     torch.manual_seed(7)
     tokenizer_settings = TokenizerSettings()
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
-    encoder = {"kind": "resnet", "depths": [1, 1], "width": 8, "size": 16, "dropout": 0.0}
-    model_settings = ModelSettings.parse({"encoder": encoder, "decoder": SIDES[decoder]}, "test")
-    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
+    encoder = {
+        "kind": "resnet",
+        "depths": [1, 1],
+        "width": 8,
+        "size": 16,
+        "dropout": 0.0,
+    }
+    model_settings = ModelSettings.parse(
+        {"encoder": encoder, "decoder": SIDES[decoder]}, "test"
+    )
+    model = build(
+        model_settings, len(tokenizer.source), len(tokenizer.target), joint=True
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.0)
@@ -130,7 +153,9 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
     return _save(path, settings, tokenizer, model)
 
 
-def _save(path: Path, settings: FolderSettings, tokenizer: Tokenizer, model: Any) -> Path:
+def _save(
+    path: Path, settings: FolderSettings, tokenizer: Tokenizer, model: Any
+) -> Path:
     weights = named_weights(model)
     save_folder(path, settings, tokenizer, origin=tensor_digest(weights, {}))
     save_weights(path, weights)

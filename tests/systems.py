@@ -8,6 +8,9 @@ import sys
 import pytest
 
 posix = pytest.mark.skipif(
-    os.name != "posix", reason="needs signals, forks, links or named pipes as on Linux and macOS"
+    os.name != "posix",
+    reason="needs signals, forks, links or named pipes as on Linux and macOS",
 )
-linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which only Linux has")
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="reads /proc, which only Linux has"
+)

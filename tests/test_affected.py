@@ -13,7 +13,12 @@ TESTS = affected.ROOT / "tests"
     ("change", "first", "chosen", "left"),
     [
         ("regard/serving/limits.py", "serving/", "cli/test_cli_translate.py", "laws/"),
-        ("regard/attention/scores.py", "attention/", "search/test_limits.py", "data/test_shards"),
+        (
+            "regard/attention/scores.py",
+            "attention/",
+            "search/test_limits.py",
+            "data/test_shards",
+        ),
         ("tests/laws/searching.py", "laws/", "laws/test_search_laws.py", "data/"),
         ("tests/conftest.py", "", "data/test_shards.py", None),
     ],

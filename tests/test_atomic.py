@@ -34,7 +34,8 @@ def _write_and_fail(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"durable": True}, {"unnamed": True}, {"unnamed": True, "durable": True}]
+    "options",
+    [{}, {"durable": True}, {"unnamed": True}, {"unnamed": True, "durable": True}],
 )
 def test_a_file_is_replaced_completely_or_not_at_all(
     tmp_path: Path, options: dict[str, bool]
@@ -78,7 +79,15 @@ def _replace(folder: Path, name: str) -> None:
         (temporary / "inner" / name).touch()
 
 
-STEPS = ("open", "os.rename", "os.rmdir", "os.remove", "os.mkdir", "os.scandir", "os.listdir")
+STEPS = (
+    "open",
+    "os.rename",
+    "os.rmdir",
+    "os.remove",
+    "os.mkdir",
+    "os.scandir",
+    "os.listdir",
+)
 
 
 def _killed_at(step: int, folder: Path) -> bool:
@@ -119,7 +128,8 @@ def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
             (aside,) = tmp_path.glob(".folder.regard-*.partial/folder.replaced")
             assert _contents(aside) == ["inner", "inner/old"], step
         with pytest.raises(FileExistsError), atomic_folder(folder) as temporary:
-            _write_and_fail(temporary / "half")  # the old folder has its name back before that
+            # The old folder has its name back before that.
+            _write_and_fail(temporary / "half")
         assert states[tuple(_contents(folder) or ())] != "aside", step
         assert os.listdir(tmp_path) == ["folder"]
         step += 1
@@ -147,7 +157,10 @@ def test_a_folder_that_cannot_get_its_name_is_given_back(
 
     with pytest.raises(PermissionError):
         _replace(folder, "new")
-    assert (_contents(folder), os.listdir(tmp_path)) == (["inner", "inner/old"], ["folder"])
+    assert (_contents(folder), os.listdir(tmp_path)) == (
+        ["inner", "inner/old"],
+        ["folder"],
+    )
 
 
 @posix
@@ -195,15 +208,21 @@ def _has_unnamed_files(folder: Path) -> bool:
 
 @linux
 @pytest.mark.parametrize("before", [None, "before"])
-def test_a_kill_leaves_nothing_of_an_unnamed_file(tmp_path: Path, before: str | None) -> None:
-    assert _has_unnamed_files(tmp_path), "the file system of temporary files has them on Linux"
+def test_a_kill_leaves_nothing_of_an_unnamed_file(
+    tmp_path: Path, before: str | None
+) -> None:
+    assert _has_unnamed_files(tmp_path), (
+        "the file system of temporary files has them on Linux"
+    )
 
     path = tmp_path / "file"
     if before is not None:
         path.write_text(before)
 
     assert (
-        subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode
+        subprocess.run(
+            [sys.executable, "-c", KILLED, str(path)], check=False
+        ).returncode
         == -signal.SIGKILL
     )
     assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == (
@@ -212,7 +231,9 @@ def test_a_kill_leaves_nothing_of_an_unnamed_file(tmp_path: Path, before: str | 
 
 
 @linux
-def test_an_unnamed_file_has_the_rights_and_the_link_of_a_named_one(tmp_path: Path) -> None:
+def test_an_unnamed_file_has_the_rights_and_the_link_of_a_named_one(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "plain").write_text("")
     (tmp_path / "link").symlink_to("real")
     with atomic_file(tmp_path / "link", unnamed=True) as temporary:
@@ -231,7 +252,9 @@ def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living
     """As on file systems without unnamed files; whatever the target of either is called."""
     script = KILLED.replace(", unnamed=True", "")
     for name in ("file", "other"):
-        done = subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / name)], check=False
+        )
         assert done.returncode == -signal.SIGKILL
 
     assert len(list(tmp_path.glob(".*.partial"))) == 1, (
@@ -262,7 +285,8 @@ def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [lambda path: write_text(path, "after"), lambda path: write_lines(path, ["after"])]
+    "write",
+    [lambda path: write_text(path, "after"), lambda path: write_lines(path, ["after"])],
 )
 def test_files_are_synced_before_they_get_their_name(
     write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +298,9 @@ def test_files_are_synced_before_they_get_their_name(
         calls.append(("replace", Path(new).name))
         replace(old, new)
 
-    monkeypatch.setattr(atomic, "sync", lambda path: calls.append(("sync", Path(path).name)))
+    monkeypatch.setattr(
+        atomic, "sync", lambda path: calls.append(("sync", Path(path).name))
+    )
     monkeypatch.setattr(os, "replace", record)
     write(tmp_path / "file")
 
@@ -291,7 +317,12 @@ def test_folders_are_synced_before_they_get_their_name(
         (temporary / "inner" / "file").touch()
         assert synced == []
 
-    assert synced == [temporary / "inner/file", temporary, temporary / "inner", tmp_path]
+    assert synced == [
+        temporary / "inner/file",
+        temporary,
+        temporary / "inner",
+        tmp_path,
+    ]
     assert os.listdir(tmp_path) == ["folder"]
 
 
@@ -302,7 +333,10 @@ def test_files_are_written_in_new_folders_of_their_own(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to("victim")
     with atomic_file(tmp_path / "file") as one, atomic_file(tmp_path / "file") as other:
         assert one != other
-        assert [path.parent.stat().st_mode & 0o777 for path in (one, other)] == [0o700, 0o700]
+        assert [path.parent.stat().st_mode & 0o777 for path in (one, other)] == [
+            0o700,
+            0o700,
+        ]
         assert [path.parent.parent for path in (one, other)] == [tmp_path, tmp_path]
         one.write_text("one")
         other.write_text("other")
@@ -312,14 +346,25 @@ def test_files_are_written_in_new_folders_of_their_own(tmp_path: Path) -> None:
             (second / "second").touch()
         (first / "first").touch()
 
-    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path / "folder")) == ("one", ["first"])
-    assert sorted(os.listdir(tmp_path)) == ["file", "file.part", "file.partial", "folder"]
+    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path / "folder")) == (
+        "one",
+        ["first"],
+    )
+    assert sorted(os.listdir(tmp_path)) == [
+        "file",
+        "file.part",
+        "file.partial",
+        "folder",
+    ]
 
 
 def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one")
     (tmp_path / "b").write_bytes(b"two")
-    assert file_sha256(tmp_path / "a", tmp_path / "b") == hashlib.sha256(b"onetwo").hexdigest()
+    assert (
+        file_sha256(tmp_path / "a", tmp_path / "b")
+        == hashlib.sha256(b"onetwo").hexdigest()
+    )
 
 
 @posix
@@ -330,13 +375,23 @@ def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
     assert all(
         map(
             replaceable,
-            (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none")),
+            (
+                tmp_path / "file",
+                tmp_path / "link",
+                tmp_path / "none",
+                Path("/dev/shm/none"),
+            ),
         )
     )
 
     with (tmp_path / "file").open() as file:
-        opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
-        assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))
+        opened = (
+            Path(f"/proc/self/fd/{file.fileno()}"),
+            Path(f"/dev/fd/{file.fileno()}"),
+        )
+        assert not any(
+            map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened))
+        )
     write_lines(tmp_path / "link", ["after"])
 
     assert (tmp_path / "link").is_symlink()

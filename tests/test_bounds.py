@@ -58,7 +58,11 @@ def is_number(annotation: Any) -> bool:
     return any(part in (int, float) for part in parts(annotation))
 
 
-CLASSES = {cls.__name__: cls for root in (Recipe, FolderSettings) for cls in settings_classes(root)}
+CLASSES = {
+    cls.__name__: cls
+    for root in (Recipe, FolderSettings)
+    for cls in settings_classes(root)
+}
 FIELDS = [
     pytest.param(cls, name, id=f"{cls.__name__}.{name}")
     for cls in CLASSES.values()
@@ -67,7 +71,9 @@ FIELDS = [
 ]
 
 
-def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...], tuple[str, ...]]:
+def parsed(
+    cls: type[Settings], name: str, value: str
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """Return the numbers that a class of settings makes of a value, and why it refuses it."""
     values = {**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}
     try:

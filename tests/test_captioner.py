@@ -18,20 +18,29 @@ from small import FRAME, captioner_folder, folder
 import regard
 from regard.attention import watch
 from regard.attention.alignment import Readings
+from regard.common.checksums import sealed
 from regard.common.errors import DataError, UsageError
-from regard.common.seal import sealed
 from regard.data.images import load_pixels, source_pixels
 from regard.data.vocabulary import BOS
 from regard.model_folder import CONFIG, save_alignment
 from regard.models import Batch
-from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
+from regard.pipeline import (
+    Caption,
+    Captioner,
+    Translator,
+    load,
+    load_captioner,
+    load_translator,
+)
 from regard.runtime.engine import Engine
 from regard.search import Constraints
 from regard.search.forced_decoding import force_decode
 
 
 def noise(seed: int, size: tuple[int, int] = (30, 50)) -> Image.Image:
-    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8))
+    return Image.fromarray(
+        np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
+    )
 
 
 def loaded(files: list[Path]) -> list[torch.Tensor]:
@@ -46,7 +55,9 @@ def ids_of(captioner: Captioner, caption: Caption) -> list[int]:
 def captioner(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Captioner:
-    return load_captioner(captioner_folder(tmp_path_factory.mktemp("captioner"), request.param))
+    return load_captioner(
+        captioner_folder(tmp_path_factory.mktemp("captioner"), request.param)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +76,27 @@ def test_captions_keep_the_order_and_do_not_depend_on_the_batch(
 
     assert [caption.text for caption in together] == alone
     assert len({caption.text for caption in together}) > 1
-    assert all(caption.readings is None and caption.regions == () for caption in together)
+    assert all(
+        caption.readings is None and caption.regions == () for caption in together
+    )
 
 
-def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list[Path]) -> None:
+def test_every_kind_of_image_input_is_accepted(
+    captioner: Captioner, files: list[Path]
+) -> None:
     file = files[0]
     pixels = source_pixels(load_pixels(file, FRAME), FRAME)
     array = np.asarray(Image.open(file))
     tensor = torch.from_numpy(array.copy()).permute(2, 0, 1)
-    inputs = [file, str(file), file.read_bytes(), Image.open(file), array, tensor, pixels]
+    inputs = [
+        file,
+        str(file),
+        file.read_bytes(),
+        Image.open(file),
+        array,
+        tensor,
+        pixels,
+    ]
 
     assert len({caption.text for caption in captioner.caption(inputs)}) == 1
     assert captioner.model_view(file).shape == (12, 20, 3)
@@ -120,7 +143,9 @@ def test_scores_equal_teacher_forcing(captioner: Captioner, files: list[Path]) -
     ids = [ids_of(captioner, caption) for caption in captions]
     forced = force_decode(captioner.model, loaded(files), ids)
     expected = [float(one.log_probs.sum()) for one in forced]
-    np.testing.assert_allclose([caption.score for caption in captions], expected, atol=1e-3)
+    np.testing.assert_allclose(
+        [caption.score for caption in captions], expected, atol=1e-3
+    )
 
     assert captioner.score(files[0], "I go home") < 0
 
@@ -139,7 +164,10 @@ def test_a_trace_is_that_of_the_captions_own_search(
 
 @pytest.mark.parametrize(
     "options",
-    [{"beam": 4, "nbest": 3, "length_penalty": 0.6}, {"constraints": Constraints(prefix="I go")}],
+    [
+        {"beam": 4, "nbest": 3, "length_penalty": 0.6},
+        {"constraints": Constraints(prefix="I go")},
+    ],
 )
 def test_captions_are_those_of_the_search_over_pytorch(
     captioner: Captioner,
@@ -151,9 +179,14 @@ def test_captions_are_those_of_the_search_over_pytorch(
     assert captioner.engine.describe().startswith("C library")
 
     monkeypatch.setattr(captioner, "engine", Engine(captioner.model, choice="pytorch"))
-    for caption, expected in zip(captions, captioner.caption(files, **options), strict=True):
+    for caption, expected in zip(
+        captions, captioner.caption(files, **options), strict=True
+    ):
         assert "constraints" not in options or caption.text.startswith("I go")
-        hypotheses = [(caption, expected), *zip(caption.nbest, expected.nbest, strict=True)]
+        hypotheses = [
+            (caption, expected),
+            *zip(caption.nbest, expected.nbest, strict=True),
+        ]
         for one, other in hypotheses:
             assert one.tokens == other.tokens
             assert one.score == pytest.approx(other.score, abs=1e-4)
@@ -162,7 +195,9 @@ def test_captions_are_those_of_the_search_over_pytorch(
         captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
 
-def test_unusable_images_are_refused_with_all_causes(captioner: Captioner, tmp_path: Path) -> None:
+def test_unusable_images_are_refused_with_all_causes(
+    captioner: Captioner, tmp_path: Path
+) -> None:
     text = tmp_path / "text.jpg"
     empty = tmp_path / "empty.png"
     text.write_text("not a picture", encoding="utf-8")
@@ -180,7 +215,9 @@ def test_the_folder_decides_between_translator_and_captioner(tmp_path: Path) -> 
 
     assert isinstance(regard.load(tmp_path / "captions"), Captioner)
     assert isinstance(load(tmp_path / "text"), Translator)
-    assert "images" not in json.loads((tmp_path / "text" / CONFIG).read_text(encoding="utf-8"))
+    assert "images" not in json.loads(
+        (tmp_path / "text" / CONFIG).read_text(encoding="utf-8")
+    )
     with pytest.raises(UsageError, match="reads images, not text; caption with it"):
         load_translator(tmp_path / "captions")
     with pytest.raises(UsageError, match="reads text, not images; translate with it"):
@@ -231,7 +268,9 @@ def test_the_chosen_head_gives_the_regions(tmp_path: Path, files: list[Path]) ->
     assert before.readings is not None
 
     layer = before.readings.layers()[0]
-    save_alignment(path, {"layer": layer, "head": 1, "shifted": False, "symmetry": None})
+    save_alignment(
+        path, {"layer": layer, "head": 1, "shifted": False, "symmetry": None}
+    )
     (caption,) = load_captioner(path).caption(files[0], readings=True)
 
     assert caption.chosen is not None

@@ -57,7 +57,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
 
     monkeypatch.chdir(tmp_path)
-    real: Any = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
+    real: Any = next(
+        kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess"
+    )
     # Not forked from a process that has imported all.
     monkeypatch.setattr(subprocess, "Popen", real)
     return tmp_path
@@ -69,7 +71,7 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
 
     The fuzzer (tests/fuzz) plants modules for every command in the default run.
     """
-    command = module_command("regard.pipe", "doctor", "absent")
+    command = module_command("regard.translate_stdin", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
 

@@ -26,7 +26,9 @@ def test_the_doctests_of_a_page_pass(page: Path) -> None:
     blocks = re.findall(
         r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     )
-    script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    script = doctest.DocTestParser().get_doctest(
+        "\n".join(blocks), {}, page.name, str(page), 0
+    )
 
     assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
 
@@ -83,13 +85,15 @@ def _anchors(page: Path) -> set[str]:
     """
     titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
     targets = re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}.union(
-        targets
-    )
+    return {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles
+    }.union(targets)
 
 
 @pytest.mark.parametrize(
-    "page", [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.name
+    "page",
+    [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"],
+    ids=lambda page: page.name,
 )
 def test_links_lead_to_files_and_headings(page: Path) -> None:
     for path, anchor in LINK.findall(_prose(page)):
@@ -100,12 +104,17 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 
 @pytest.mark.parametrize("page", LOGS, ids=lambda page: page.name)
 def test_a_page_of_the_log_begins_with_what_holds_today(page: Path) -> None:
-    assert f"(log/{page.name})" in (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+    assert f"(log/{page.name})" in (ROOT / "docs" / "log.md").read_text(
+        encoding="utf-8"
+    )
 
     head = _prose(page).split("\n## ")[1]
     title, header, _, *rows = [line for line in head.splitlines() if line]
 
-    assert (title, header) == ("What holds today", "| claim | figure | date | command |")
+    assert (title, header) == (
+        "What holds today",
+        "| claim | figure | date | command |",
+    )
 
     for row in rows:
         claim, figure, date, command = re.split(r"(?<!\\)\|", row)[1:-1]

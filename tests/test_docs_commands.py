@@ -27,7 +27,8 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    {*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")} - {*ROOT.glob("docs/log/*.md")}
+    {*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")}
+    - {*ROOT.glob("docs/log/*.md")}
 )
 COMMANDS = dict(reference.command_tree())
 OPENED = ("No such file", "does not exist", "is a directory")  # files that a reader has
@@ -43,7 +44,9 @@ def _lines(page: Path) -> Iterator[str]:
 
 def _blocks(page: Path, language: str) -> list[str]:
     return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        rf"^```{language}\n(.*?)^```",
+        page.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
 
 
@@ -53,7 +56,9 @@ def _with(pages: list[Path], language: str) -> list[Path]:
 
 def _problem(line: str) -> str:
     """Return what is wrong with a command line; "" if it could be run, given its files."""
-    words = shlex.split(line.split(" | ")[0].split(" > ")[0].split(" < ")[0], comments=True)
+    words = shlex.split(
+        line.split(" | ")[0].split(" > ")[0].split(" < ")[0], comments=True
+    )
     size = 3 if " ".join(words[:3]) in COMMANDS else 2
     name = " ".join(words[:size])
     if name not in COMMANDS:
@@ -70,7 +75,9 @@ def _problem(line: str) -> str:
     "page", [page for page in PAGES if [*_lines(page)]], ids=lambda page: page.name
 )
 def test_the_options_of_every_command_exist(page: Path) -> None:
-    problems = [f"{line}: {problem}" for line in _lines(page) if (problem := _problem(line))]
+    problems = [
+        f"{line}: {problem}" for line in _lines(page) if (problem := _problem(line))
+    ]
     assert not problems
 
 
@@ -89,7 +96,9 @@ def test_toml_is_a_recipe(page: Path) -> None:
     for block in _blocks(page, "toml"):
         values = tomllib.loads(block)
         assert values
-        Recipe.parse(merge(preset(values.pop("preset", "transformer-small")), values), page.name)
+        Recipe.parse(
+            merge(preset(values.pop("preset", "transformer-small")), values), page.name
+        )
 
 
 @pytest.mark.parametrize("page", _with(PAGES, "json"), ids=lambda page: page.name)

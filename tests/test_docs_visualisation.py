@@ -20,10 +20,14 @@ def test_the_python_of_the_page_runs(
     folder(tmp_path / "runs" / "first", end=-2.0)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+    for code in re.findall(
+        r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    ):
         exec(compile(code, str(PAGE), "exec"), names)
     for page in ("bread.html", "served.html"):
-        assert (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        assert (
+            (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        )
 
     assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out

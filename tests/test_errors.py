@@ -30,7 +30,11 @@ KINDS = [
 )
 def test_an_unpickled_error_is_the_same(error: RegardError) -> None:
     copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), copy.causes, str(copy)) == (type(error), error.causes, str(error))
+    assert (type(copy), copy.causes, str(copy)) == (
+        type(error),
+        error.causes,
+        str(error),
+    )
 
 
 def test_the_lines_of_an_error_are_named_in_their_file() -> None:

@@ -26,7 +26,9 @@ TEXT = "나는 빵을 먹고 있었다"
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path: Path) -> None:
+def test_every_model_is_explained_and_drawn(
+    encoder: str, decoder: str, tmp_path: Path
+) -> None:
     """Animated in SVG, whose frames are those of GIF without the seconds that its compression
     takes.
     """
@@ -45,21 +47,31 @@ def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path
 def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(
     decoder: str, tmp_path: Path
 ) -> None:
-    translator = load_translator(folder(tmp_path / "run", "transformer", decoder, end=-2.0))
+    translator = load_translator(
+        folder(tmp_path / "run", "transformer", decoder, end=-2.0)
+    )
     explanation = explain(translator, TEXT, beam=2, attributions=False)
     readings = explanation.translation.readings
 
     assert readings is not None
 
-    for layer, name in zip(explanation.data.layers, readings.layers("cross"), strict=False):
+    for layer, name in zip(
+        explanation.data.layers, readings.layers("cross"), strict=False
+    ):
         assert layer.log_sums is not None
         ends = np.asarray(readings.source_words) < 0
         at_end = np.logaddexp.reduce(readings.scores[name][..., ends], -1)
         expected = np.log(layer.special_weights) + layer.log_sums
         likely = layer.special_weights > 1e-4
-        np.testing.assert_allclose(expected[likely], at_end[likely], rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(
+            expected[likely], at_end[likely], rtol=1e-4, atol=1e-3
+        )
 
-    assert all(layer.log_sums is None for layer in explanation.data.layers if layer.role != "cross")
+    assert all(
+        layer.log_sums is None
+        for layer in explanation.data.layers
+        if layer.role != "cross"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,7 +83,10 @@ def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(
     ],
 )
 def test_states_are_those_of_the_model(
-    encoder: dict[str, Any], decoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: dict[str, Any],
+    decoder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After k tokens the forward state is what an encoder of the first k hands over, the backward
     state of the last.
@@ -93,13 +108,16 @@ def test_states_are_those_of_the_model(
 
     def last(part: list[int]) -> np.ndarray:
         with torch.inference_mode():
-            summary: torch.Tensor = model.encoder(Batch(torch.tensor([part]))).summary[0, top]
+            summary: torch.Tensor = model.encoder(Batch(torch.tensor([part]))).summary[
+                0, top
+            ]
         return summary.view(states.directions, -1).numpy()
 
     np.testing.assert_allclose(states.encoder[-1, 0], last(ids)[0], atol=1e-5)
     if states.directions == 2:
         np.testing.assert_allclose(states.encoder[0, 1], last(ids)[1], atol=1e-5)
-    if top == 0:  # the upper of two layers with both directions also knows the tokens that follow
+    # The upper of two layers with both directions also knows the tokens that follow.
+    if top == 0:
         for count in range(1, len(ids) + 1):
             np.testing.assert_allclose(
                 states.encoder[count - 1, 0], last(ids[:count])[0], atol=1e-5
@@ -112,7 +130,8 @@ def test_states_are_those_of_the_model(
     assert len(states.decoder) == len(explanation.data.tokens)
     assert (states.initial is None) == (decoder == "transformer")
 
-    if states.initial is not None:  # of which, and of the start of the target, the next is made
+    # Of which, and of the start of the target, the next is made.
+    if states.initial is not None:
         with torch.inference_mode():
             begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][
                 0, len(model.decoder.cells) - 1
@@ -120,7 +139,9 @@ def test_states_are_those_of_the_model(
         np.testing.assert_allclose(states.initial, begun.numpy(), atol=1e-5)
 
 
-def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path) -> None:
+def test_a_captioner_without_attention_is_explained_by_its_search(
+    tmp_path: Path,
+) -> None:
     captioner = load_captioner(captioner_folder(tmp_path / "run", "no_attention"))
     image = tmp_path / "grey.png"
     Image.new("RGB", (20, 12), (120, 120, 120)).save(image)
@@ -142,24 +163,35 @@ def test_residual_connections_are_measured_where_they_are(
     what attention gives.
     """
     monkeypatch.setitem(SIDES, "variant", {**SIDES["transformer"], "norm": norm})
-    translator = load_translator(folder(tmp_path / "run", "variant", "variant", end=-2.0))
-    chart = draw_residuals(translator, TEXT, explain(translator, TEXT, beam=2, attributions=False))
+    translator = load_translator(
+        folder(tmp_path / "run", "variant", "variant", end=-2.0)
+    )
+    chart = draw_residuals(
+        translator, TEXT, explain(translator, TEXT, beam=2, attributions=False)
+    )
     encoder: Any = translator.model.encoder
     recorded = dict[str, torch.Tensor]()
     layer = encoder.layers[0]
     layer.register_forward_pre_hook(lambda _, inputs: recorded.update(x=inputs[0]))
-    layer.self_attention.register_forward_hook(lambda *call: recorded.update(added=call[2]))
+    layer.self_attention.register_forward_hook(
+        lambda *call: recorded.update(added=call[2])
+    )
     with torch.inference_mode():
         encoder(Batch(torch.tensor([translator.encode(TEXT)])))
     passing, adding = (series.points[0][1] for series in chart.panels[0].series)
 
     assert passing == pytest.approx(float(recorded["x"].norm(dim=-1).mean()), rel=1e-4)
-    assert adding == pytest.approx(float(recorded["added"].norm(dim=-1).mean()), rel=1e-4)
+    assert adding == pytest.approx(
+        float(recorded["added"].norm(dim=-1).mean()), rel=1e-4
+    )
 
     layers = len(encoder.layers)
     assert [len(panel.categories) for panel in chart.panels] == [2 * layers, 3 * layers]
     assert all(
-        y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points
+        y >= 0
+        for panel in chart.panels
+        for series in panel.series
+        for _, y in series.points
     )
 
     save(chart, tmp_path / "residual.svg")
@@ -172,12 +204,14 @@ def test_the_map_of_a_score_has_every_word_of_both_sides(
         monkeypatch.setitem(
             SIDES, "variant", {**SIDES["recurrent"], "order": order, "score": "general"}
         )
-        translator = load_translator(folder(tmp_path / order, "recurrent", "variant", end=-2.0))
+        translator = load_translator(
+            folder(tmp_path / order, "recurrent", "variant", end=-2.0)
+        )
         explanation = explain(translator, TEXT, beam=2, attributions=False)
         figure = draw_map(translator, TEXT, explanation)
         labels = [mark.text for mark in figure.marks() if isinstance(mark, Text)]
         assert all(labels.count(word) == 2 for word in {*TEXT.split(), "(end)"}), labels
         first = order == "bahdanau"  # the state before the first step is not recorded
-        assert [mark.paint for mark in figure.marks() if isinstance(mark, Text)].count("s1") == (
-            len(explanation.data.target) - first
-        )
+        assert [mark.paint for mark in figure.marks() if isinstance(mark, Text)].count(
+            "s1"
+        ) == (len(explanation.data.target) - first)

@@ -35,7 +35,7 @@ FLOORS: dict[str, int] = {
     "serving": 9,
     "learn": 10,
     "cli": 11,
-    "pipe": 12,
+    "translate_stdin": 12,
     "supervise": 12,
 }
 WINGS: dict[str, set[str]] = {
@@ -47,7 +47,9 @@ WINGS: dict[str, set[str]] = {
 """Rooms that could be packages of their own, and what else may import them, beside the command
 line.
 """
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
+MODULES = sorted(
+    path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS
+)
 
 
 def _imports(path: Path) -> set[str]:
@@ -67,13 +69,21 @@ def test_imports_go_down_and_nothing_stands_on_a_wing() -> None:
     causes = []
     for path in MODULES:
         room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        assert room in FLOORS, f"{room} stands on no floor: give it one here and in the map"
-        targets = {name.split(".")[1] for name in _imports(path) if name.startswith("regard.")}
+        assert room in FLOORS, (
+            f"{room} stands on no floor: give it one here and in the map"
+        )
+        targets = {
+            name.split(".")[1] for name in _imports(path) if name.startswith("regard.")
+        }
         for target in targets & FLOORS.keys() - {room}:
             if FLOORS[target] >= FLOORS[room]:
-                causes.append(f"{path} (floor {FLOORS[room]}) imports {target}, of no floor below")
+                causes.append(
+                    f"{path} (floor {FLOORS[room]}) imports {target}, of no floor below"
+                )
             if room not in WINGS.get(target, {room}) | {"cli"}:
-                causes.append(f"{path} imports {target}, a wing that only some may import")
+                causes.append(
+                    f"{path} imports {target}, a wing that only some may import"
+                )
     assert not causes
 
 
@@ -83,7 +93,10 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "room", sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS)
+    "room",
+    sorted(
+        path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS
+    ),
 )
 def test_no_circle_inside_a_room(room: str) -> None:
     """Imports for type checking and inside functions count; of `from package import module` the
@@ -97,7 +110,9 @@ def test_no_circle_inside_a_room(room: str) -> None:
         uses[name] = {
             other
             for other in imported & modules.keys() - {name}
-            if not any(deeper.startswith(f"{other}.") for deeper in imported & modules.keys())
+            if not any(
+                deeper.startswith(f"{other}.") for deeper in imported & modules.keys()
+            )
         }
 
     while free := {name for name, used in uses.items() if not used & uses.keys()}:

@@ -25,7 +25,9 @@ file.
 """
 
 
-@pytest.mark.parametrize("path", [*PAGES, *PROGRAM], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", [*PAGES, *PROGRAM], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_korean_texts_use_the_words_of_the_glossary(path: Path) -> None:
     if path.name == "glossary.md":
         return  # which lists the rejected words
@@ -45,5 +47,7 @@ def test_the_glossary_of_the_readme_agrees() -> None:
     for line in readme.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 3 and cells[0] not in {"영어", "---"}:
-            for english, korean in zip(cells[0].split(", "), cells[1].split(", "), strict=True):
+            for english, korean in zip(
+                cells[0].split(", "), cells[1].split(", "), strict=True
+            ):
                 assert words.get(english, korean) == korean, english

@@ -20,7 +20,9 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 def _run(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / "gpu.py"), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -38,10 +40,12 @@ def test_every_check_runs_on_the_cpu() -> None:
 
     laws, train = process.stdout.splitlines()[-2:]
     assert re.fullmatch(
-        r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run", laws
+        r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run",
+        laws,
     )
     assert re.fullmatch(
-        r"gpu train tiny [\d,]+ target tokens/s, [\d.]+% of the matrix rate, [\d,]+ MB", train
+        r"gpu train tiny [\d,]+ target tokens/s, [\d.]+% of the matrix rate, [\d,]+ MB",
+        train,
     )
 
 
@@ -53,7 +57,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return gpu_checks
 
 
-def test_a_law_fails_for_a_model_that_computes_something_else(checks: ModuleType) -> None:
+def test_a_law_fails_for_a_model_that_computes_something_else(
+    checks: ModuleType,
+) -> None:
     settings = checks.pairs()[0].values[0]
     for law in (checks.equals_processor, checks.gradients):
         case = checks.Case.of(settings, "cpu", "float32")

@@ -19,9 +19,9 @@ from systems import posix
 import regard
 from regard.cli.interchange import export as export_command
 from regard.cli.run_views import draw_run
+from regard.common.checksums import fingerprints
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import MAGIC, check_links, is_file_name
-from regard.common.seal import fingerprints
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -31,7 +31,7 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import export_cache, load
-from regard.serving.prepare import prepare
+from regard.serving.export_process import prepare
 from regard.serving.pytorch_models import open_folder
 from regard.training.recipe import Recipe, preset
 
@@ -123,16 +123,18 @@ def test_no_link_leads_out_of_a_folder(
     nor changed.
     """
     monkeypatch.setenv(export_cache.SWITCH, "on")
-    Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(
-        run / "train.toml"
-    )
+    Recipe.parse(
+        {**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, ""
+    ).write(run / "train.toml")
     for name in ("README.md", "journal.jsonl", "data.json", "sentences.txt"):
         (run / name).write_text("\n".join(SENTENCES), encoding="utf-8")
     for name in ("checkpoints/update-1", "exports/ctranslate2-int8"):
         (run / name).mkdir(parents=True)
     for name in EXPORTS[:-1]:
         (run / "exports" / name).write_bytes(MAGIC)
-    names = [path.relative_to(run) for path in run.rglob("*") if path.name != "sentences.txt"]
+    names = [
+        path.relative_to(run) for path in run.rglob("*") if path.name != "sentences.txt"
+    ]
     refused = set()
 
     for number, name in enumerate(names):
@@ -148,11 +150,15 @@ def test_no_link_leads_out_of_a_folder(
             refused.add(str(name))
 
     assert refused >= CHANGED[action]
-    assert not [path for path in cache.glob("model-*") if SECRET.encode() in path.read_bytes()]
+    assert not [
+        path for path in cache.glob("model-*") if SECRET.encode() in path.read_bytes()
+    ]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_a_link_elsewhere_is_refused(run: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_a_link_elsewhere_is_refused(
+    run: Path, tmp_path: Path, name: str
+) -> None:
     """Even if it is the very file: whoever made the folder could have named any other."""
     move_out(run / name, tmp_path / "outside")
     for read in (load, check_folder, seal_folder, fingerprints):
@@ -175,7 +181,9 @@ def test_nothing_of_the_target_is_said(run: Path, target: str) -> None:
     assert cause.startswith(f"{run / CONFIG}: a link that leads out of the folder, to ")
 
 
-def test_links_within_the_folder_and_to_the_folder_are_followed(run: Path, tmp_path: Path) -> None:
+def test_links_within_the_folder_and_to_the_folder_are_followed(
+    run: Path, tmp_path: Path
+) -> None:
     expected = load(run).translate(SENTENCES[:1])[0].text
     (run / WEIGHTS).rename(run / "w")
     (run / WEIGHTS).symlink_to("w")
@@ -185,7 +193,9 @@ def test_links_within_the_folder_and_to_the_folder_are_followed(run: Path, tmp_p
         assert load(path).translate(SENTENCES[:1])[0].text == expected
 
 
-def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Path) -> None:
+def test_a_snapshot_in_the_cache_of_hugging_face_is_read(
+    run: Path, tmp_path: Path
+) -> None:
     """Its files are links to blobs, which lie beside the snapshots of the same model; other links
     are refused.
     """
@@ -210,7 +220,9 @@ def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Pa
         load(snapshot)
 
 
-def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Path) -> None:
+def test_folders_are_looked_through_and_all_links_named(
+    run: Path, tmp_path: Path
+) -> None:
     (run / "shards" / "deep").mkdir(parents=True)
     for name in ("a", "deep/b"):
         (run / "shards" / name).symlink_to(tmp_path)
@@ -220,13 +232,18 @@ def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Pat
     with pytest.raises(ModelFolderError) as refused:
         check_links(run, "shards", "checkpoints", "missing")
 
-    names = {cause.split(": a link")[0].removeprefix(f"{run}/") for cause in refused.value.causes}
+    names = {
+        cause.split(": a link")[0].removeprefix(f"{run}/")
+        for cause in refused.value.causes
+    }
     assert names == {"shards/a", "shards/deep/b", "checkpoints"}
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "README.md", "checkpoints"])
 @pytest.mark.parametrize("resume", [True, False])
-def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool) -> None:
+def test_training_writes_through_no_link(
+    tmp_path: Path, name: str, resume: bool
+) -> None:
     victim = tmp_path / "victim"
     out = tmp_path / "out"
     out.mkdir()
@@ -236,19 +253,25 @@ def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool
             {**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, ""
         ).write(out / "train.toml")
 
-    with pytest.raises(ModelFolderError, match=f"{name}: a link that leads out of the folder"):
+    with pytest.raises(
+        ModelFolderError, match=f"{name}: a link that leads out of the folder"
+    ):
         regard.train(out=out, resume=resume, source="a", target="b", device="cpu")
     assert not victim.exists()
 
 
-@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", "", "a\\b", "C:a"])
+@pytest.mark.parametrize(
+    "name", ["../../outside", "/etc/passwd", "..", "", "a\\b", "C:a"]
+)
 def test_digests_of_files_elsewhere_are_refused(run: Path, name: str) -> None:
     """The manifest names files, which `regard doctor` hashes."""
     values = json.loads((run / CONFIG).read_text(encoding="utf-8"))
     values["seal"]["files"][name] = "0" * 64
     (run / CONFIG).write_text(json.dumps(values), encoding="utf-8")
     for read in (load, check_folder, seal_folder):
-        with pytest.raises(RegardError, match="wanted names of files in the folder, got"):
+        with pytest.raises(
+            RegardError, match="wanted names of files in the folder, got"
+        ):
             read(run)
 
     assert not is_file_name(name)

@@ -15,8 +15,8 @@ from small import SENTENCES, folder
 
 import regard
 from regard.cli import main
+from regard.common.checksums import fingerprints
 from regard.common.errors import RegardError
-from regard.common.seal import fingerprints
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.interchange.runtime import export
@@ -48,7 +48,8 @@ ENGLISH = [line for line in SENTENCES if line.isascii()]
 
 def _write(path: Path, lines: list[str], times: int = 15) -> Path:
     path.write_text(
-        "".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8"
+        "".join(f"{line} {n}\n" for n in range(times) for line in lines),
+        encoding="utf-8",
     )
     return path
 
@@ -57,10 +58,14 @@ def test_the_example_of_the_training_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = Path(__file__).parents[1] / "docs" / "training.md"
-    code = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[1]
+    code = re.findall(
+        r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )[1]
     for name, pair in (("python", ("ko", "en")), ("de-en", ("de", "en"))):
         run = folder(tmp_path / "runs" / name, languages=pair)
-        save_language_id(run, LanguageId.learn({pair[0]: KOREAN * 20, pair[1]: ENGLISH * 20}))
+        save_language_id(
+            run, LanguageId.learn({pair[0]: KOREAN * 20, pair[1]: ENGLISH * 20})
+        )
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(code, str(page), "exec"), names)
@@ -82,10 +87,14 @@ def _train(out: Path, **arguments: Any) -> regard.Run:
     return regard.train(out=out, settings=settings, threads=1, **arguments)
 
 
-def test_a_run_knows_the_languages_of_its_files(data: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_knows_the_languages_of_its_files(
+    data: dict[str, Path], tmp_path: Path
+) -> None:
     messages: list[str] = []
     run = _train(
-        tmp_path / "run", **data, report=lambda _, values: messages.append(str(values.get("text")))
+        tmp_path / "run",
+        **data,
+        report=lambda _, values: messages.append(str(values.get("text"))),
     ).folder
 
     assert folder_languages(run).pair == ("ko", "en")
@@ -113,7 +122,9 @@ def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) ->
     def listen(_: str, values: Any) -> None:
         messages.append(str(values.get("text")))
 
-    run = _train(tmp_path / "run", **data, languages="kor_Hang,en-GB", report=listen).folder
+    run = _train(
+        tmp_path / "run", **data, languages="kor_Hang,en-GB", report=listen
+    ).folder
 
     assert folder_languages(run).pair == ("ko", "en-GB")
     assert "language kor_Hang: kept as ko (Korean)" in messages
@@ -138,7 +149,11 @@ def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) ->
 
 def _pairs(folder: Path) -> Path:
     path = folder / "pairs.tsv"
-    rows = [f"{a} {n}\t{b} {n}" for n in range(15) for a, b in zip(KOREAN, ENGLISH, strict=True)]
+    rows = [
+        f"{a} {n}\t{b} {n}"
+        for n in range(15)
+        for a, b in zip(KOREAN, ENGLISH, strict=True)
+    ]
     path.write_text("\n".join(rows), encoding="utf-8")
     return path
 
@@ -151,7 +166,9 @@ def test_unknown_languages_are_not_learnt(tmp_path: Path) -> None:
         report=lambda _, values: messages.append(str(values.get("text"))),
     ).folder
 
-    assert any(text.startswith("languages unknown (? → ?): name them") for text in messages)
+    assert any(
+        text.startswith("languages unknown (? → ?): name them") for text in messages
+    )
     assert folder_languages(run) == Languages()
     assert "- Languages: unknown → unknown." in (run / "README.md").read_text("utf-8")
     assert load_language_id(run) is None
@@ -170,7 +187,9 @@ def test_captions_have_one_language(tmp_path: Path) -> None:
         "data.images.height": 16,
         "data.images.width": 16,
     }
-    settings = {key: value for key, value in SETTINGS.items() if not key.endswith(".layers")}
+    settings = {
+        key: value for key, value in SETTINGS.items() if not key.endswith(".layers")
+    }
     run = regard.train(
         out=tmp_path / "run",
         images=album / "images",
@@ -182,7 +201,9 @@ def test_captions_have_one_language(tmp_path: Path) -> None:
     )
 
     assert folder_languages(run.folder).pair == ("", "en")
-    assert "- Language of the captions: en." in (run.folder / "README.md").read_text("utf-8")
+    assert "- Language of the captions: en." in (run.folder / "README.md").read_text(
+        "utf-8"
+    )
     assert [*(load_language_id(run.folder) or LanguageId({})).profiles] == ["en"]
 
 
@@ -192,7 +213,10 @@ def test_captions_have_one_language(tmp_path: Path) -> None:
         ({"languages": "ko"}, "`languages=`: wanted codes of source and target"),
         ({"languages": "ko,Elvish"}, "wanted a language code .* got 'Elvish'"),
         ({"languages": "ko,jp"}, "jp is not a code of ISO 639; did you mean ja"),
-        ({"settings": {"data.target_language": "E"}}, "target_language: wanted a language code"),
+        (
+            {"settings": {"data.target_language": "E"}},
+            "target_language: wanted a language code",
+        ),
     ],
 )
 def test_other_codes_are_refused(
@@ -224,9 +248,13 @@ def known(tmp_path: Path) -> Path:
 )
 def test_a_damaged_file_is_reported_and_ignored(known: Path, damage: Any) -> None:
     damage(known / LANGUAGES)
-    with pytest.warns(UserWarning, match=r"languages.json: damaged \(.*\) and not used"):
+    with pytest.warns(
+        UserWarning, match=r"languages.json: damaged \(.*\) and not used"
+    ):
         assert load_language_id(known) is None
-    assert [name for name, problem in check_folder(known).items() if problem] == [LANGUAGES]
+    assert [name for name, problem in check_folder(known).items() if problem] == [
+        LANGUAGES
+    ]
     assert regard.load(known).translate("I go home")
 
 
@@ -277,7 +305,12 @@ def test_the_command_line_gives_them(
     for message, *arguments in (
         ("wanted codes of source and target, such as ko,en; got 'ja'", "ja"),
         ("wanted a language code", "ja,x"),
-        ("only a runtime file and a page hold languages", "ja,fr", "--to", "huggingface"),
+        (
+            "only a runtime file and a page hold languages",
+            "ja,fr",
+            "--to",
+            "huggingface",
+        ),
     ):
         assert run(other, "--languages", *arguments) == 2
         assert message in capsys.readouterr().err

@@ -36,4 +36,6 @@ def test_docstrings_and_variables_say_the_thing() -> None:
             if text in VAGUE or RIDDLE.match(text):
                 line = getattr(node, "lineno", 1)
                 problems.append(f"{path.relative_to(ROOT)}:{line} {text[:60]}")
-    assert not problems, "begin with a verb in the imperative or a noun, and name the thing"
+    assert not problems, (
+        "begin with a verb in the imperative or a noun, and name the thing"
+    )

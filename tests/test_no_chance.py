@@ -24,7 +24,14 @@ CLOCKS = {
     "process_time",
 }
 LONGEST_SLEEP = 0.2
-SEEDED = {"Random", "default_rng", "Generator", "fork_rng", "get_rng_state", "set_rng_state"}
+SEEDED = {
+    "Random",
+    "default_rng",
+    "Generator",
+    "fork_rng",
+    "get_rng_state",
+    "set_rng_state",
+}
 TOOLS = {"limits.py", "faults.py"}
 """Files that are no tests; those of `fuzz` but for its tests are none either."""
 
@@ -39,7 +46,10 @@ def _files() -> Iterator[Path]:
 
 
 def _is_slow(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Attribute) and part.attr == "slow" for part in ast.walk(node))
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "slow"
+        for part in ast.walk(node)
+    )
 
 
 def _unmarked(tree: ast.Module) -> Iterator[ast.AST]:
@@ -54,7 +64,9 @@ def _unmarked(tree: ast.Module) -> Iterator[ast.AST]:
         node = rest.pop()
         yield node
         for child in ast.iter_child_nodes(node):
-            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            is_function = isinstance(
+                child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            )
             if not (is_function and any(map(_is_slow, child.decorator_list))):
                 rest.append(child)
 
@@ -92,7 +104,9 @@ def _problem(node: ast.AST) -> str:
         if module in ("random", "np.random", "numpy.random") and (
             function not in SEEDED or not node.args
         ):
-            return f"{name}: draw from a generator with a seed, such as random.Random(1)"
+            return (
+                f"{name}: draw from a generator with a seed, such as random.Random(1)"
+            )
         if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
             return f"{name}: use a number that is the same in each run"
     return ""
@@ -101,7 +115,9 @@ def _problem(node: ast.AST) -> str:
 def _problems(source: str) -> list[tuple[int, str]]:
     nodes = _unmarked(ast.parse(source))
     return sorted(
-        (getattr(node, "lineno", 0), problem) for node in nodes if (problem := _problem(node))
+        (getattr(node, "lineno", 0), problem)
+        for node in nodes
+        if (problem := _problem(node))
     )
 
 

@@ -30,7 +30,9 @@ def _commands(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", KOREAN, ids=lambda path: path.name)
-def test_a_korean_page_has_the_commands_and_the_code_of_the_english_one(path: Path) -> None:
+def test_a_korean_page_has_the_commands_and_the_code_of_the_english_one(
+    path: Path,
+) -> None:
     """A summary has some of them."""
     assert _english(path).is_file(), "each Korean page is a page in English too"
 
@@ -64,8 +66,14 @@ def test_settings_and_commands_beside_those_of_other_toolkits_exist(page: str) -
     from regard.training import presets
 
     text = _read(DOCS / page)
-    settings = set(re.findall(r"^\| `([\w.]+)` \|", _read(DOCS / "settings.md"), re.MULTILINE))
-    keys = set(re.findall(r"`((?:batching|data|model|schedule|tokenizer|training)\.[\w.]+)`", text))
+    settings = set(
+        re.findall(r"^\| `([\w.]+)` \|", _read(DOCS / "settings.md"), re.MULTILINE)
+    )
+    keys = set(
+        re.findall(
+            r"`((?:batching|data|model|schedule|tokenizer|training)\.[\w.]+)`", text
+        )
+    )
 
     assert len(keys) > 9
     assert keys <= settings, keys - settings
@@ -87,7 +95,10 @@ def test_settings_and_commands_beside_those_of_other_toolkits_exist(page: str) -
 def test_the_two_lists_of_other_toolkits_have_the_same_rows() -> None:
     pages = [_read(DOCS / page) for page in ("coming-from.md", "ko/coming-from.md")]
     code = [
-        [re.findall(r"`[^`]*`", row) for row in re.findall(r"^\| ([^|]*)\|", page, re.MULTILINE)]
+        [
+            re.findall(r"`[^`]*`", row)
+            for row in re.findall(r"^\| ([^|]*)\|", page, re.MULTILINE)
+        ]
         for page in pages
     ]
     assert code[0] == code[1]
@@ -100,9 +111,9 @@ def test_korean_figures_are_those_of_the_english_ones() -> None:
     assert written == set(script["TEXTS"])
     for name in written:
         shown = _read(DOCS / "images" / "ko" / f"{name}.svg")
-        assert script["FACE"].sub("", shown) == script["FACE"].sub("", script["relabel"](name)), (
-            f"{name}: run python docs/make_korean_figures.py"
-        )
+        assert script["FACE"].sub("", shown) == script["FACE"].sub(
+            "", script["relabel"](name)
+        ), f"{name}: run python docs/make_korean_figures.py"
         labels = {text for _, text in script["TEXT"].findall(shown)}
         assert not [
             text

@@ -17,7 +17,13 @@ from sacrebleu import sentence_chrf
 from small import SENTENCES, folder, pairs
 
 from regard.attention import record_attention
-from regard.common.errors import LineError, LineWarning, ModelFolderError, RegardError, UsageError
+from regard.common.errors import (
+    LineError,
+    LineWarning,
+    ModelFolderError,
+    RegardError,
+    UsageError,
+)
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
@@ -71,9 +77,17 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     translator: FolderTranslator, options: SearchOptions
 ) -> None:
     has_alignments = "nbest" in options and bool(translator.cross_attention())
-    sentences = [f"{SENTENCES[0]}.", "Dr. Kim came.", "I went![1]", "123!", f"{SENTENCES[1]}."]
+    sentences = [
+        f"{SENTENCES[0]}.",
+        "Dr. Kim came.",
+        "I went![1]",
+        "123!",
+        f"{SENTENCES[1]}.",
+    ]
     alone = translator.translate(sentences, alignments=has_alignments, **options)
-    (line,) = translator.translate(" ".join(sentences), alignments=has_alignments, **options)
+    (line,) = translator.translate(
+        " ".join(sentences), alignments=has_alignments, **options
+    )
     words = 0
     targets = 0
     links = []
@@ -106,7 +120,9 @@ def test_sentences_stay_together_where_that_was_learnt_or_asked_for(
 
     several = translator.settings.search.with_values(line_sentences=2.5)
     learnt = FolderTranslator(
-        translator.model, translator.tokenizer, translator.settings.with_values(search=several)
+        translator.model,
+        translator.tokenizer,
+        translator.settings.with_values(search=several),
     )
 
     assert len(learnt.translate(line)[0].parts) == 1
@@ -125,7 +141,9 @@ def test_what_has_no_letters_is_copied(translator: FolderTranslator) -> None:
         translator.trace("123")
 
 
-def test_readings_equal_teacher_forcing_the_output_alone(translator: FolderTranslator) -> None:
+def test_readings_equal_teacher_forcing_the_output_alone(
+    translator: FolderTranslator,
+) -> None:
     translations = translator.translate(SENTENCES, beam=3, readings=True)
     for line, translation in zip(SENTENCES, translations, strict=True):
         source = translator.encode(line)
@@ -141,11 +159,18 @@ def test_readings_equal_teacher_forcing_the_output_alone(translator: FolderTrans
         for layer in readings.layers("cross"):
             assert readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
             words = readings.words(layer)
-            np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-5)
-            assert words.weights.shape == (len(translation.text.split()), len(line.split()))
+            np.testing.assert_allclose(
+                words.weights.sum(1) + words.special_weights, 1, atol=1e-5
+            )
+            assert words.weights.shape == (
+                len(translation.text.split()),
+                len(line.split()),
+            )
 
 
-def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator) -> None:
+def test_translations_below_the_threshold_are_doubtful(
+    writer: FolderTranslator,
+) -> None:
     lines = [*SENTENCES, "you read a book. I go home.", "---", "", "12:30 🙂"]
     parts = [part for line in writer.translate(lines) for part in line.parts]
     scores = sorted(part.score for part in parts if part.score)
@@ -155,12 +180,16 @@ def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator)
         for translation in translations:
             for part in translation.parts:
                 assert part.doubtful == (part.score < threshold)
-            assert translation.doubtful == any(part.doubtful for part in translation.parts)
+            assert translation.doubtful == any(
+                part.doubtful for part in translation.parts
+            )
         copies = translations[-3:]
         assert not any(copy.doubtful for copy in copies)
 
     for search in ({"length_penalty": 0.0}, {"sample": True}):  # scores of another kind
-        assert not any(translation.doubtful for translation in writer.translate(lines, **search))
+        assert not any(
+            translation.doubtful for translation in writer.translate(lines, **search)
+        )
     traced, _ = writer.trace(lines[0], score_threshold=scores[-1])
 
     assert traced.doubtful == (traced.score < scores[-1])
@@ -177,13 +206,17 @@ def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator)
         (b"a", ["text 1 is b'a' (bytes); give texts"]),
     ],
 )
-def test_what_is_no_text_is_named(writer: FolderTranslator, texts: Any, causes: list[str]) -> None:
+def test_what_is_no_text_is_named(
+    writer: FolderTranslator, texts: Any, causes: list[str]
+) -> None:
     for call in (writer.translate, as_texts):  # a runtime file asks the latter
         with pytest.raises(UsageError) as caught:
             call(texts)
         assert list(caught.value.causes) == causes
     for method in (writer.trace, lambda text: list(writer.stream(text))):
-        with pytest.raises(UsageError, match=re.escape("text 1 is nan (float); give texts")):
+        with pytest.raises(
+            UsageError, match=re.escape("text 1 is nan (float); give texts")
+        ):
             method(math.nan)
 
 
@@ -211,7 +244,9 @@ def test_a_trace_is_that_of_the_translations_own_search(
         for length, step in enumerate(steps[: len(ids)], 1):
             assert tuple(ids[: length - 1]) in step.prefixes
             if "sample" not in search:
-                candidates = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
+                candidates = [
+                    (*step.prefixes[c.beam], c.token) for c in step.candidates
+                ]
                 assert tuple(ids[:length]) in candidates
     with pytest.raises(UsageError, match="the line is empty"):
         translator.trace("  ")
@@ -224,7 +259,9 @@ def test_search_options_are_the_fields_of_the_search_settings() -> None:
 
 
 def test_scores_equal_teacher_forcing(translator: FolderTranslator) -> None:
-    for line, translation in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
+    for line, translation in zip(
+        SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True
+    ):
         scores = [hypothesis.score for hypothesis in translation.nbest]
         assert scores == sorted(scores, reverse=True)
         assert translation.score == scores[0]
@@ -234,7 +271,9 @@ def test_scores_equal_teacher_forcing(translator: FolderTranslator) -> None:
             forced = translator.score(line, ids) / _penalty(translator, hypothesis)
             assert hypothesis.score == pytest.approx(forced, abs=1e-4)
     tokens = translator.tokenizer.target.encode(SENTENCES[2])
-    assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], tokens)
+    assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(
+        SENTENCES[0], tokens
+    )
     with pytest.raises(UsageError, match=r"wanted 1 to 3 \(the beam\), got 4"):
         translator.translate(SENTENCES, nbest=4)
 
@@ -263,7 +302,9 @@ def test_alignments_link_the_words_of_the_line_as_it_was_given(
         return
     for line in SENTENCES:
         forms = given_forms(line)
-        plain, *results = translator.translate([line, *forms], alignments=True, nbest=2, beam=2)
+        plain, *results = translator.translate(
+            [line, *forms], alignments=True, nbest=2, beam=2
+        )
         assert plain.alignments is not None
         targets = [target for _, target in plain.alignments]
         assert targets == list(range(len(plain.text.split())))
@@ -278,7 +319,9 @@ def test_alignments_link_the_words_of_the_line_as_it_was_given(
 
 
 @pytest.mark.parametrize("version", [None, 2])
-def test_a_folder_of_another_format_version_is_refused(tmp_path: Path, version: int | None) -> None:
+def test_a_folder_of_another_format_version_is_refused(
+    tmp_path: Path, version: int | None
+) -> None:
     path = folder(tmp_path) / CONFIG
     values = json.loads(path.read_text(encoding="utf-8"))
 
@@ -324,7 +367,9 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
-def test_a_joined_stream_is_the_translation(translator: FolderTranslator, search: str) -> None:
+def test_a_joined_stream_is_the_translation(
+    translator: FolderTranslator, search: str
+) -> None:
     long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is truncated
     for line in (*SENTENCES[:2], long, "", "   "):
         (translation,) = translator.translate(line, **{"beam": 1, **SEARCHES[search]})
@@ -350,7 +395,9 @@ def test_a_stream_comes_word_by_word_while_other_lines_are_translated(
     assert increments == expected
 
 
-def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTranslator) -> None:
+def test_a_translation_obeys_prefix_terms_and_forbidden_words(
+    writer: FolderTranslator,
+) -> None:
     plain = writer.translate(SENTENCES)
     target = writer.tokenizer.target
 
@@ -366,8 +413,15 @@ def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTran
             forced = writer.score(line, text) / _penalty(writer, translation)
             assert translation.score == pytest.approx(forced, abs=1e-3)
 
-    one = [Constraints(), Constraints(), Constraints(prefix="you"), *[Constraints()] * 3]
-    constrained = [translation.text for translation in writer.translate(SENTENCES, constraints=one)]
+    one = [
+        Constraints(),
+        Constraints(),
+        Constraints(prefix="you"),
+        *[Constraints()] * 3,
+    ]
+    constrained = [
+        translation.text for translation in writer.translate(SENTENCES, constraints=one)
+    ]
 
     assert constrained.pop(2).startswith("you")
 
@@ -376,7 +430,9 @@ def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTran
 
 
 def _penalty(translator: FolderTranslator, scored: Any) -> float:
-    return LengthPenalty(translator.settings.search.length_penalty)(len(scored.tokens) + 1)
+    return LengthPenalty(translator.settings.search.length_penalty)(
+        len(scored.tokens) + 1
+    )
 
 
 def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) -> None:
@@ -385,7 +441,9 @@ def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) ->
             writer.translate(SENTENCES[0], **options)
         return refused.value.causes
 
-    messages = " ".join(causes(beam=4, groups=3, temperature=0.5, min_length=9, max_length=3))
+    messages = " ".join(
+        causes(beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
+    )
 
     assert "temperature: used by sampling" in messages
     assert "4 cannot be divided into 3 groups" in messages
@@ -403,10 +461,14 @@ def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) ->
     ):
         assert "is also required, by" in causes(constraints=constraints)[0]
 
-    writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
+    writer.translate(
+        SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook"))
+    )
     (cause,) = causes(max_length=2, constraints=Constraints("a book", ("go",)))
 
-    assert re.search(r"'a book', 'go': \d+ tokens are required, .* may have at most 2", cause)
+    assert re.search(
+        r"'a book', 'go': \d+ tokens are required, .* may have at most 2", cause
+    )
     assert "did you mean 'sample'" in causes(sampel=True)[0]
     assert "got 2 for 1 line" in causes(constraints=[Constraints(), Constraints()])[0]
 
@@ -421,12 +483,17 @@ def test_sampling_draws_nbest_samples(writer: FolderTranslator) -> None:
     assert alone == together
     assert writer.translate(SENTENCES[0], sample=True)[0].nbest == ()
 
-    first, second = (writer.translate(SENTENCES, sample=True, seed=seed) for seed in (1, 2))
+    first, second = (
+        writer.translate(SENTENCES, sample=True, seed=seed) for seed in (1, 2)
+    )
     assert first != second
 
 
-@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
-@pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
+# The model has learnt nothing.
+@pytest.mark.filterwarnings("ignore:the translation has")
+@pytest.mark.parametrize(
+    "search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}]
+)
 def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(
     writer: FolderTranslator, search: dict[str, Any]
 ) -> None:
@@ -437,12 +504,17 @@ def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(
         texts = [hypothesis.text for hypothesis in plain.nbest]
         shares = [1.0] * len(texts)
         if "sample" not in search:
-            totals = [hypothesis.score * _penalty(writer, hypothesis) for hypothesis in plain.nbest]
+            totals = [
+                hypothesis.score * _penalty(writer, hypothesis)
+                for hypothesis in plain.nbest
+            ]
             shares = [math.exp(total - max(totals)) for total in totals]
         utilities = dict.fromkeys(texts, 0.0)
         for i, text in enumerate(texts):
             scores = [sentence_chrf(text, [reference]).score for reference in texts]
-            products = [share * score for share, score in zip(shares, scores, strict=True)]
+            products = [
+                share * score for share, score in zip(shares, scores, strict=True)
+            ]
             utilities[text] = sum(products) - products[i]
         assert sorted(hypothesis.text for hypothesis in best.nbest) == sorted(texts)
         assert utilities[best.text] == pytest.approx(max(utilities.values()))
@@ -460,7 +532,9 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
         return
     for line in SENTENCES:
         (plain,) = translator.translate(line, beam=5, nbest=5)
-        (reordered,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
+        (reordered,) = translator.translate(
+            line, beam=5, nbest=5, coverage_penalty=beta
+        )
         before = {(hypothesis.text, hypothesis.tokens) for hypothesis in plain.nbest}
         after = {(hypothesis.text, hypothesis.tokens) for hypothesis in reordered.nbest}
         assert after == before
@@ -468,8 +542,11 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(
         for hypothesis in reordered.nbest:
             ids = translator.tokenizer.target.ids(hypothesis.tokens)
             (readings,) = translator.read_all([line], [ids])
-            weights = [readings.weights[name].mean(0) for name in readings.layers("cross")]
-            coverage = np.mean(weights, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
+            weights = [
+                readings.weights[name].mean(0) for name in readings.layers("cross")
+            ]
+            # (S,) without the end of sentence.
+            coverage = np.mean(weights, 0)[:, :-1].sum(0)
             penalty = np.log(np.minimum(coverage, 1)).sum()
             utilities.append(hypothesis.score + beta * float(penalty))
         assert utilities == sorted(utilities, reverse=True)
@@ -490,15 +567,24 @@ def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
         source = Batch(torch.tensor([both.encode(line)]))
         target = torch.tensor([[BOS, *ids]])
         with torch.no_grad():
-            shares = [m.model.project(m.model(source, target))[0].softmax(-1) for m in members]
-        mean = (sum(shares) / 2).log().gather(1, torch.tensor([*ids, EOS])[:, None]).sum()
+            shares = [
+                m.model.project(m.model(source, target))[0].softmax(-1) for m in members
+            ]
+        mean = (
+            (sum(shares) / 2).log().gather(1, torch.tensor([*ids, EOS])[:, None]).sum()
+        )
         expected = float(mean) / _penalty(both, translation)
         assert translation.score == pytest.approx(expected, abs=1e-4)
         assert translation.alignments is not None
         assert translation.readings is not None
-        assert {name.split(".")[1] for name in translation.readings.layers("cross")} == {"0", "1"}
+        assert {
+            name.split(".")[1] for name in translation.readings.layers("cross")
+        } == {"0", "1"}
 
-    assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
+    assert (
+        "".join(both.stream(SENTENCES[0]))
+        == both.translate(SENTENCES[0], beam=1)[0].text
+    )
 
 
 def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> None:
@@ -516,7 +602,9 @@ def test_a_repetitive_translation_is_reported(
 ) -> None:
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
-    monkeypatch.setattr(writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks])
+    monkeypatch.setattr(
+        writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks]
+    )
 
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
         translations = writer.translate(SENTENCES[:1])
@@ -529,7 +617,8 @@ def test_validation_during_training_does_not_warn_of_lines(
 ) -> None:
     writer = load(folder(tmp_path))
     monkeypatch.setattr(
-        "regard.pipeline.base.find_repetition", lambda ids, _: Repetition(0, tuple(ids[:1]), 20)
+        "regard.pipeline.base.find_repetition",
+        lambda ids, _: Repetition(0, tuple(ids[:1]), 20),
     )
 
     with pytest.warns(LineWarning, match="repeats"):

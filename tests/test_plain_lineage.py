@@ -36,7 +36,9 @@ def both(name: str) -> tuple[ModuleType, Model, torch.nn.Module]:
     weights.
     """
     plain = plain_models()
-    ours = build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True)
+    ours = build(
+        ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True
+    )
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -53,7 +55,9 @@ def keep_mask(batch: Batch) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["rnn", "rnn-bahdanau", "rnn-luong", "conv"])
 def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     _, ours, theirs = both(name)
-    assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
+    assert count_parameters(ours) == sum(
+        parameter.numel() for parameter in theirs.parameters()
+    )
 
     batch = sentences(7, 1, 4)
     target = targets(3, 6)
@@ -64,7 +68,9 @@ def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     for outputs in (logits, theirs(batch.data, keep_mask(batch), target)):
         outputs.log_softmax(-1)[..., 5].sum().backward()
     expected = ours.decoder.embedding.weight.grad
-    torch.testing.assert_close(theirs.embedding.weight.grad, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        theirs.embedding.weight.grad, expected, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", ["rnn", "rnn-bahdanau", "rnn-luong", "conv"])
@@ -84,5 +90,7 @@ def test_greedy_tokens_equal_those_of_regard(name: str) -> None:
             (SuppressTokens(tuple(range(4))),),
         )
 
-    assert written[:, :-1].tolist() == [list(hypotheses[0].ids) for hypotheses in expected]
+    assert written[:, :-1].tolist() == [
+        list(hypotheses[0].ids) for hypotheses in expected
+    ]
     assert len({tuple(row) for row in written.tolist()}) == 3, "the outputs differ"

@@ -46,7 +46,10 @@ def test_editors_see_every_name() -> None:
     }
 
     assert {name for name, _ in imports} == NAMES - {"RegardError", "__version__"}
-    assert all(getattr(regard, name).__module__.startswith(str(module)) for name, module in imports)
+    assert all(
+        getattr(regard, name).__module__.startswith(str(module))
+        for name, module in imports
+    )
 
 
 def test_importing_regard_or_its_command_line_does_not_import_pytorch() -> None:

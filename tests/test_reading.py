@@ -41,7 +41,16 @@ LONG = "9" * 5000
 
 @pytest.mark.parametrize(
     "text",
-    [DEEP, LONG, '{"a": ' * 3000, "{", "", "\udc80", f'{{"a": {LONG}}}', "[" * 60 + "]" * 60],
+    [
+        DEEP,
+        LONG,
+        '{"a": ' * 3000,
+        "{",
+        "",
+        "\udc80",
+        f'{{"a": {LONG}}}',
+        "[" * 60 + "]" * 60,
+    ],
 )
 def test_bad_json_is_a_value_error_with_a_reason(text: str) -> None:
     for content in (text, text.encode("utf-8", "surrogatepass")):
@@ -52,12 +61,23 @@ def test_bad_json_is_a_value_error_with_a_reason(text: str) -> None:
 
 def test_json_is_read_as_it_is_written() -> None:
     values = {"a": [1, 2.5, None, True], "나": {"b": "c"}}
-    assert parse_json(json.dumps(values)) == parse_json(json.dumps(values).encode()) == values
+    assert (
+        parse_json(json.dumps(values))
+        == parse_json(json.dumps(values).encode())
+        == values
+    )
     assert parse_json("[" * DEPTH + "]" * DEPTH)
 
 
 @pytest.mark.parametrize(
-    "text", [f"a = {DEEP}", f"a = {LONG}", ".".join("a" * 3000) + " = 1", "a = {", "a = [" * 60]
+    "text",
+    [
+        f"a = {DEEP}",
+        f"a = {LONG}",
+        ".".join("a" * 3000) + " = 1",
+        "a = {",
+        "a = [" * 60,
+    ],
 )
 def test_bad_toml_is_refused_with_the_path(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
@@ -94,16 +114,21 @@ def pipe(tmp_path: Path) -> Iterator[Path]:
 
 
 @posix
-def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path) -> None:
+def test_a_pipe_is_no_file_unless_it_is_open_already(
+    pipe: Path, tmp_path: Path
+) -> None:
     """Reading it would wait for somebody who writes into it."""
     for reader_of_bytes in (file_bytes, file_sha256):
         with pytest.raises(OSError, match="a pipe or a device, not a file"):
             reader_of_bytes(pipe)
     with pytest.raises(
-        DataError, match=r"pipe: cannot be read \(it is a pipe or a device, not a file\)"
+        DataError,
+        match=r"pipe: cannot be read \(it is a pipe or a device, not a file\)",
     ):
         read_lines(pipe)
-    with pytest.raises(DataError, match=r"pipe: cannot be read .* make it with `regard keys add`"):
+    with pytest.raises(
+        DataError, match=r"pipe: cannot be read .* make it with `regard keys add`"
+    ):
         list_keys(pipe)
     assert not is_runtime_file(pipe)
     assert tensor_shapes(pipe) is None
@@ -114,7 +139,8 @@ def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path)
 
     assert weights_id(run) == ""
     with pytest.raises(
-        ModelFolderError, match=r"model\.safetensors: is a pipe or a device; put a file there"
+        ModelFolderError,
+        match=r"model\.safetensors: is a pipe or a device; put a file there",
     ):
         load_folder(run)
 
@@ -160,7 +186,9 @@ def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) ->
         torch.save(tensors, path, _use_new_zipfile_serialization=name == "w.pth")
     whole = path.read_bytes()
 
-    assert read_tensors(path, DataError, "fetch it")["a.weight"].equal(tensors["a.weight"])
+    assert read_tensors(path, DataError, "fetch it")["a.weight"].equal(
+        tensors["a.weight"]
+    )
 
     refused = 0
     for content in [b"", b"\0", *(damaged(whole, chance) for _ in range(120))]:
@@ -170,7 +198,9 @@ def test_damaged_tensors_are_refused_in_a_sentence(tmp_path: Path, name: str) ->
         except DataError as problem:
             (cause,) = problem.causes
             refused += (
-                cause.startswith(str(path)) and cause.endswith("fetch it") and "\n" not in cause
+                cause.startswith(str(path))
+                and cause.endswith("fetch it")
+                and "\n" not in cause
             )
 
     assert refused > 40
@@ -211,7 +241,9 @@ def test_a_damaged_journal_is_only_a_diary(tmp_path: Path) -> None:
     path.write_bytes("\n".join([good[0], *bad, good[1], "cut of"]).encode("latin-1"))
 
     assert [event["event"] for event in read(path)] == ["train", "end"]
-    with pytest.warns(UserWarning, match=r"journal\.jsonl: line 2 and 9 more damaged and left out"):
+    with pytest.warns(
+        UserWarning, match=r"journal\.jsonl: line 2 and 9 more damaged and left out"
+    ):
         Journal(path).truncate(5)
     assert path.read_text(encoding="utf-8").splitlines() == good
 

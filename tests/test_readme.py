@@ -24,7 +24,9 @@ def test_the_python_example_runs(
 ) -> None:
     folder(tmp_path / "runs" / "first")
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL
+    )
     exec(compile(code, str(readme), "exec"), {})
 
 
@@ -34,7 +36,9 @@ def test_the_parameter_counts_of_the_presets_hold() -> None:
     assert [name for name, _ in rows] == presets()
     for name, millions in rows:
         with torch.device("meta"):  # whose weights have sizes and no values
-            model = build(ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True)
+            model = build(
+                ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True
+            )
         assert f"{count_parameters(model) / 1e6:.2g}" == millions, name
 
 
@@ -64,7 +68,8 @@ def test_the_page_of_experiments_is_not_replaced_without_their_results(
     monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
 
     with pytest.raises(
-        SystemExit, match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`"
+        SystemExit,
+        match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`",
     ):
         runpy.run_path(str(script), run_name="__main__")
     assert page.read_bytes() == before

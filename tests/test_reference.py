@@ -19,7 +19,9 @@ PAGES = {
     for path in (ROOT / "docs" / "reference").glob("*.md")
 }
 COMMANDS = dict(reference.command_tree())
-NAMES = {f"{room}.{name}": value for room, name, value in reference.public_names()}
+NAMES = {
+    f"{package}.{name}": value for package, name, value in reference.public_names()
+}
 INNER = {"regard.cli", "regard.common.shapes"}
 """Packages and modules with `__all__` that are not for users: the command line itself,
 annotations.
@@ -40,8 +42,12 @@ def test_every_command_and_option_is_described(name: str) -> None:
     assert f"## {name}\n" in page
 
     for parameter in reference.parameters_of(name, command)[1]:
-        assert not getattr(parameter, "hidden", False), f"{name}: {parameter.name} is hidden"
-        assert getattr(parameter, "help", ""), f"{name}: {parameter.name} has no description"
+        assert not getattr(parameter, "hidden", False), (
+            f"{name}: {parameter.name} is hidden"
+        )
+        assert getattr(parameter, "help", ""), (
+            f"{name}: {parameter.name} has no description"
+        )
         for flag in parameter.opts if parameter.param_type_name == "option" else ():
             assert flag in page.split(f"## {name}\n")[1], f"{name}: {flag}"
 
@@ -52,7 +58,9 @@ def test_every_public_name_has_a_text_of_its_own(name: str) -> None:
     if inspect.isclass(value) or inspect.isfunction(value):
         text = vars(value).get("__doc__") or value.__doc__ or ""
         assert text.strip(), name
-        assert not text.startswith(f"{value.__name__}("), f"{name}: only the signature is known"
+        assert not text.startswith(f"{value.__name__}("), (
+            f"{name}: only the signature is known"
+        )
     else:
         assert reference.data_docs(*name.rpartition(".")[::2]), (
             f"{name}: write a text below its assignment"
@@ -65,9 +73,11 @@ def test_every_package_with_public_names_is_in_the_reference() -> None:
         for path in (ROOT / "regard").rglob("*.py")
         if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert public - INNER == set(reference.ROOMS)
+    assert public - INNER == set(reference.PACKAGES)
     shown = re.findall(r"<!-- made: python (\S+) -->", "".join(PAGES.values()))
-    assert sorted(shown) == sorted(reference.ROOMS), "each package stands on one page"
+    assert sorted(shown) == sorted(reference.PACKAGES), (
+        "each package stands on one page"
+    )
 
 
 def test_every_setting_is_described() -> None:
@@ -111,7 +121,9 @@ def test_every_endpoint_is_described() -> None:
 def test_every_function_of_the_header_has_a_comment() -> None:
     assert "regard/runtime/c/regard.h" in PAGES["c.md"]
     blocks = (
-        (ROOT / "regard" / "runtime" / "c" / "regard.h").read_text(encoding="utf-8").split("\n\n")
+        (ROOT / "regard" / "runtime" / "c" / "regard.h")
+        .read_text(encoding="utf-8")
+        .split("\n\n")
     )
     for block in blocks:
         if "REGARD_API " in block and "#define" not in block:
@@ -121,8 +133,12 @@ def test_every_function_of_the_header_has_a_comment() -> None:
 def test_every_export_of_the_module_is_described() -> None:
     assert "js/regard.d.ts" in PAGES["javascript.md"]
     types = (ROOT / "js" / "regard.d.ts").read_text(encoding="utf-8")
-    module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text(encoding="utf-8")
+    module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text(
+        encoding="utf-8"
+    )
     for name in re.findall(
         r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE
     ):
-        assert re.search(rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE), name
+        assert re.search(
+            rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE
+        ), name

@@ -22,11 +22,17 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
-PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PYPROJECT: dict[str, Any] = tomllib.loads(
+    (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+)
 REQUIREMENTS = [
     *PYPROJECT["build-system"]["requires"],
     *PYPROJECT["project"]["dependencies"],
-    *(line for extra in PYPROJECT["project"]["optional-dependencies"].values() for line in extra),
+    *(
+        line
+        for extra in PYPROJECT["project"]["optional-dependencies"].values()
+        for line in extra
+    ),
 ]
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
@@ -71,26 +77,33 @@ def test_every_dependency_has_a_pin_in_its_range(python: str, system: str) -> No
     environment = _environment(python, system)
     pins = _pins(environment)
     for requirement in map(Requirement, REQUIREMENTS):
-        if requirement.name != "regard" and _holds(
-            requirement.marker, environment
-        ):  # an extra may hold another
+        # An extra may hold another.
+        if requirement.name != "regard" and _holds(requirement.marker, environment):
             pin = pins.get(canonicalize_name(requirement.name))
-            assert pin is not None, f"{requirement.name} has no pin: run make constraints"
+            assert pin is not None, (
+                f"{requirement.name} has no pin: run make constraints"
+            )
             assert requirement.specifier.contains(pin), (
                 f"{requirement} excludes {pin}: run make constraints"
             )
 
 
 def test_the_head_of_the_constraints_is_the_command_that_makes_them() -> None:
-    command = re.sub(r"\\\n\s+", "", _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]).split(
-        " $(OPTIONS)"
-    )[0]
+    command = re.sub(
+        r"\\\n\s+", "", _read("Makefile").split("$(BIN)/uv pip compile ", 1)[1]
+    ).split(" $(OPTIONS)")[0]
     assert _read("constraints.txt").splitlines()[1] == f"#    uv pip compile {command}"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["Makefile", "README.md", "README.ko.md", "pyproject.toml", ".github/workflows/tests.yml"],
+    [
+        "Makefile",
+        "README.md",
+        "README.ko.md",
+        "pyproject.toml",
+        ".github/workflows/tests.yml",
+    ],
 )
 def test_one_version_of_pytorch_is_installed(name: str) -> None:
     assert {*TORCH.findall(_read(name))} == {*TORCH.findall(_read("constraints.txt"))}
@@ -104,8 +117,12 @@ def test_the_version_is_that_of_changelog_and_citation() -> None:
 
 def _recipe(target: str) -> list[str]:
     """Return the commands of a target of the Makefile, as they are typed in the environment."""
-    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", _read("Makefile"), re.MULTILINE)
-    for name, value in re.findall(r"^([A-Z]+) := (.*)$", _read("Makefile"), re.MULTILINE):
+    (recipe,) = re.findall(
+        rf"^{target}:.*\n((?:\t.*\n)+)", _read("Makefile"), re.MULTILINE
+    )
+    for name, value in re.findall(
+        r"^([A-Z]+) := (.*)$", _read("Makefile"), re.MULTILINE
+    ):
         recipe = recipe.replace(f"$({name})", value)
     return [line.strip().replace(".venv/bin/", "") for line in recipe.splitlines()]
 
@@ -120,5 +137,6 @@ def test_the_hosted_workflow_runs_what_make_runs() -> None:
 def test_the_hooks_run_the_tools_of_make_check() -> None:
     entries = re.findall(r"entry: (.*)", _read(".pre-commit-config.yaml"))
     assert entries == [
-        command.replace(" --check", "").removesuffix(" .") for command in _recipe("check")
+        command.replace(" --check", "").removesuffix(" .")
+        for command in _recipe("check")
     ]

@@ -24,7 +24,7 @@ from regard.common.errors import (
     UsageError,
 )
 from regard.common.settings import read_toml
-from regard.evaluation.metrics import scores
+from regard.evaluation.text_metrics import scores
 from regard.learn.samples import korean_english
 from regard.model_folder import load_settings, load_tensors
 from regard.pipeline import load
@@ -74,7 +74,9 @@ def events() -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def run(
-    data: Path, events: list[tuple[str, dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
+    data: Path,
+    events: list[tuple[str, dict[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> regard.Run:
     return regard.train(
         **files(data),
@@ -97,7 +99,8 @@ def equal(first: Path, second: Path) -> bool:
     )
 
 
-@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
+# The model has learnt nothing.
+@pytest.mark.filterwarnings("ignore:the translation has")
 def test_a_run_holds_its_recipe_outcome_and_model(run: regard.Run) -> None:
     assert run.outcome.reason == "all updates done"
     assert run.outcome.progress.update == 4
@@ -117,7 +120,9 @@ def test_python_and_the_command_line_train_the_same_weights(
 ) -> None:
     from regard.cli import main
 
-    options = [f"--{name.replace('_', '-')}={file}" for name, file in files(data).items()]
+    options = [
+        f"--{name.replace('_', '-')}={file}" for name, file in files(data).items()
+    ]
     options += [f"--set={key}={value}" for key, value in SETTINGS.items()]
     options += ["--set=training.log_every=2"]
 
@@ -125,10 +130,14 @@ def test_python_and_the_command_line_train_the_same_weights(
         main(["train", *options, f"--out={tmp_path / 'run'}", "--threads=1", "--quiet"])
     assert ended.value.code == 0
     assert equal(run.folder, tmp_path / "run")
-    assert read_toml(run.folder / "train.toml") == read_toml(tmp_path / "run" / "train.toml")
+    assert read_toml(run.folder / "train.toml") == read_toml(
+        tmp_path / "run" / "train.toml"
+    )
 
 
-def test_events_are_reported(run: regard.Run, events: list[tuple[str, dict[str, Any]]]) -> None:
+def test_events_are_reported(
+    run: regard.Run, events: list[tuple[str, dict[str, Any]]]
+) -> None:
     names = [name for name, _ in events if name not in ("message", "progress")]
     assert names == ["train", "valid", "train", "valid", "end"]
 
@@ -156,7 +165,9 @@ def test_a_run_is_resumed_with_more_updates_of_the_same_data(
     """
     own = Path(shutil.copytree(data, tmp_path / "data"))
     settings = {**SETTINGS, "training.updates": 2}
-    first = regard.train(**files(own), out=tmp_path / "run", settings=settings, threads=1)
+    first = regard.train(
+        **files(own), out=tmp_path / "run", settings=settings, threads=1
+    )
 
     with pytest.raises(UsageError, match=r"there is a run already; add `resume=True`"):
         regard.train(**files(own), out=first.folder, settings=settings)
@@ -167,7 +178,8 @@ def test_a_run_is_resumed_with_more_updates_of_the_same_data(
     more = {"training.updates": 4}
 
     with pytest.raises(
-        DataError, match=r"train.target: .*train.en has changed .*another `out=`.*\(`parent=`\)"
+        DataError,
+        match=r"train.target: .*train.en has changed .*another `out=`.*\(`parent=`\)",
     ):
         regard.train(out=first.folder, resume=True, settings=more, threads=1)
     assert contents(first.folder) == before
@@ -175,12 +187,18 @@ def test_a_run_is_resumed_with_more_updates_of_the_same_data(
     (own / "train.en").write_text(text, encoding="utf-8")
     own.rename(tmp_path / "moved")
     moved = files(tmp_path / "moved")
-    resumed = regard.train(**moved, out=first.folder, resume=True, settings=more, threads=1)
+    resumed = regard.train(
+        **moved, out=first.folder, resume=True, settings=more, threads=1
+    )
 
     assert equal(run.folder, resumed.folder)
 
     child = regard.train(
-        **files(data), out=tmp_path / "child", parent=first.folder, settings=more, threads=1
+        **files(data),
+        out=tmp_path / "child",
+        parent=first.folder,
+        settings=more,
+        threads=1,
     )
     assert child.outcome.progress.update == 4, "as the message proposes"
     assert child.recipe.model == run.recipe.model
@@ -191,8 +209,14 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: Path) -> None:
-    more = {"training.updates": None, "training.minutes": 1e-6, "training.validate_every": 100}
+def test_minutes_that_are_over_end_a_run_after_its_update(
+    data: Path, tmp_path: Path
+) -> None:
+    more = {
+        "training.updates": None,
+        "training.minutes": 1e-6,
+        "training.validate_every": 100,
+    }
     run = regard.train(
         **files(data), out=tmp_path / "run", settings={**SETTINGS, **more}, threads=1
     )
@@ -208,15 +232,21 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(
 ) -> None:
     warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
     lines = (data / "valid.ko").read_text(encoding="utf-8").splitlines()
-    lowest = sorted(min(part.score for part in line.parts) for line in run.load().translate(lines))
+    lowest = sorted(
+        min(part.score for part in line.parts) for line in run.load().translate(lines)
+    )
 
-    assert load_settings(run.folder).search.score_threshold == pytest.approx(lowest[0], abs=1e-3)
+    assert load_settings(run.folder).search.score_threshold == pytest.approx(
+        lowest[0], abs=1e-3
+    )
 
     more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
     folder = Path(shutil.copytree(run.folder, tmp_path / "copy"))
     session = _Session(folder, True, {}, "cpu", World(), None, None)
     session._learn_threshold(load(folder).translate(["---", *more]))
-    doubtful = [translation.doubtful for translation in load(folder).translate(["---", *more])]
+    doubtful = [
+        translation.doubtful for translation in load(folder).translate(["---", *more])
+    ]
 
     assert sum(doubtful) == 3, "three of a hundred lines with letters"
 
@@ -225,7 +255,11 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(
 
     own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
     child = regard.train(
-        **files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1
+        **files(data),
+        out=tmp_path / "child",
+        parent=run.folder,
+        settings=own,
+        threads=1,
     )
 
     assert load_settings(child.folder).search.score_threshold == -3.0
@@ -234,21 +268,27 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(
     familiar = load_settings(run.folder).familiar
 
     assert familiar is not None
-    assert not any(familiar.unseen(source.encode(line)) for line in more), "what training has seen"
+    assert not any(familiar.unseen(source.encode(line)) for line in more), (
+        "what training has seen"
+    )
     assert sum(
         familiar.unseen(source.encode(line)) > familiar.most for line in lines
     ) <= 0.03 * len(lines)
     assert (
-        familiar.unseen(source.encode(" ".join(reversed(" ".join(more).split())))) > familiar.most
+        familiar.unseen(source.encode(" ".join(reversed(" ".join(more).split()))))
+        > familiar.most
     )
 
     request = TrainRequest(
         parent=run.folder, data={name: str(path) for name, path in files(data).items()}
     )
-    assert request.compose().search.score_threshold is None, "that of the parent is not inherited"
+    assert request.compose().search.score_threshold is None, (
+        "that of the parent is not inherited"
+    )
 
 
-@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
+# The model has learnt nothing.
+@pytest.mark.filterwarnings("ignore:the translation has")
 @pytest.mark.parametrize(("subject", "clauses", "parts"), [("ฉัน", 1, 2), ("ฉัน ", 2, 1)])
 def test_a_run_learns_whether_spaces_part_sentences(
     tmp_path: Path, subject: str, clauses: int, parts: int
@@ -289,9 +329,14 @@ def test_settings_of_another_run_are_not_resumed_with(
     more = {"training.updates": 4, "training.log_every": 1}
     before = (started / "model.safetensors").read_bytes()
 
-    for folder, why in ((other, "of another run"), (changed, "not as in train.toml: model")):
+    for folder, why in (
+        (other, "of another run"),
+        (changed, "not as in train.toml: model"),
+    ):
         shutil.copyfile(folder / "config.json", started / "config.json")
-        with pytest.raises(ModelFolderError, match=rf"config\.json: .*{why}.*or delete it"):
+        with pytest.raises(
+            ModelFolderError, match=rf"config\.json: .*{why}.*or delete it"
+        ):
             regard.train(out=started, resume=True, settings=more, threads=1)
         assert (started / "model.safetensors").read_bytes() == before
 
@@ -299,30 +344,42 @@ def test_settings_of_another_run_are_not_resumed_with(
     regard.train(out=started, resume=True, settings=more, threads=1)
 
     assert equal(run.folder, started)
-    assert (started / "config.json").read_bytes() == (run.folder / "config.json").read_bytes()
+    assert (started / "config.json").read_bytes() == (
+        run.folder / "config.json"
+    ).read_bytes()
 
 
-def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: Path) -> None:
+def test_a_signal_stops_after_the_update_and_is_reported(
+    data: Path, tmp_path: Path
+) -> None:
     def interrupt(event: str, _: dict[str, Any]) -> None:
         if event == "valid":
             signal.raise_signal(signal.SIGINT)
 
-    run = regard.train(**files(data), out=tmp_path / "run", settings=SETTINGS, report=interrupt)
+    run = regard.train(
+        **files(data), out=tmp_path / "run", settings=SETTINGS, report=interrupt
+    )
     assert (run.outcome.stopped, run.outcome.progress.update) == (signal.SIGINT, 2)
 
 
 def _tsv(path: Path) -> list[tuple[str, ...]]:
-    return [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        tuple(line.split("\t"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
-@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")  # few updates teach little
+# Few updates teach little.
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 @pytest.mark.parametrize("shards", [False, True])
 def test_held_out_pairs_are_scored_once_at_the_end(
     data: Path, tmp_path: Path, shards: bool
 ) -> None:
     texts = {"source": data / "train.ko", "target": data / "train.en"}
     settings = {**SETTINGS, "data.shards": shards, "training.updates": 2}
-    run = regard.train(**texts, out=tmp_path / "run", settings=settings, test=10, threads=1)
+    run = regard.train(
+        **texts, out=tmp_path / "run", settings=settings, test=10, threads=1
+    )
     test = _tsv(run.folder / "test.tsv")
     valid = _tsv(run.folder / "valid.tsv")
 
@@ -339,7 +396,9 @@ def test_held_out_pairs_are_scored_once_at_the_end(
     assert (event["pairs"], event["update"]) == (10, 2)
 
     translations = run.load().translate([source for source, _ in test])
-    expected = scores([one.text for one in translations], [[target for _, target in test]])
+    expected = scores(
+        [one.text for one in translations], [[target for _, target in test]]
+    )
     assert [score["name"] for score in event["scores"]] == ["BLEU", "chrF"]
     for score, own in zip(event["scores"], expected, strict=False):
         assert score["value"] == pytest.approx(own.value)
@@ -348,16 +407,22 @@ def test_held_out_pairs_are_scored_once_at_the_end(
     bleu = event["scores"][0]["value"]
 
     assert f"On 10 test pairs, which the training never saw: BLEU {bleu:.1f} (" in page
-    assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(encoding="utf-8")
+    assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(
+        encoding="utf-8"
+    )
 
-    longer = regard.train(out=run.folder, resume=True, settings={"training.updates": 3}, threads=1)
+    longer = regard.train(
+        out=run.folder, resume=True, settings={"training.updates": 3}, threads=1
+    )
     assert (_tsv(run.folder / "test.tsv"), longer.recipe.data.test_count) == (test, 10)
 
 
 def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) -> None:
     test = tmp_path / "own.tsv"
     test.write_text("나는 간다\tI go\n너는 온다\tyou come\n", encoding="utf-8")
-    run = regard.train(**files(data), out=tmp_path / "run", settings=SETTINGS, test=test, threads=1)
+    run = regard.train(
+        **files(data), out=tmp_path / "run", settings=SETTINGS, test=test, threads=1
+    )
 
     assert [event["pairs"] for event in run.journal if event["event"] == "test"] == [2]
     assert not (run.folder / "test.tsv").exists()
@@ -365,13 +430,23 @@ def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) 
     with pytest.raises(
         ConfigurationError, match=r"test_count \(3\) and test files exclude each other"
     ):
-        regard.train(**files(data), out=tmp_path / "no", settings={"data.test_count": 3}, test=test)
+        regard.train(
+            **files(data),
+            out=tmp_path / "no",
+            settings={"data.test_count": 3},
+            test=test,
+        )
 
 
 def test_the_example_of_the_training_page_runs(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "training.md").read_text(
+        encoding="utf-8"
+    )
     (example,) = re.findall(r"```python\n(import regard\n.*?)```", page, re.DOTALL)
 
     assert '"training.updates": 500' in example
@@ -389,12 +464,17 @@ def test_the_example_of_the_training_page_runs(
 def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         regard.train(out=tmp_path, resume=True, preset="rnn", budget="30m")
-    assert [cause.split(":")[0] for cause in raised.value.causes] == ["`preset=`", "`budget=`"]
+    assert [cause.split(":")[0] for cause in raised.value.causes] == [
+        "`preset=`",
+        "`budget=`",
+    ]
     with pytest.raises(
         ConfigurationError,
         match=r"unknown setting 'training.update'; did you mean 'training.updates'",
     ):
-        regard.train(**files(data), out=tmp_path / "run", settings={"training.update": 1})
+        regard.train(
+            **files(data), out=tmp_path / "run", settings={"training.update": 1}
+        )
     with pytest.raises(ConfigurationError, match="no training pairs"):
         regard.train(out=tmp_path / "run")
     assert not list(tmp_path.iterdir())
@@ -419,25 +499,33 @@ def test_a_dry_run_takes_the_time_of_its_budget(
     monkeypatch.setattr("regard.run.time", Mock(monotonic=lambda: 0.0))
     for module in ("budget", "run_report"):
         monkeypatch.setattr(f"regard.training.{module}.trial", slower_each_time)
-    settings = {name: value for name, value in SETTINGS.items() if name != "training.updates"}
-    request = TrainRequest(data=data_table(**files(data)), settings=settings, budget=f"{minutes}m")
+    settings = {
+        name: value for name, value in SETTINGS.items() if name != "training.updates"
+    }
+    request = TrainRequest(
+        data=data_table(**files(data)), settings=settings, budget=f"{minutes}m"
+    )
     lines = dry_run(request, "cpu")
     (time,) = (line for line in lines if line.startswith("time: "))
 
     assert re.search(rf"about {minutes}(\.0)? minutes", time), time
     assert any(
-        f"time: {int(minutes * 60 / trial.seconds):,} updates" in time for trial in trials[:3]
+        f"time: {int(minutes * 60 / trial.seconds):,} updates" in time
+        for trial in trials[:3]
     ), "of a size"
 
 
-def test_a_gpu_sums_in_one_order_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_sums_in_one_order_while_it_trains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from regard.run import _deterministic
 
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     with _deterministic("cpu", strict=True):
         assert not torch.are_deterministic_algorithms_enabled()
 
-    for strict in (True, False):  # with images an operation without such a kernel goes on
+    # With images an operation without such a kernel goes on.
+    for strict in (True, False):
         with suppress(KeyError), _deterministic("cuda:0", strict):
             assert torch.are_deterministic_algorithms_enabled()
             assert torch.is_deterministic_algorithms_warn_only_enabled() == (not strict)

@@ -19,9 +19,9 @@ import torch
 from small import SENTENCES, folder
 
 from regard.common.atomic import file_sha256
+from regard.common.checksums import fingerprints, tensor_digest
 from regard.common.errors import ModelFolderError, RegardError
 from regard.common.reading import tensor_metadata
-from regard.common.seal import fingerprints, tensor_digest
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -114,11 +114,15 @@ def test_a_missing_file_is_named(run: Path) -> None:
             load(run)
         (run / "aside").rename(run / name)
     (run / ALIGNMENT).unlink()
-    with pytest.warns(UserWarning, match=r"alignment\.json: missing, although a head was chosen"):
+    with pytest.warns(
+        UserWarning, match=r"alignment\.json: missing, although a head was chosen"
+    ):
         load(run)
 
 
-def test_weights_that_training_has_not_written_yet_are_not_called_lost(run: Path) -> None:
+def test_weights_that_training_has_not_written_yet_are_not_called_lost(
+    run: Path,
+) -> None:
     (run / WEIGHTS).unlink()
     with pytest.raises(ModelFolderError, match="missing; copy the folder again"):
         load(run)
@@ -142,7 +146,8 @@ def test_a_file_of_another_model_of_the_same_shape_is_not_used(
             load(run)
     else:
         with pytest.raises(
-            ModelFolderError, match=r"the weights are of another model than config\.json"
+            ModelFolderError,
+            match=r"the weights are of another model than config\.json",
         ):
             load(run)
 
@@ -154,22 +159,32 @@ def test_weights_without_a_digest_are_refused_and_foreign_ones_read(run: Path) -
     save_file(tensors, run / WEIGHTS)
 
     with pytest.raises(
-        ModelFolderError, match=r"model\.safetensors: not sealed .*`regard doctor .* --seal`"
+        ModelFolderError,
+        match=r"model\.safetensors: not sealed .*`regard doctor .* --seal`",
     ):
         load_folder(run)
     assert load_tensors(run / WEIGHTS, foreign=True).keys() == tensors.keys()
 
 
-def test_fingerprints_are_those_of_files_and_of_tensors_the_one_they_carry(run: Path) -> None:
+def test_fingerprints_are_those_of_files_and_of_tensors_the_one_they_carry(
+    run: Path,
+) -> None:
     before = fingerprints(run)
     assert {CONFIG, VOCABULARY, WEIGHTS, ALIGNMENT} == before.keys()
-    assert all(before[name] == file_sha256(run / name) for name in (CONFIG, VOCABULARY, ALIGNMENT))
-    assert before[WEIGHTS] == tensor_metadata(run / WEIGHTS)["sha256"] != file_sha256(run / WEIGHTS)
+    assert all(
+        before[name] == file_sha256(run / name)
+        for name in (CONFIG, VOCABULARY, ALIGNMENT)
+    )
+    assert (
+        before[WEIGHTS]
+        == tensor_metadata(run / WEIGHTS)["sha256"]
+        != file_sha256(run / WEIGHTS)
+    )
 
     (run / CONFIG).write_bytes((run / CONFIG).read_bytes() + b"\n")
-    assert {name for name, digest in fingerprints(run).items() if digest != before[name]} == {
-        CONFIG
-    }
+    assert {
+        name for name, digest in fingerprints(run).items() if digest != before[name]
+    } == {CONFIG}
 
 
 def test_a_change_on_purpose_is_sealed(run: Path) -> None:
@@ -178,7 +193,8 @@ def test_a_change_on_purpose_is_sealed(run: Path) -> None:
     (run / CONFIG).write_text(json.dumps(values, indent=4), encoding="utf-8")
 
     with pytest.raises(
-        ModelFolderError, match=rf"config\.json: damaged or changed .*`regard doctor {run} --seal`"
+        ModelFolderError,
+        match=rf"config\.json: damaged or changed .*`regard doctor {run} --seal`",
     ):
         load(run)
     assert "config.json" in check_folder(run)[CONFIG]
@@ -189,7 +205,9 @@ def test_a_change_on_purpose_is_sealed(run: Path) -> None:
 
     tensors = load_tensors(run / WEIGHTS)
     save_tensors(
-        run / WEIGHTS, {name: tensor * 1.01 for name, tensor in tensors.items()}, {"update": "3"}
+        run / WEIGHTS,
+        {name: tensor * 1.01 for name, tensor in tensors.items()},
+        {"update": "3"},
     )
     (run / ALIGNMENT).unlink()
     problems = check_folder(run)
@@ -306,7 +324,9 @@ def test_hashing_leaves_the_storage_resizable() -> None:
     }
     digest = tensor_digest(tensors, {})
 
-    assert digest == tensor_digest({name: tensor.clone() for name, tensor in tensors.items()}, {})
+    assert digest == tensor_digest(
+        {name: tensor.clone() for name, tensor in tensors.items()}, {}
+    )
     assert digest != tensor_digest({**tensors, "one": torch.tensor(2)}, {})
 
     weight.untyped_storage().resize_(0)

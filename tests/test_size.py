@@ -19,12 +19,16 @@ MOST_STATEMENTS = 45
 
 
 def test_the_package_is_a_table_of_contents() -> None:
-    entries = {path.name.removesuffix(".py") for path in ROOT.iterdir()} - {"__pycache__"}
+    entries = {path.name.removesuffix(".py") for path in ROOT.iterdir()} - {
+        "__pycache__"
+    }
     packages = entries - {"__init__", "__main__", "py.typed"}
     described = re.findall(
         r"^\| \d+ \| `(\w+)/?` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert sorted(packages) == sorted(described), "CONTRIBUTING.md describes every package once"
+    assert sorted(packages) == sorted(described), (
+        "CONTRIBUTING.md describes every package once"
+    )
 
 
 def test_functions_are_short() -> None:
@@ -34,5 +38,7 @@ def test_functions_are_short() -> None:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 count = sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) - 1
                 if count > MOST_STATEMENTS:
-                    causes.append(f"{path.relative_to(ROOT)}, {node.name}: {count} statements")
+                    causes.append(
+                        f"{path.relative_to(ROOT)}, {node.name}: {count} statements"
+                    )
     assert not causes, f"divide what has more than {MOST_STATEMENTS} statements"

@@ -131,15 +131,17 @@ def _text_calls(kind: str) -> dict[str, tuple[str, Call]]:
         )
 
     for part in ("prefix", "terms", "forbid"):
-        calls[f"translate, constraints of {part}"] = lambda used, value, part=part: used.translate(
-            "a", constraints=Constraints(**{part: value})
+        calls[f"translate, constraints of {part}"] = lambda used, value, part=part: (
+            used.translate("a", constraints=Constraints(**{part: value}))
         )
 
     for name in ("constraints", "beam"):
         calls[f"stream, {name}"] = _with(
             name, lambda used, **given: list(used.stream("a", **given))
         )
-        calls[f"trace, {name}"] = _with(name, lambda used, **given: used.trace("a", **given))
+        calls[f"trace, {name}"] = _with(
+            name, lambda used, **given: used.trace("a", **given)
+        )
     return {f"{kind}.{name}": (kind, call) for name, call in calls.items()}
 
 
@@ -153,10 +155,13 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
         RuntimeTranslator,
     ]
     calls: dict[str, Call] = {
-        opener.__name__: lambda _, value, opener=opener: opener(value) for opener in openers
+        opener.__name__: lambda _, value, opener=opener: opener(value)
+        for opener in openers
     }
     for name in ("device", "precision"):
-        calls[f"load, {name}"] = _with(name, lambda used, **given: regard.load(used, **given))
+        calls[f"load, {name}"] = _with(
+            name, lambda used, **given: regard.load(used, **given)
+        )
     arguments = (
         "source target valid_source pairs valid_pairs alignments images captions test "
         "languages preset parent settings seed budget device threads report recipe"
@@ -164,7 +169,10 @@ def _folder_calls() -> dict[str, tuple[str, Call]]:
     absent = {"source": "absent.ko", "target": "absent.en"}
     for name in arguments.split():
         calls[f"train, {name}"] = _with(
-            name, lambda used, **given: regard.train(**{"out": used / "new", **absent, **given})
+            name,
+            lambda used, **given: regard.train(
+                **{"out": used / "new", **absent, **given}
+            ),
         )
 
     calls["train, out"] = lambda _, value: regard.train(out=value, **absent)
@@ -198,22 +206,39 @@ CALLS: dict[str, tuple[str, Call]] = {
     **_text_calls("runtime translator"),
     "score, source": ("translator", lambda used, value: used.score(value, "a")),
     "score, target": ("translator", lambda used, value: used.score("a", value)),
-    "read_all, sources": ("translator", lambda used, value: used.read_all(value, [[5]])),
-    "read_all, targets": ("translator", lambda used, value: used.read_all(["a"], value)),
-    "read_all, role": ("translator", lambda used, value: used.read_all(["a"], [[5]], value)),
+    "read_all, sources": (
+        "translator",
+        lambda used, value: used.read_all(value, [[5]]),
+    ),
+    "read_all, targets": (
+        "translator",
+        lambda used, value: used.read_all(["a"], value),
+    ),
+    "read_all, role": (
+        "translator",
+        lambda used, value: used.read_all(["a"], [[5]], value),
+    ),
     "align": ("translator", lambda used, value: used.align(value)),
     "last_layer": ("translator", lambda _, value: last_layer(value)),
     "watch": ("translator", lambda _, value: _watch(value)),
     "watch, role": (
         "translator",
-        _with("role", lambda used, role: regard.watch(used.model, role=role).__enter__()),
+        _with(
+            "role", lambda used, role: regard.watch(used.model, role=role).__enter__()
+        ),
     ),
     "caption": ("captioner", lambda used, value: used.caption(value)),
     "caption, second": ("captioner", lambda used, value: used.caption([PIXELS, value])),
     "caption, trace": ("captioner", lambda used, value: used.trace(value)),
     "model_view": ("captioner", lambda used, value: used.model_view(value)),
-    "caption, score of image": ("captioner", lambda used, value: used.score(value, "a")),
-    "caption, score of target": ("captioner", lambda used, value: used.score(PIXELS, value)),
+    "caption, score of image": (
+        "captioner",
+        lambda used, value: used.score(value, "a"),
+    ),
+    "caption, score of target": (
+        "captioner",
+        lambda used, value: used.score(PIXELS, value),
+    ),
     **{
         f"caption, {name}": (
             "captioner",
@@ -266,8 +291,12 @@ def test_no_object_fails_from_within(
 
 def test_all_causes_are_named_at_once(used: dict[str, Any]) -> None:
     with pytest.raises(RegardError) as refused:
-        used["captioner"].caption([PIXELS, None, PIXELS / 255.0, "absent.png", [PIXELS]])
+        used["captioner"].caption(
+            [PIXELS, None, PIXELS / 255.0, "absent.png", [PIXELS]]
+        )
     numbers = [cause.split(":")[0] for cause in refused.value.causes]
     assert numbers == ["image 2", "image 3", "absent.png", "image 5"]
-    with pytest.raises(UsageError, match=r"wanted a module .*Translator.*; give its `\.model`"):
+    with pytest.raises(
+        UsageError, match=r"wanted a module .*Translator.*; give its `\.model`"
+    ):
         _watch(used["translator"])

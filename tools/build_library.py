@@ -83,10 +83,15 @@ TARGETS = {
     "macos-x86_64": Target("x86_64-macos", file="libregard.dylib"),
     "macos-aarch64": Target("aarch64-macos", file="libregard.dylib"),
     "windows-x86_64": Target(
-        "x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=native.OPTIMISATION
+        "x86_64-windows-gnu",
+        libraries=("-lpthread",),
+        file="regard.dll",
+        flags=native.OPTIMISATION,
     ),
 }
-FUNCTION = re.compile(r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", re.MULTILINE)
+FUNCTION = re.compile(
+    r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", re.MULTILINE
+)
 
 
 def exported(sources: Path = native.FOLDER_OF_SOURCES) -> list[str]:
@@ -100,7 +105,11 @@ def exported(sources: Path = native.FOLDER_OF_SOURCES) -> list[str]:
         for path in sorted(sources.glob("*.c"))
         if path.name != "queue.c"
     ]
-    return ["malloc", "free", *sorted({name for text in texts for name in FUNCTION.findall(text)})]
+    return [
+        "malloc",
+        "free",
+        *sorted({name for text in texts for name in FUNCTION.findall(text)}),
+    ]
 
 
 WASM = Target(
@@ -117,7 +126,7 @@ WASM = Target(
 )
 
 
-def compile_library(
+def compile_library(  # noqa: PLR0913 - keyword options of a compiler
     compiler: Sequence[str],
     levels: Mapping[str, Sequence[str]],
     output: Path,
@@ -159,7 +168,9 @@ def compile_library(
             )
         for path in (*others, *more):
             objects.append(f"{folder}/{path.stem}.o")
-            _run(*compiler, *flags, *lowest, *defines, "-c", str(path), "-o", objects[-1])
+            _run(
+                *compiler, *flags, *lowest, *defines, "-c", str(path), "-o", objects[-1]
+            )
         linked = Path(folder, output.name)
         _run(*compiler, *link, *objects, *libraries, "-o", str(linked))
         shutil.copy(linked, output.with_name(f"{output.name}.new"))
@@ -173,7 +184,12 @@ def build(name: str, folder: Path) -> Path:
     compiler = [*zig(), "-target", target.triple]
     levels = {level: (f"-mcpu={CPUS[level]}",) for level in LEVELS[target.machine]}
     compile_library(
-        compiler, levels, output, flags=target.flags, link=target.link, libraries=target.libraries
+        compiler,
+        levels,
+        output,
+        flags=target.flags,
+        link=target.link,
+        libraries=target.libraries,
     )
     return output
 
@@ -212,10 +228,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all if none is named"
+        "targets",
+        nargs="*",
+        choices=[*TARGETS, "wasm", []],
+        help="all if none is named",
     )
     parser.add_argument(
-        "--output", type=Path, default=native.FOLDER_OF_LIBRARIES, help="folder of the libraries"
+        "--output",
+        type=Path,
+        default=native.FOLDER_OF_LIBRARIES,
+        help="folder of the libraries",
     )
     arguments = parser.parse_args()
     for name in arguments.targets or (*TARGETS, "wasm"):

@@ -47,7 +47,8 @@ def main() -> None:
     }
     del likely["und"]
     aliases = {
-        code: value.replace("_", "-") for code, value in get_global("language_aliases").items()
+        code: value.replace("_", "-")
+        for code, value in get_global("language_aliases").items()
     }
     aliases |= registry_aliases(aliases) | OF_PROGRAMS
     codes = (
@@ -92,11 +93,15 @@ def countries(likely: dict[str, list[str]], codes: set[str]) -> dict[str, str]:
         country = code.removeprefix("und-").lower()
         if re.fullmatch("und-[A-Z]{2}", code) and country not in codes:
             languages[country] = (
-                f"{language}-{script}" if (language, script) == ("zh", "Hant") else language
+                f"{language}-{script}"
+                if (language, script) == ("zh", "Hant")
+                else language
             )
     languages |= {"us": "en", "gb": "en"}
     return languages | {
-        country: language for country, language in OF_COUNTRIES.items() if country not in codes
+        country: language
+        for country, language in OF_COUNTRIES.items()
+        if country not in codes
     }
 
 
@@ -117,13 +122,16 @@ def registry() -> list[dict[str, str]]:
         encoding="utf-8"
     )
     return [
-        dict(re.findall(r"^([\w-]+): (.*)$", record, re.MULTILINE)) for record in text.split("%%")
+        dict(re.findall(r"^([\w-]+): (.*)$", record, re.MULTILINE))
+        for record in text.split("%%")
     ]
 
 
 def registry_codes() -> set[str]:
     """Return the codes of languages in the IANA registry."""
-    codes = {record["Subtag"] for record in registry() if record.get("Type") == "language"}
+    codes = {
+        record["Subtag"] for record in registry() if record.get("Type") == "language"
+    }
     return {code for code in codes if re.fullmatch("[a-z]{2,3}", code)}
 
 
@@ -132,7 +140,8 @@ def registry_aliases(aliases: dict[str, str]) -> dict[str, str]:
     tags = {
         record["Tag"].lower(): record["Preferred-Value"]
         for record in registry()
-        if record.get("Type") in ("grandfathered", "redundant") and "Preferred-Value" in record
+        if record.get("Type") in ("grandfathered", "redundant")
+        and "Preferred-Value" in record
     }
     return {tag: aliases.get(value, value) for tag, value in tags.items()}
 

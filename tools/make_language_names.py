@@ -28,11 +28,16 @@ def main() -> None:
     korean = Locale("ko").languages
     lines = []
     for code in sorted(english):
-        if not re.fullmatch("[a-z]{2,3}", code) or code in ("und", "mul", "mis", "zxx", "root"):
+        if not re.fullmatch("[a-z]{2,3}", code) or code in (
+            "und",
+            "mul",
+            "mis",
+            "zxx",
+            "root",
+        ):
             continue
-        if (
-            len(code) == 3 and canonical_code(code) != code
-        ):  # two letters may be an older code with a name, such as tl
+        # Two letters may be an older code with a name, such as tl.
+        if len(code) == 3 and canonical_code(code) != code:
             continue
         try:
             own = Locale(code).languages.get(code, "")

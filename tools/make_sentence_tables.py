@@ -33,7 +33,9 @@ def terminal_module() -> str:
         for code in range(sys.maxunicode + 1)
         if regex.match(r"\p{Sentence_Terminal}", chr(code))
     ]
-    escapes = [f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}" for code in codes]
+    escapes = [
+        f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}" for code in codes
+    ]
     rows = ["".join(escapes[start : start + 8]) for start in range(0, len(escapes), 8)]
     return "\n".join(
         (
@@ -53,7 +55,10 @@ def terminal_module() -> str:
 def c_numbers(name: str, numbers: Iterable[int]) -> str:
     """Format numbers as a C array that ends with a zero."""
     texts = [f"{number:#x}," for number in (*numbers, 0)]
-    rows = ["  " + " ".join(texts[start : start + WIDTH]) for start in range(0, len(texts), WIDTH)]
+    rows = [
+        "  " + " ".join(texts[start : start + WIDTH])
+        for start in range(0, len(texts), WIDTH)
+    ]
     return f"static const uint32_t {name}[] = {{\n" + "\n".join(rows) + "\n};\n"
 
 
@@ -78,7 +83,8 @@ def header() -> str:
         "KOREAN_ENDINGS CONSONANTS"
     )
     ranges = (
-        "NOTES CJK UNSPACED UNCASED GEORGIAN GREEK ARMENIAN INDIC ETHIOPIC THAI_AND_LAO CLAUSES"
+        "NOTES CJK UNSPACED UNCASED GEORGIAN GREEK ARMENIAN INDIC ETHIOPIC THAI_AND_LAO "
+        "CLAUSES"
     )
     words = "NEVER_LAST BEFORE_NUMBERS BEFORE_SMALL URDU_LETTERS TIBETAN_CONNECTIVES"
     folded = [number for pair in sorted(marks.FOLDED.items()) for number in pair]
@@ -95,10 +101,15 @@ def header() -> str:
             f'#define TIBETAN_GENITIVE "{marks.TIBETAN_GENITIVE}"',
             "",
             "/* Characters, in the order of their numbers. */",
-            *(c_numbers(name, sorted(map(ord, getattr(marks, name)))) for name in sets.split()),
+            *(
+                c_numbers(name, sorted(map(ord, getattr(marks, name))))
+                for name in sets.split()
+            ),
             "/* Ranges: first and last character. */",
             *(
-                c_numbers(name, (code for pair in getattr(marks, name) for code in pair))
+                c_numbers(
+                    name, (code for pair in getattr(marks, name) for code in pair)
+                )
                 for name in ranges.split()
             ),
             "/* Capital and small letter. */",

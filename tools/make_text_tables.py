@@ -17,12 +17,18 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = ROOT / "regard" / "runtime" / "js" / "text_tables.js"
-UNICODE_SPACES = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+UNICODE_SPACES = (
+    r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 ASCII_SPACES = r" \t\n\r\f\v"
 LETTERS = r"\p{L}\p{No}\p{Nl}"
 CLASSES = {"w": rf"{LETTERS}\p{{Nd}}_", "d": r"\p{Nd}", "s": UNICODE_SPACES}
 """The inner parts of classes; an ASCII pattern has JavaScript's own, but for white space."""
-TURNED = {r"[^\W\d_": f"[{LETTERS}]", r"[^\W_": rf"[{LETTERS}\p{{Nd}}]", r"[\W\d_": f"[^{LETTERS}]"}
+TURNED = {
+    r"[^\W\d_": f"[{LETTERS}]",
+    r"[^\W_": rf"[{LETTERS}\p{{Nd}}]",
+    r"[\W\d_": f"[^{LETTERS}]",
+}
 """Classes, by their beginning, with one inside that leaves characters out; what follows in them is
 no letter anyway.
 """
@@ -41,12 +47,18 @@ def javascript(pattern: str | re.Pattern[str], is_anchored: bool = False) -> str
         parts.append(_translated(part, classes, inside))
         inside = part.rstrip("^") == "[" or (inside and part != "]")
     case = "i" if compiled.flags & re.IGNORECASE else ""
-    return f"/^(?:{''.join(parts)})/u{case}" if is_anchored else f"/{''.join(parts)}/gu{case}"
+    return (
+        f"/^(?:{''.join(parts)})/u{case}"
+        if is_anchored
+        else f"/{''.join(parts)}/gu{case}"
+    )
 
 
 def _translated(part: str, classes: dict[str, str], inside: bool) -> str:
     """Return a token of a pattern, `inside` of a class or not, as JavaScript writes it."""
-    if turned := next((turned for start, turned in TURNED.items() if part.startswith(start)), ""):
+    if turned := next(
+        (turned for start, turned in TURNED.items() if part.startswith(start)), ""
+    ):
         return turned
     if part.startswith(r"\U"):
         return rf"\u{{{part[2:].lstrip('0')}}}"
@@ -56,7 +68,15 @@ def _translated(part: str, classes: dict[str, str], inside: bool) -> str:
             "a class inside of another that leaves characters out"
         )
         return own if inside else f"[{'^' * part[1].isupper()}{own}]"
-    others = {"(?P<": "(?<", "(?i)": "", r"\#": "#", r"\"": '"', r"\A": "^", r"\Z": "$", "/": r"\/"}
+    others = {
+        "(?P<": "(?<",
+        "(?i)": "",
+        r"\#": "#",
+        r"\"": '"',
+        r"\A": "^",
+        r"\Z": "$",
+        "/": r"\/",
+    }
     return _escaped(others.get(part, part))
 
 
@@ -66,7 +86,11 @@ def _escaped(text: str) -> str:
     """
     codes = ((character, ord(character)) for character in text)
     return "".join(
-        c if 32 <= code < 127 else f"\\u{code:04x}" if code < 1 << 16 else f"\\u{{{code:x}}}"
+        c
+        if 32 <= code < 127
+        else f"\\u{code:04x}"
+        if code < 1 << 16
+        else f"\\u{{{code:x}}}"
         for c, code in codes
     )
 
@@ -158,8 +182,12 @@ def title_letters() -> dict[str, str]:
     """Return the letters that a word begins with in another form than in capitals, such as ß, ǆ and
     Georgian ones.
     """
-    letters = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
-    return {letter: letter.title() for letter in letters if letter.title() != letter.upper()}
+    letters = (
+        chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000
+    )
+    return {
+        letter: letter.title() for letter in letters if letter.title() != letter.upper()
+    }
 
 
 def letter_cases() -> dict[str, str]:
@@ -173,7 +201,9 @@ def letter_cases() -> dict[str, str]:
     in_latin = letter_case._IN_LATIN
     codes = [*own, *(alias for alias, language in aliases.items() if language in own)]
     codes += [f"{code}-latn" for code in in_latin]
-    codes += [f"{alias}-latn" for alias, language in aliases.items() if language in in_latin]
+    codes += [
+        f"{alias}-latn" for alias, language in aliases.items() if language in in_latin
+    ]
     return {
         code: type(letter_case.letter_case(code)).__name__.removeprefix("_")
         for code in sorted(codes)
@@ -181,7 +211,9 @@ def letter_cases() -> dict[str, str]:
 
 
 def lines_of(name: str, items: Iterable[str]) -> str:
-    return "\n".join((f"export const {name} = {{", *(f"  {item}," for item in items), "};"))
+    return "\n".join(
+        (f"export const {name} = {{", *(f"  {item}," for item in items), "};")
+    )
 
 
 def module() -> str:
@@ -194,7 +226,10 @@ def module() -> str:
             for name, pattern in patterns().items()
         ),
     )
-    others = (f"export const {name} = {json.dumps(value)};" for name, value in values().items())
+    others = (
+        f"export const {name} = {json.dumps(value)};"
+        for name, value in values().items()
+    )
     return "\n".join((head, compiled, "", *others, ""))
 
 

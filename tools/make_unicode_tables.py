@@ -18,7 +18,9 @@ BLOCK = 64
 NOT_QUICK = 1 << 8
 DECOMPOSES = 1 << 9
 IS_SPACE = 1 << 10
-IS_LETTER, IS_DECIMAL, IS_OTHER_NUMBER, IS_LOWER, IS_CASED = (1 << bit for bit in range(11, 16))
+IS_LETTER, IS_DECIMAL, IS_OTHER_NUMBER, IS_LOWER, IS_CASED = (
+    1 << bit for bit in range(11, 16)
+)
 HANGUL = range(0xAC00, 0xD7A4)
 VOWELS = range(0x1161, 0x1176)
 FINALS = range(0x11A8, 0x11C3)
@@ -36,14 +38,18 @@ def decompositions(data: Any) -> dict[int, tuple[int, ...]]:
     return rows
 
 
-def properties(data: Any, rows: dict[int, tuple[int, ...]], composed: Iterable[int]) -> list[int]:
+def properties(
+    data: Any, rows: dict[int, tuple[int, ...]], composed: Iterable[int]
+) -> list[int]:
     """Return for each character its combining class, and whether a text with it may not be NFC."""
     seconds = {rows[code][1] for code in composed} | {*VOWELS, *FINALS}
     table = []
     for code in range(LIMIT):
         character = chr(code)
         surrogate = 0xD800 <= code < 0xE000
-        quick = surrogate or (data.normalize("NFC", character) == character and code not in seconds)
+        quick = surrogate or (
+            data.normalize("NFC", character) == character and code not in seconds
+        )
         table.append(
             data.combining(character)
             | (0 if quick else NOT_QUICK)
@@ -73,7 +79,11 @@ def c_table(kind: str, name: str, numbers: Sequence[int], width: int) -> str:
         "  " + " ".join(f"{number:#x}," for number in numbers[start : start + width])
         for start in range(0, len(numbers), width)
     ]
-    return f"static const {kind} {name}[{len(numbers)}] = {{\n" + "\n".join(lines) + "\n};\n"
+    return (
+        f"static const {kind} {name}[{len(numbers)}] = {{\n"
+        + "\n".join(lines)
+        + "\n};\n"
+    )
 
 
 def main(data: Any) -> str:
@@ -85,9 +95,9 @@ def main(data: Any) -> str:
         if len(parts) == 2 and data.normalize("NFC", chr(code)) == chr(code)
     ]
     table = properties(data, rows, composed)
-    assert not any(data.combining(chr(code)) for code in range(LIMIT, sys.maxunicode + 1)), (
-        "raise LIMIT"
-    )
+    assert not any(
+        data.combining(chr(code)) for code in range(LIMIT, sys.maxunicode + 1)
+    ), "raise LIMIT"
     assert max(rows) < LIMIT, "raise LIMIT"
     assert not any(len(parts) == 2 and parts[1] in rows for parts in rows.values()), (
         "second parts are not decomposed"
@@ -95,15 +105,21 @@ def main(data: Any) -> str:
     kinds = sorted(set(table))
     blocks: dict[tuple[int, ...], int] = {}
     index = [
-        blocks.setdefault(tuple(map(kinds.index, table[start : start + BLOCK])), len(blocks))
+        blocks.setdefault(
+            tuple(map(kinds.index, table[start : start + BLOCK])), len(blocks)
+        )
         for start in range(0, LIMIT, BLOCK)
     ]
     codes = sorted(rows)
     packed = [
-        code | rows[code][0] << 21 | (rows[code][1] << 42 if len(rows[code]) == 2 else 0)
+        code
+        | rows[code][0] << 21
+        | (rows[code][1] << 42 if len(rows[code]) == 2 else 0)
         for code in codes
     ]
-    by_parts = [codes.index(code) for code in sorted(composed, key=lambda code: rows[code])]
+    by_parts = [
+        codes.index(code) for code in sorted(composed, key=lambda code: rows[code])
+    ]
     return "\n".join(
         (
             f"/* Unicode {data.unidata_version}, from the Python package unicodedata2 {PINNED}.",
@@ -122,7 +138,12 @@ def main(data: Any) -> str:
             "/* The block of each run of characters, and the property of each character of a "
             "block. */",
             c_table("uint16_t", "UNICODE_INDEX", index, 24),
-            c_table("uint8_t", "UNICODE_BLOCKS", [kind for block in blocks for kind in block], 24),
+            c_table(
+                "uint8_t",
+                "UNICODE_BLOCKS",
+                [kind for block in blocks for kind in block],
+                24,
+            ),
             "/* Canonical decompositions, one step deep: character | first part << 21 | second "
             "part or 0 << 42. */",
             c_table("uint64_t", "UNICODE_DECOMPOSITIONS", packed, 6),

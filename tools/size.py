@@ -22,8 +22,19 @@ WHITE_SPACE = {
     tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENCODING, tokenize.ENDMARKER,
 }  # fmt: skip
-STATEMENT_STARTS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
-OTHER_CODE = {".c": "C", ".h": "C", ".js": "JavaScript", ".mjs": "JavaScript", ".ts": "JavaScript"}
+STATEMENT_STARTS = {
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+}
+OTHER_CODE = {
+    ".c": "C",
+    ".h": "C",
+    ".js": "JavaScript",
+    ".mjs": "JavaScript",
+    ".ts": "JavaScript",
+}
 DATA = {".toml", ".tsv", ".json", ".jsonl", ".html", ".css", ".txt", ".j2"}
 COMMENT_OR_TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\w+|[^\w\s])""",
@@ -80,7 +91,11 @@ def count_file(path: Path) -> Counter[str]:
     if path.suffix in OTHER_CODE and not path.stem.endswith("_tables"):
         matches = COMMENT_OR_TOKEN.finditer(path.read_text(encoding="utf-8"))
         return Counter(
-            {OTHER_CODE[path.suffix]: sum(match["comment"] is None for match in matches)}
+            {
+                OTHER_CODE[path.suffix]: sum(
+                    match["comment"] is None for match in matches
+                )
+            }
         )
     if path.suffix in DATA or path.suffix in OTHER_CODE:  # tables are written by a tool
         return Counter({"of data files": len(path.read_text(encoding="utf-8"))})
@@ -99,7 +114,13 @@ def count_checkout(root: Path) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name in filter(None, listed.stdout.split("\0")):
         parts = Path(name).parts
-        package = "tests" if parts[0] == "tests" else parts[1] if parts[0] == "regard" else parts[0]
+        package = (
+            "tests"
+            if parts[0] == "tests"
+            else parts[1]
+            if parts[0] == "regard"
+            else parts[0]
+        )
         is_module = "." in package
         counts["top level" if is_module else package] += count_file(root / name)
     return counts
@@ -118,7 +139,9 @@ def main() -> None:
         tokens = count["Python"] / max(1, count["lines"])
         characters = count["characters of lines"] / max(1, count["written lines"])
         ratios = f"{tokens:.1f} | {characters:.0f}"
-        print(f"| {package} | {' | '.join(f'{count[name]:,}' for name in COLUMNS)} | {ratios} |")
+        print(
+            f"| {package} | {' | '.join(f'{count[name]:,}' for name in COLUMNS)} | {ratios} |"
+        )
 
 
 if __name__ == "__main__":

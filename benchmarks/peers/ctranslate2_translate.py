@@ -41,7 +41,11 @@ def main() -> None:
 
 
 def _translator(
-    options: TranslationOptions, type: str, workers: int, threads: int, batch: int = BATCH
+    options: TranslationOptions,
+    type: str,
+    workers: int,
+    threads: int,
+    batch: int = BATCH,
 ) -> Translate:
     import ctranslate2
 
@@ -81,7 +85,8 @@ def _try(options: TranslationOptions) -> None:
         for type in _types(options)
     }
     best["best"] = tuple(
-        max((trials[i] for trials in best.values()), key=lambda trial: trial[0]) for i in (0, 1)
+        max((trials[i] for trials in best.values()), key=lambda trial: trial[0])
+        for i in (0, 1)
     )
     report(
         {type: {"many": many[1], "one": one[1]} for type, (many, one) in best.items()}
@@ -98,7 +103,9 @@ def _types(options: TranslationOptions) -> list[str]:
     resolved: dict[str, str] = {}
     for type in TYPES:
         if type in ctranslate2.get_supported_compute_types("cpu"):
-            loaded = ctranslate2.Translator(str(options.folder / "ctranslate2"), compute_type=type)
+            loaded = ctranslate2.Translator(
+                str(options.folder / "ctranslate2"), compute_type=type
+            )
             resolved.setdefault(loaded.compute_type, type)
     print("types:", resolved)
     return list(resolved.values())

@@ -42,10 +42,15 @@ def settings(options: Options) -> dict[str, Any]:
     """Return the configuration of a run."""
     recurrent = options.shape.kind == "gru"
     tied = {"share_embeddings": True, "share_decoder_embeddings": True}
-    initialisation = {"param_init_method": "uniform", "param_init": 0.1} if recurrent else _xavier()
+    initialisation = (
+        {"param_init_method": "uniform", "param_init": 0.1} if recurrent else _xavier()
+    )
     return {
         **data_settings(options),
-        "model": {**tied, **(_gru(options.shape) if recurrent else _transformer(options.shape))},
+        "model": {
+            **tied,
+            **(_gru(options.shape) if recurrent else _transformer(options.shape)),
+        },
         "training": {
             **training_settings(options),
             **initialisation,
@@ -81,7 +86,11 @@ def _gru(shape: Shape) -> dict[str, Any]:
         "hidden_size": shape.size,
         "embeddings": {"word_vec_size": shape.size},
         "encoder": {"encoder_type": "brnn", "rnn_type": "GRU", "bridge": True},
-        "decoder": {"decoder_type": "rnn", "rnn_type": "GRU", "global_attention": "mlp"},
+        "decoder": {
+            "decoder_type": "rnn",
+            "rnn_type": "GRU",
+            "global_attention": "mlp",
+        },
         "input_feed": 1,
     }
 

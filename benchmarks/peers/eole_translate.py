@@ -36,7 +36,9 @@ def _make(options: TranslationOptions) -> None:
 
     config = options.folder / "config.yaml"
     values = settings(as_training(options))
-    config.write_text(yaml.safe_dump({**values, "training": {**values["training"], **ONE_UPDATE}}))
+    config.write_text(
+        yaml.safe_dump({**values, "training": {**values["training"], **ONE_UPDATE}})
+    )
     sys.argv = ["eole", "train", "-config", str(config)]
     command()
     report({"made": str(options.folder / "model"), "other_cores": 0.0})

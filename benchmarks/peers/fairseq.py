@@ -26,12 +26,16 @@ def main() -> None:
 
     original = Trainer.train_step
 
-    def recorded(self: Any, samples: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Any:
+    def recorded(
+        self: Any, samples: list[dict[str, Any]], *args: Any, **kwargs: Any
+    ) -> Any:
         recorder.params = recorder.params or _parameters(self.model)
         recorder.boundary()
         for sample in samples:
             recorder.add(
-                counts_of(sample["net_input"]["src_tokens"].ne(PAD), sample["target"].ne(PAD))
+                counts_of(
+                    sample["net_input"]["src_tokens"].ne(PAD), sample["target"].ne(PAD)
+                )
             )
         return original(self, samples, *args, **kwargs)
 

@@ -20,8 +20,12 @@ def main() -> None:
     torch.manual_seed(1)
     model = _model(options)
 
-    def logits(source: torch.Tensor, keep: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return model(input_ids=source, attention_mask=keep.long(), decoder_input_ids=target).logits
+    def logits(
+        source: torch.Tensor, keep: torch.Tensor, target: torch.Tensor
+    ) -> torch.Tensor:
+        return model(
+            input_ids=source, attention_mask=keep.long(), decoder_input_ids=target
+        ).logits
 
     loop(options, recorder, model, PAD, logits)
 
@@ -32,7 +36,9 @@ def _model(options: Options):
     shape = options.shape
     layers = {f"{side}_layers": shape.layers for side in ("encoder", "decoder")}
     heads = {f"{side}_attention_heads": shape.heads for side in ("encoder", "decoder")}
-    feedforward = {f"{side}_ffn_dim": shape.feedforward for side in ("encoder", "decoder")}
+    feedforward = {
+        f"{side}_ffn_dim": shape.feedforward for side in ("encoder", "decoder")
+    }
     config = MarianConfig(
         vocab_size=VOCABULARY,
         d_model=shape.size,

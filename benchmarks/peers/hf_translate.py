@@ -10,7 +10,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from peers.translating import Tokens, Translate, TranslationOptions, by_length, measure, start
+from peers.translating import (
+    Tokens,
+    Translate,
+    TranslationOptions,
+    by_length,
+    measure,
+    start,
+)
 from prepare import BOS, EOS, PAD, UNK
 
 POSITIONS = 512
@@ -64,9 +71,17 @@ def _translator(options: TranslationOptions) -> Translate:
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
         keep = source.ne(PAD).long()
         outputs = model.generate(
-            source, attention_mask=keep, num_beams=options.beam, do_sample=False, **ranking, **steps
+            source,
+            attention_mask=keep,
+            num_beams=options.beam,
+            do_sample=False,
+            **ranking,
+            **steps,
         )
-        return [[tokens[i] for i in row[1:] if i not in (PAD, EOS)] for row in outputs.tolist()]
+        return [
+            [tokens[i] for i in row[1:] if i not in (PAD, EOS)]
+            for row in outputs.tolist()
+        ]
 
     return lambda sentences: by_length(sentences, translate)
 
@@ -76,7 +91,9 @@ def _model(options: TranslationOptions) -> Any:
     from safetensors.torch import load_file
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
-    settings = json.loads((options.folder / "regard" / "config.json").read_text("utf-8"))["model"]
+    settings = json.loads(
+        (options.folder / "regard" / "config.json").read_text("utf-8")
+    )["model"]
     tensors = load_file(options.folder / "regard" / "model.safetensors")
     bias = tensors["decoder.output.bias"]
     sides = {side: settings[side] for side in ("encoder", "decoder")}
@@ -109,7 +126,9 @@ def _fill(model: Any, tensors: dict[str, Any]) -> None:
     import torch
 
     own = dict(model.model.named_parameters(remove_duplicate=False))
-    shared = next(tensor for name, tensor in tensors.items() if name.endswith("embedding.weight"))
+    shared = next(
+        tensor for name, tensor in tensors.items() if name.endswith("embedding.weight")
+    )
     filled = {"shared.weight"}
     with torch.no_grad():
         own["shared.weight"].copy_(shared)
@@ -123,7 +142,9 @@ def _fill(model: Any, tensors: dict[str, Any]) -> None:
                 own[target].copy_(tensor)
                 filled.add(target)
         for side in (model.model.encoder, model.model.decoder):
-            side.embed_positions.weights.copy_(_sinusoids(*side.embed_positions.weights.shape))
+            side.embed_positions.weights.copy_(
+                _sinusoids(*side.embed_positions.weights.shape)
+            )
     missing = {name for name in own if "embed_tokens" not in name} - filled
     assert not missing, f"no weights for {sorted(missing)}"
 
@@ -134,7 +155,9 @@ def _sinusoids(positions: int, size: int) -> Any:
     """
     import torch
 
-    steps = torch.exp(torch.arange(size // 2) * (-2 * torch.log(torch.tensor(10000.0)) / size))
+    steps = torch.exp(
+        torch.arange(size // 2) * (-2 * torch.log(torch.tensor(10000.0)) / size)
+    )
     angles = (torch.arange(positions)[:, None] - 1 - PAD) * steps
     table = torch.cat([angles.sin(), angles.cos()], 1)
     table[PAD] = 0

@@ -44,7 +44,9 @@ def main() -> None:
 def settings(options: Options) -> dict[str, Any]:
     """Return the configuration of a run, and write the vocabulary that it names."""
     vocabulary = options.work / "vocabulary.txt"
-    vocabulary.write_text("\n".join(SPECIALS + ordinary_tokens(options.data)) + "\n", "utf-8")
+    vocabulary.write_text(
+        "\n".join(SPECIALS + ordinary_tokens(options.data)) + "\n", "utf-8"
+    )
     side = {
         "level": "word",
         "voc_file": str(vocabulary),
@@ -53,7 +55,9 @@ def settings(options: Options) -> dict[str, Any]:
         "lowercase": False,
     }
     names = ("unk", "pad", "bos", "eos")
-    specials = {f"{name}_token": token for name, token in zip(names, SPECIALS, strict=True)}
+    specials = {
+        f"{name}_token": token for name, token in zip(names, SPECIALS, strict=True)
+    }
     specials |= {f"{name}_id": index for index, name in enumerate(names)}
     return {
         "name": "benchmark",
@@ -108,7 +112,11 @@ def _transformer(shape: Shape) -> dict[str, Any]:
             "type": "transformer",
             "num_layers": shape.layers,
             "num_heads": shape.heads,
-            "embeddings": {"embedding_dim": shape.size, "scale": True, "dropout": shape.dropout},
+            "embeddings": {
+                "embedding_dim": shape.size,
+                "scale": True,
+                "dropout": shape.dropout,
+            },
             "hidden_size": shape.size,
             "ff_size": shape.feedforward,
             "dropout": shape.dropout,
@@ -121,7 +129,12 @@ def _transformer(shape: Shape) -> dict[str, Any]:
 
 
 def _gru(shape: Shape) -> dict[str, Any]:
-    both = {"type": "recurrent", "rnn_type": "gru", "num_layers": 1, "dropout": shape.dropout}
+    both = {
+        "type": "recurrent",
+        "rnn_type": "gru",
+        "num_layers": 1,
+        "dropout": shape.dropout,
+    }
     embeddings = {"embedding_dim": shape.size}
     return {
         "initializer": "xavier_uniform",

@@ -49,7 +49,10 @@ def _translator(options: TranslationOptions) -> Translate:
     logging.disable(logging.CRITICAL)
     model, dataset, arguments = _from_pretrained(str(options.folder / "model"))
     interface = TranslatorHubInterface(model, dataset, arguments)
-    lengths = {"max_output_length": options.longest, "min_output_length": options.forced or 1}
+    lengths = {
+        "max_output_length": options.longest,
+        "min_output_length": options.forced or 1,
+    }
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
         texts = interface.translate(

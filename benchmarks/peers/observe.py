@@ -69,7 +69,10 @@ class Recorder:
             self._counts.clear()
         elif self._since is not None:
             elapsed = now - self._since
-            if elapsed >= self.options.seconds and len(self._counts) >= self.options.updates:
+            if (
+                elapsed >= self.options.seconds
+                and len(self._counts) >= self.options.updates
+            ):
                 self._finish(elapsed)
         self._updates += 1
 
@@ -104,7 +107,9 @@ class Recorder:
 def start(peer: str) -> tuple[Options, Recorder]:
     """Read the command line and set the threads; call this before importing the system."""
     options = _options(peer)
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads)))
+    os.environ.update(
+        dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
+    )
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
     import torch  # after the threads are set, which it reads when it is loaded
@@ -116,13 +121,18 @@ def start(peer: str) -> tuple[Options, Recorder]:
 def counts_of(source_keep: Any, target_keep: Any) -> Counts:
     """Return the counts of a batch from two masks that are True at tokens."""
     return Counts(
-        int(source_keep.sum()), source_keep.numel(), int(target_keep.sum()), target_keep.numel()
+        int(source_keep.sum()),
+        source_keep.numel(),
+        int(target_keep.sum()),
+        target_keep.numel(),
     )
 
 
 def trainable(model: Any) -> int:
     """Count the trainable parameters; shared ones count once, fixed position tables not at all."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return sum(
+        parameter.numel() for parameter in model.parameters() if parameter.requires_grad
+    )
 
 
 def _options(peer: str) -> Options:
@@ -130,15 +140,24 @@ def _options(peer: str) -> Options:
         prog=f"python -m peers.{peer}", description=f"Training throughput of {peer}."
     )
     parser.add_argument("--shape", required=True, choices=[*SHAPES, *LINEAGE])
-    parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--data", required=True, type=Path, help="folder written by prepare.py")
     parser.add_argument(
-        "--work", required=True, type=Path, help="folder for this run alone; it is emptied first"
+        "--precision", default="float32", choices=("float32", "bfloat16")
+    )
+    parser.add_argument(
+        "--data", required=True, type=Path, help="folder written by prepare.py"
+    )
+    parser.add_argument(
+        "--work",
+        required=True,
+        type=Path,
+        help="folder for this run alone; it is emptied first",
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--warmup", type=int, help="updates that are not measured")
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--updates", type=int, default=2, help="measure at least this many")
+    parser.add_argument(
+        "--updates", type=int, default=2, help="measure at least this many"
+    )
     arguments = parser.parse_args()
     shape = (SHAPES | LINEAGE)[arguments.shape]
     return Options(

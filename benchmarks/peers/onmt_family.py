@@ -22,7 +22,9 @@ def record(trainer: type, update: str, recorder: Recorder) -> None:
     """Wrap the method `update` of a trainer, so that it reports every update to the recorder."""
     original = getattr(trainer, update)
 
-    def recorded(self: Any, batches: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Any:
+    def recorded(
+        self: Any, batches: list[dict[str, Any]], *args: Any, **kwargs: Any
+    ) -> Any:
         recorder.params = recorder.params or trainable(self.model)
         recorder.boundary()
         for batch in batches:

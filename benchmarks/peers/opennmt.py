@@ -31,7 +31,11 @@ def settings(options: Options) -> dict[str, Any]:
     return {
         **data_settings(options),
         **training_settings(options),
-        **(_gru(options.shape) if options.shape.kind == "gru" else _transformer(options.shape)),
+        **(
+            _gru(options.shape)
+            if options.shape.kind == "gru"
+            else _transformer(options.shape)
+        ),
         "save_model": str(options.work / "model"),
         "share_embeddings": True,
         "share_decoder_embeddings": True,

@@ -42,7 +42,9 @@ def _make(options: TranslationOptions) -> None:
     config.write_text(yaml.safe_dump({**settings(as_training(options)), **ONE_UPDATE}))
     sys.argv = ["onmt_train", "-config", str(config)]
     command()
-    report({"made": str(next(options.folder.glob("model_step_*.pt"))), "other_cores": 0.0})
+    report(
+        {"made": str(next(options.folder.glob("model_step_*.pt"))), "other_cores": 0.0}
+    )
 
 
 def _translator(options: TranslationOptions) -> Translate:

@@ -52,7 +52,9 @@ def network() -> Any:
             self.down = nn.Identity()
             if stride > 1:
                 convolution = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-                self.down = nn.Sequential(convolution, nn.GroupNorm(outputs // 16, outputs))
+                self.down = nn.Sequential(
+                    convolution, nn.GroupNorm(outputs // 16, outputs)
+                )
 
         def forward(self, x: Any) -> Any:
             y = torch.relu(self.norm1(self.conv1(x)))
@@ -62,9 +64,14 @@ def network() -> Any:
         def __init__(self) -> None:
             super().__init__()
             stages = [
-                Block(WIDTH * 2 ** max(0, i - 1), WIDTH * 2**i, 2 if i else 1) for i in range(4)
+                Block(WIDTH * 2 ** max(0, i - 1), WIDTH * 2**i, 2 if i else 1)
+                for i in range(4)
             ]
-            stem = [nn.Conv2d(3, WIDTH, 3, 2, 1, bias=False), nn.GroupNorm(2, WIDTH), nn.ReLU()]
+            stem = [
+                nn.Conv2d(3, WIDTH, 3, 2, 1, bias=False),
+                nn.GroupNorm(2, WIDTH),
+                nn.ReLU(),
+            ]
             self.network = nn.Sequential(*stem, *stages)
             self.project = nn.Linear(8 * WIDTH, SIZE)
             self.norm = nn.LayerNorm(SIZE)
@@ -96,13 +103,21 @@ def network() -> Any:
             ).flatten(0, 1)
             cells = self.dropout(cells).repeat_interleave(times, 0)
             mean = cells.mean(1)
-            return cells, self.key(cells), tuple(torch.tanh(layer(mean)) for layer in self.first)
+            return (
+                cells,
+                self.key(cells),
+                tuple(torch.tanh(layer(mean)) for layer in self.first),
+            )
 
-        def step(self, tokens: Any, cells: Any, keys: Any, states: Any) -> tuple[Any, Any]:
+        def step(
+            self, tokens: Any, cells: Any, keys: Any, states: Any
+        ) -> tuple[Any, Any]:
             """Decode one token."""
             embedded = self.dropout(self.embedding(tokens))
             scores = self.score(torch.tanh(self.query(states[0])[:, None] + keys))
-            context = (scores.softmax(1) * cells).sum(1) * torch.sigmoid(self.gate(states[0]))
+            context = (scores.softmax(1) * cells).sum(1) * torch.sigmoid(
+                self.gate(states[0])
+            )
             states = self.cell(torch.cat([embedded, context], -1), states)
             return self.dropout(
                 torch.tanh(self.readout(torch.cat([states[0], context, embedded], -1)))
@@ -127,7 +142,9 @@ def train(options: Options) -> None:
     pixels, captions = random_captioned_images(options.images)
     model = network()
     images = torch.from_numpy(pixels)
-    recorder = Recorder(options, sum(parameter.numel() for parameter in model.parameters()))
+    recorder = Recorder(
+        options, sum(parameter.numel() for parameter in model.parameters())
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
     recorder.boundary()
@@ -136,8 +153,12 @@ def train(options: Options) -> None:
             target = pad_sequence(
                 [torch.tensor(c) for row in rows for c in captions[row]], True, PAD
             )
-            target_in = torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
-            with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            target_in = torch.cat(
+                [torch.full((len(target), 1), BOS), target[:, :-1]], 1
+            )
+            with torch.autocast(
+                "cpu", torch.bfloat16, enabled=options.precision == "bfloat16"
+            ):
                 logits = model(images[rows].movedim(3, 1).float() / 255, target_in)
             loss = criterion(logits.float().flatten(0, 1), target.flatten())
             optimizer.zero_grad(set_to_none=True)
@@ -159,7 +180,9 @@ def caption(options: Options) -> None:
 
     @torch.inference_mode()
     def decode(batch: Any) -> Any:
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+        with torch.autocast(
+            "cpu", torch.bfloat16, enabled=options.precision == "bfloat16"
+        ):
             cells, keys, states = model.encode(batch.movedim(3, 1).float() / 255)
             tokens = torch.full((len(batch),), BOS)
             outputs = []
@@ -188,7 +211,13 @@ def caption(options: Options) -> None:
         decode(images[len(alone) % len(images)][None])
         alone.append(time.perf_counter() - began)
     speed = len(images) / median(passes)
-    report(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
+    report(
+        speed,
+        speed * STEPS,
+        before,
+        passes=len(passes),
+        p50_ms=round(1000 * median(alone), 2),
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from peers.translating import Tokens, Translate, TranslationOptions, by_length, measure, start
+from peers.translating import (
+    Tokens,
+    Translate,
+    TranslationOptions,
+    by_length,
+    measure,
+    start,
+)
 from prepare import EOS, PAD, UNK
 
 
@@ -28,11 +35,15 @@ def _translator(options: TranslationOptions) -> Translate:
     from peers.plain_models import fill, for_decoding, plain, write
 
     steps = options.forced
-    assert steps is not None, "the plain model decodes a fixed number of tokens: give --forced"
+    assert steps is not None, (
+        "the plain model decodes a fixed number of tokens: give --forced"
+    )
     tokens = json.loads((options.folder / "tokens.json").read_text("utf-8"))
     ids = {token: i for i, token in enumerate(tokens)}
     model = plain(options.model, len(tokens))
-    fill(model, options.model, load_file(options.folder / "regard" / "model.safetensors"))
+    fill(
+        model, options.model, load_file(options.folder / "regard" / "model.safetensors")
+    )
     for_decoding(model, options.precision)
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
@@ -42,7 +53,8 @@ def _translator(options: TranslationOptions) -> Translate:
         ]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
         return [
-            [tokens[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()
+            [tokens[i] for i in row]
+            for row in write(model, source, source.ne(PAD), steps).tolist()
         ]
 
     return lambda sentences: by_length(sentences, translate)

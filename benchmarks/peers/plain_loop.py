@@ -33,7 +33,9 @@ def loop(
     from torch.nn.utils.rnn import pad_sequence
 
     recorder.params = trainable(model)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), fused=True)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=5e-4, betas=(0.9, 0.98), fused=True
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda n: min((n + 1) / 300, (300 / (n + 1)) ** 0.5)
     )
@@ -42,13 +44,17 @@ def loop(
 
     def padded(sentences: list[list[int]]) -> torch.Tensor:
         return pad_sequence(
-            [torch.tensor(ids) for ids in sentences], batch_first=True, padding_value=PAD
+            [torch.tensor(ids) for ids in sentences],
+            batch_first=True,
+            padding_value=PAD,
         )
 
     sources, targets = read_ids(options.data)
     for batch in _batches(sources, targets):
         recorder.boundary()
-        source, target = (padded([side[i] for i in batch]) for side in (sources, targets))
+        source, target = (
+            padded([side[i] for i in batch]) for side in (sources, targets)
+        )
         keep = source.ne(PAD)
         recorder.add(counts_of(keep, target.ne(PAD)))
         target_in = torch.cat([torch.full((len(batch), 1), first), target[:, :-1]], 1)
@@ -67,7 +73,10 @@ def _batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[lis
     of a batch.
     """
     generator = random.Random(1)
-    sizes = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    sizes = [
+        max(len(source), len(target))
+        for source, target in zip(sources, targets, strict=True)
+    ]
     while True:
         order = generator.sample(range(len(sources)), len(sources))
         order.sort(key=lambda i: (len(targets[i]), len(sources[i])))

@@ -26,7 +26,8 @@ BOS = 2
 EOS = 3
 EMBEDDING = 256
 STATE, ATTENTION, RNN_DROPOUT = 512, 256, 0.3  # of recurrent models
-SIZE, LAYERS, KERNEL, POSITIONS, DROPOUT = 256, 4, 3, 512, 0.2  # of the convolutional one
+# Of the convolutional one.
+SIZE, LAYERS, KERNEL, POSITIONS, DROPOUT = 256, 4, 3, 512, 0.2
 HALF = math.sqrt(0.5)
 
 
@@ -52,14 +53,18 @@ class Recurrent(Translator):
 
     def __init__(self, vocabulary: int, readout_size: int) -> None:
         super().__init__(vocabulary, RNN_DROPOUT)
-        self.encoder = nn.GRU(EMBEDDING, STATE // 2, batch_first=True, bidirectional=True)
+        self.encoder = nn.GRU(
+            EMBEDDING, STATE // 2, batch_first=True, bidirectional=True
+        )
         self.bridge = nn.Linear(STATE, STATE)
         self.readout = nn.Linear(readout_size, EMBEDDING)
 
     def run_encoder(self, source: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder outputs and the first decoder state."""
         embedded = self.dropout(self.embedding(source))
-        packed = pack_padded_sequence(embedded, keep.sum(1), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            embedded, keep.sum(1), batch_first=True, enforce_sorted=False
+        )
         outputs, last = self.encoder(packed)
         first = torch.tanh(self.bridge(last.transpose(0, 1).flatten(1)))
         return self.dropout(pad_packed_sequence(outputs, batch_first=True)[0]), first
@@ -107,12 +112,18 @@ class Bahdanau(Recurrent):
         tops = []
         contexts = []
         for x in embedded.unbind(1):
-            scores = self.score(torch.tanh(self.query(state)[:, None] + keys)).squeeze(-1)
+            scores = self.score(torch.tanh(self.query(state)[:, None] + keys)).squeeze(
+                -1
+            )
             weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
-            contexts.append(torch.bmm(weights[:, None].to(outputs.dtype), outputs)[:, 0])
+            contexts.append(
+                torch.bmm(weights[:, None].to(outputs.dtype), outputs)[:, 0]
+            )
             state = self.cell(torch.cat([x, contexts[-1].to(x.dtype)], -1), state)
             tops.append(state)
-        return self.logits(torch.stack(tops, 1), torch.stack(contexts, 1), embedded), state
+        return self.logits(
+            torch.stack(tops, 1), torch.stack(contexts, 1), embedded
+        ), state
 
 
 class Luong(Recurrent):
@@ -133,7 +144,9 @@ class Luong(Recurrent):
         tops, state = self.decoder(embedded, state.to(embedded.dtype))
         query = tops.to(keys.dtype)
         values = outputs.to(keys.dtype)
-        contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=keep, scale=1.0)
+        contexts = F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=keep, scale=1.0
+        )
         return self.logits(tops, contexts), state
 
 
@@ -144,21 +157,27 @@ class Convolutional(Translator):
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__(vocabulary, DROPOUT)
-        self.positions = nn.ModuleList(nn.Embedding(POSITIONS, EMBEDDING) for _ in range(2))
+        self.positions = nn.ModuleList(
+            nn.Embedding(POSITIONS, EMBEDDING) for _ in range(2)
+        )
         self.widen = nn.ModuleList(_linear(EMBEDDING, SIZE, DROPOUT) for _ in range(2))
         self.narrow = nn.ModuleList(_linear(SIZE, EMBEDDING) for _ in range(2))
         self.encoder_convs, self.decoder_convs = (
             nn.ModuleList(_convolution() for _ in range(LAYERS)) for _ in range(2)
         )
         self.query_in = nn.ModuleList(_linear(SIZE, EMBEDDING) for _ in range(LAYERS))
-        self.context_out = nn.ModuleList(_linear(EMBEDDING, SIZE) for _ in range(LAYERS))
+        self.context_out = nn.ModuleList(
+            _linear(EMBEDDING, SIZE) for _ in range(LAYERS)
+        )
         for table in self.positions:
             nn.init.normal_(table.weight, std=EMBEDDING**-0.5)
 
     def encode(self, source: Tensor, keep: Tensor) -> tuple[Any, Any]:
         hidden = ~keep[:, :, None]
         positions = self.positions[0](torch.arange(source.shape[1]))
-        embedded = self.dropout(self.embedding(source) + positions).masked_fill(hidden, 0)
+        embedded = self.dropout(self.embedding(source) + positions).masked_fill(
+            hidden, 0
+        )
         x = self.widen[0](embedded).masked_fill(hidden, 0)
         for convolution in self.encoder_convs:
             y = self._convolved(
@@ -168,7 +187,10 @@ class Convolutional(Translator):
         keys = self.narrow[0](x)
         values = ((keys + embedded) * HALF).to(keys.dtype)
         windows = [x.new_zeros(len(source), KERNEL - 1, SIZE)] * LAYERS
-        return (keys, values, keep[:, None], keep.sum(1)[:, None, None].sqrt()), (0, windows)
+        return (keys, values, keep[:, None], keep.sum(1)[:, None, None].sqrt()), (
+            0,
+            windows,
+        )
 
     def decode(self, tokens: Tensor, memory: Any, state: Any) -> tuple[Tensor, Any]:
         keys, values, keep, root = memory
@@ -176,12 +198,16 @@ class Convolutional(Translator):
         positions = self.positions[1](torch.arange(start, start + tokens.shape[1]))
         embedded = self.dropout(self.embedding(tokens) + positions)
         x = self.widen[1](embedded)
-        layers = zip(self.decoder_convs, self.query_in, self.context_out, windows, strict=True)
+        layers = zip(
+            self.decoder_convs, self.query_in, self.context_out, windows, strict=True
+        )
         for convolution, query_in, context_out, window in layers:
             inputs = torch.cat([window, self.dropout(x)], 1)
             y = self._convolved(convolution, inputs)
             query = ((query_in(y) + embedded) * HALF).to(keys.dtype)
-            context = F.scaled_dot_product_attention(query, keys, values, attn_mask=keep, scale=1.0)
+            context = F.scaled_dot_product_attention(
+                query, keys, values, attn_mask=keep, scale=1.0
+            )
             y = (y + context_out(context * root.to(context.dtype))) * HALF
             x = (y + x) * HALF
             after.append(inputs[:, 1 - KERNEL :])
@@ -262,7 +288,9 @@ def fill(model: Translator, name: str, tensors: Mapping[str, Tensor]) -> None:
             target = re.sub(pattern, replacement, target)
         parameters[target].copy_(_reshaped(tensor, parameters[target]))
         filled.add(target)
-    assert filled == parameters.keys(), f"no weights for {sorted(parameters.keys() - filled)}"
+    assert filled == parameters.keys(), (
+        f"no weights for {sorted(parameters.keys() - filled)}"
+    )
 
 
 def for_decoding(model: Translator, precision: str) -> Translator:
@@ -286,7 +314,8 @@ def write(model: Translator, source: Tensor, keep: Tensor, steps: int) -> Tensor
         logits[..., : EOS + 1] = -torch.inf
         tokens = logits[:, 0].argmax(-1)
         outputs.append(tokens)
-    model.decode(tokens[:, None], memory, state)  # for equal work: all systems run the last step
+    # For equal work: all systems run the last step.
+    model.decode(tokens[:, None], memory, state)
     return torch.stack([*outputs, source.new_full((len(source),), EOS)], 1)
 
 

@@ -46,7 +46,9 @@ def main() -> None:
     sources, targets = read_ids(options.data)
     model = build(recipe.model, VOCABULARY, VOCABULARY, True)
     recorder.params = trainable(model)
-    examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
+    examples = [
+        Example(source, target) for source, target in zip(sources, targets, strict=True)
+    ]
     batches = BatchStream(examples, recipe.batching, recipe.training.seed)
 
     # The journal counts target tokens only: source tokens and padding are in the proportion of the
@@ -61,7 +63,11 @@ def main() -> None:
             return
         target, total = values["tokens"] - total, values["tokens"]
         source = target * source_ratio
-        recorder.add(Counts(source, source / (1 - source_pads), target, target / (1 - target_pads)))
+        recorder.add(
+            Counts(
+                source, source / (1 - source_pads), target, target / (1 - target_pads)
+            )
+        )
         recorder.boundary()
 
     recorder.boundary()
@@ -75,7 +81,9 @@ def _recipe(options: Options) -> Any:
     if options.name == "gru":
         values = merge(preset("rnn-bahdanau"), {"model": GRU})
     else:
-        values = preset(options.name if options.name in LINEAGE else f"transformer-{options.name}")
+        values = preset(
+            options.name if options.name in LINEAGE else f"transformer-{options.name}"
+        )
     values = merge(merge(values, RUN), {"training": {"precision": options.precision}})
     return Recipe.parse(values, "the benchmark").resolved("cpu")
 

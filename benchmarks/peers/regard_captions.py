@@ -35,12 +35,22 @@ def recipe(options: Options) -> Any:
     from regard.common.settings import merge
     from regard.training import Recipe, preset
 
-    training = {"optimizer": "adam", "updates": ENDLESS, "validate_every": ENDLESS, "log_every": 1}
+    training = {
+        "optimizer": "adam",
+        "updates": ENDLESS,
+        "validate_every": ENDLESS,
+        "log_every": 1,
+    }
     precision = options.precision if options.task == "train" else "float32"
     training |= {"precision": precision, "doubly_stochastic": 0.0}
-    values = {"data": {"images": {"folder": "unread", "captions": "unread"}}, "training": training}
+    values = {
+        "data": {"images": {"folder": "unread", "captions": "unread"}},
+        "training": training,
+    }
     values["batching"] = {"tokens": BATCH * CAPTIONS * 16}
-    return Recipe.parse(merge(preset("caption-rnn"), values), "the benchmark").resolved("cpu")
+    return Recipe.parse(merge(preset("caption-rnn"), values), "the benchmark").resolved(
+        "cpu"
+    )
 
 
 def train(options: Options) -> None:
@@ -51,8 +61,13 @@ def train(options: Options) -> None:
     from regard.models import build, count_parameters
     from regard.training import Trainer
 
-    chosen, (pixels, captions) = recipe(options), random_captioned_images(options.images)
-    images = [source_pixels(image, ImageSizeSettings(height=0, width=0)) for image in pixels]
+    chosen, (pixels, captions) = (
+        recipe(options),
+        random_captioned_images(options.images),
+    )
+    images = [
+        source_pixels(image, ImageSizeSettings(height=0, width=0)) for image in pixels
+    ]
     examples = [
         Example(image, texts[0], tuple(texts[1:]))
         for image, texts in zip(images, captions, strict=True)
@@ -63,7 +78,9 @@ def train(options: Options) -> None:
         Recorder(options, count_parameters(model)),
         0,
     )
-    tokens_per_image = sum(len(caption) for texts in captions for caption in texts) / len(captions)
+    tokens_per_image = sum(
+        len(caption) for texts in captions for caption in texts
+    ) / len(captions)
 
     def on_event(event: str, values: dict[str, Any]) -> None:
         nonlocal total
@@ -74,7 +91,9 @@ def train(options: Options) -> None:
 
     recorder.boundary()
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(model, batches, chosen, Path(folder), lambda _: {"chrf": 0.0}, on_event).run()
+        Trainer(
+            model, batches, chosen, Path(folder), lambda _: {"chrf": 0.0}, on_event
+        ).run()
 
 
 def caption(options: Options) -> None:
@@ -96,7 +115,9 @@ def caption(options: Options) -> None:
 
     def requests(batch: Any) -> list[DecodeRequest]:
         images = batch.movedim(3, 1).float() / 255
-        return [DecodeRequest(image, Task(name, STEPS)) for name, image in enumerate(images)]
+        return [
+            DecodeRequest(image, Task(name, STEPS)) for name, image in enumerate(images)
+        ]
 
     engine.decode(requests(pixels), settings, rules)
     before = clock()
@@ -111,7 +132,13 @@ def caption(options: Options) -> None:
         engine.decode(requests(pixels[len(alone) % len(pixels)][None]), settings, rules)
         alone.append(time.perf_counter() - began)
     speed = len(pixels) / median(passes)
-    report(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
+    report(
+        speed,
+        speed * STEPS,
+        before,
+        passes=len(passes),
+        p50_ms=round(1000 * median(alone), 2),
+    )
 
 
 if __name__ == "__main__":

@@ -33,19 +33,27 @@ def _translator(options: TranslationOptions) -> Translate:
     }
     settings = SearchSettings(beam=options.beam, length_penalty=0.0, **lengths)
     vocabularies = model_folder.tokenizer.source, model_folder.tokenizer.target
-    source, target = (vocabulary.tokens(range(len(vocabulary))) for vocabulary in vocabularies)
+    source, target = (
+        vocabulary.tokens(range(len(vocabulary))) for vocabulary in vocabularies
+    )
     ids = {token: i for i, token in enumerate(source)}
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        sources = [[*(ids.get(token, UNK) for token in sentence), EOS] for sentence in sentences]
+        sources = [
+            [*(ids.get(token, UNK) for token in sentence), EOS]
+            for sentence in sentences
+        ]
         byte_tokens = model_folder.tokenizer.target.byte_tokens
         tasks = [
-            Task(name, options.longest, byte_tokens=byte_tokens) for name in range(len(sources))
+            Task(name, options.longest, byte_tokens=byte_tokens)
+            for name in range(len(sources))
         ]
         requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
         end = [END] if options.forced else []
         results = engine.decode(requests, settings)
-        return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in results]
+        return [
+            [*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in results
+        ]
 
     return translate
 

@@ -45,14 +45,23 @@ def _translator(options: TranslationOptions) -> Translate:
         longest = torch.full((len(rows),), options.longest)
         if options.beam == 1:
             return greedy(model, source, longest, penalty, rules)
-        return [nbest[0] for nbest in beam(model, source, longest, options.beam, penalty, rules)]
+        return [
+            nbest[0]
+            for nbest in beam(model, source, longest, options.beam, penalty, rules)
+        ]
 
     def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
-        rows = [[*(ids.get(token, UNK) for token in sentence), EOS] for sentence in sentences]
+        rows = [
+            [*(ids.get(token, UNK) for token in sentence), EOS]
+            for sentence in sentences
+        ]
         outputs = {}
         for group in _groups([len(row) for row in rows], BATCH_PIECES // options.beam):
             outputs.update(zip(group, decode([rows[i] for i in group]), strict=True))
-        return [[*(tokens[i] for i in outputs[index].ids), END] for index in range(len(rows))]
+        return [
+            [*(tokens[i] for i in outputs[index].ids), END]
+            for index in range(len(rows))
+        ]
 
     return translate
 
@@ -67,7 +76,10 @@ def _model(options: TranslationOptions, vocabulary: int) -> Any:
     from safetensors.torch import load_file
 
     model = build(
-        ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"), vocabulary, vocabulary, True
+        ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"),
+        vocabulary,
+        vocabulary,
+        True,
     )
     tensors = load_file(options.folder / "regard" / "model.safetensors")
     named = {

@@ -79,12 +79,16 @@ class TranslationOptions:
 def start(name: str) -> TranslationOptions:
     """Read the command line and set the threads; call this before importing the system."""
     options = _options(name)
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads)))
+    os.environ.update(
+        dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
+    )
     return options
 
 
 def measure(
-    options: TranslationOptions, translate: Translate, alone: Callable[[], Translate] | None = None
+    options: TranslationOptions,
+    translate: Translate,
+    alone: Callable[[], Translate] | None = None,
 ) -> NoReturn:
     """Measure throughput, peak memory and latency, print them, and end the process.
 
@@ -105,7 +109,9 @@ def measure(
     latencies = _latencies(translate, sources, options.seconds / 2)
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text("".join(" ".join(tokens) + "\n" for tokens in outputs), "utf-8")
+        options.out.write_text(
+            "".join(" ".join(tokens) + "\n" for tokens in outputs), "utf-8"
+        )
     report(
         {
             "sentences": len(sources),
@@ -142,7 +148,9 @@ def _sentences(options: TranslationOptions, translate: Translate) -> list[Tokens
     return sources
 
 
-def _latencies(translate: Translate, sources: Sequence[Tokens], seconds: float) -> list[float]:
+def _latencies(
+    translate: Translate, sources: Sequence[Tokens], seconds: float
+) -> list[float]:
     """Return the seconds of single requests, measured one after another, in ascending order."""
     for source in sources[:WARMUP_REQUESTS]:
         translate([source])
@@ -162,10 +170,15 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 def read(file: Path) -> list[Tokens]:
     """Read tokenised sentences."""
-    return [line.split(" ") for line in file.read_text("utf-8").removesuffix("\n").split("\n")]
+    return [
+        line.split(" ")
+        for line in file.read_text("utf-8").removesuffix("\n").split("\n")
+    ]
 
 
-def by_length(sentences: Sequence[Tokens], translate: Translate, size: int = BATCH) -> list[Tokens]:
+def by_length(
+    sentences: Sequence[Tokens], translate: Translate, size: int = BATCH
+) -> list[Tokens]:
     """Translate in batches of `size` sentences of similar length; the outputs are in the order of
     the sentences.
     """
@@ -173,7 +186,9 @@ def by_length(sentences: Sequence[Tokens], translate: Translate, size: int = BAT
     outputs: dict[int, Tokens] = {}
     for first in range(0, len(order), size):
         batch = order[first : first + size]
-        outputs.update(zip(batch, translate([sentences[i] for i in batch]), strict=True))
+        outputs.update(
+            zip(batch, translate([sentences[i] for i in batch]), strict=True)
+        )
     return [outputs[i] for i in range(len(sentences))]
 
 

@@ -16,7 +16,7 @@ from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.attention.attention import Attention
-    from regard.attention.memory import Memory
+    from regard.attention.kv_cache import Memory
     from regard.attention.recorder import AttentionRecorder, record_attention, watch
     from regard.attention.scores import SCORES, Score, ScoreName
 
@@ -33,7 +33,7 @@ __all__ = [
 
 _MODULES = {
     "attention": ("Attention",),
-    "memory": ("Memory",),
+    "kv_cache": ("Memory",),
     "recorder": ("AttentionRecorder", "record_attention", "watch"),
     "scores": ("SCORES", "Score", "ScoreName"),
 }

@@ -49,13 +49,17 @@ class Readings:
     cell_centre: float = 0.5
     cell_extent: tuple[float, float] = (1.0, 1.0)
     scores: dict[str, Array] = field(default_factory=dict, repr=False)
-    given_words: tuple[Sequence[int], Sequence[int]] | None = field(default=None, repr=False)
+    given_words: tuple[Sequence[int], Sequence[int]] | None = field(
+        default=None, repr=False
+    )
 
     def layers(self, role: str = "cross") -> list[str]:
         """Return the names of the layers with this role, lowest first."""
         return [name for name in self.weights if self.roles[name] == role]
 
-    def words(self, layer: str, head: int | None = None, shifted: bool = False) -> WordWeights:
+    def words(
+        self, layer: str, head: int | None = None, shifted: bool = False
+    ) -> WordWeights:
         """Return the weights between words: those of one head of a layer, or the mean of its heads.
 
         `shifted`: take the weights of the step that consumed the token, not of the one that
@@ -73,7 +77,11 @@ class Readings:
         return merge_words(matrix, self.source_words, self.target_words)
 
     def image_map(
-        self, word: int, layer: str | None = None, head: int | None = None, shifted: bool = False
+        self,
+        word: int,
+        layer: str | None = None,
+        head: int | None = None,
+        shifted: bool = False,
     ) -> Array:
         """Return the weights of one target word over an image, (rows, columns): the mean over its
         tokens.
@@ -86,7 +94,9 @@ class Readings:
                 "words()"
             )
         weights: Array = (
-            self.words(layer or self.layers()[-1], head, shifted).weights[word].reshape(self.grid)
+            self.words(layer or self.layers()[-1], head, shifted)
+            .weights[word]
+            .reshape(self.grid)
         )
         return weights
 
@@ -99,7 +109,10 @@ class Readings:
             return "<p>This model has no cross-attention.</p>"
         words = self.words(layers[-1])
         return weights_table(
-            self.source_text, self.target_text, words.weights, f"{layers[-1]}, mean of heads"
+            self.source_text,
+            self.target_text,
+            words.weights,
+            f"{layers[-1]}, mean of heads",
         )
 
 
@@ -115,16 +128,18 @@ class WordWeights:
     special_weights: Array
 
 
-def cell_edges(count: int, centre: float = 0.5, extent: float = 1.0) -> npt.NDArray[np.float64]:
+def cell_edges(
+    count: int, centre: float = 0.5, extent: float = 1.0
+) -> npt.NDArray[np.float64]:
     """Return the borders of the rows (or columns) of cells, as fractions of the image (count + 1).
 
     A cell owns the pixels nearest to its centre, so cells that look near their upper left corner
     are drawn half a cell further up and left; the outer cells end at the edge of the image.
     `extent` is the fraction of the image that all cells cover.
     """
-    edges: npt.NDArray[np.float64] = ((np.arange(count + 1) + centre - 0.5) / count * extent).clip(
-        0, 1
-    )
+    edges: npt.NDArray[np.float64] = (
+        (np.arange(count + 1) + centre - 0.5) / count * extent
+    ).clip(0, 1)
     edges[0], edges[-1] = 0, 1
     return edges
 
@@ -140,14 +155,17 @@ def merge_words(
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
     special_weights = weights[:, np.asarray(source_words) < 0].sum(1)
     return WordWeights(
-        (rows @ weights @ columns.T).astype(np.float32), (rows @ special_weights).astype(np.float32)
+        (rows @ weights @ columns.T).astype(np.float32),
+        (rows @ special_weights).astype(np.float32),
     )
 
 
 def argmax_links(weights: Array) -> list[Link]:
     """Link each target word to the source word with the largest weight."""
     return (
-        [(int(row.argmax()), target) for target, row in enumerate(weights)] if weights.size else []
+        [(int(row.argmax()), target) for target, row in enumerate(weights)]
+        if weights.size
+        else []
     )
 
 
@@ -165,7 +183,9 @@ def extract_links(weights: Array, symmetry: Symmetry | None = None) -> list[Link
     return symmetrise(forward, backward, symmetry)
 
 
-def symmetrise(forward: Iterable[Link], backward: Iterable[Link], symmetry: Symmetry) -> list[Link]:
+def symmetrise(
+    forward: Iterable[Link], backward: Iterable[Link], symmetry: Symmetry
+) -> list[Link]:
     """Symmetrise the alignments of two directions (Koehn et al. 2003; Och and Ney 2003).
 
     "intersection" and "union" are those of sets. "grow-diag" starts from the intersection and adds
@@ -208,5 +228,7 @@ def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> 
 def _groups(words: Sequence[int]) -> Array:
     """Return a (words, tokens) matrix with a one at each token of each word."""
     count = max(words, default=-1) + 1
-    groups: Array = (np.arange(count)[:, None] == np.asarray(words)[None, :]).astype(np.float32)
+    groups: Array = (np.arange(count)[:, None] == np.asarray(words)[None, :]).astype(
+        np.float32
+    )
     return groups

@@ -15,8 +15,13 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention import local
-from regard.attention.heads import fold_beams, merge_heads, split_heads, unfold_beams
-from regard.attention.memory import Memory
+from regard.attention.head_reshapes import (
+    fold_beams,
+    merge_heads,
+    split_heads,
+    unfold_beams,
+)
+from regard.attention.kv_cache import Memory
 from regard.attention.recorder import active_recorders
 from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
@@ -26,7 +31,11 @@ from regard.common.shapes import Bool, Float, Tensor
 
 # Without cuDNN's, which compiles for each new shape: with batches of all lengths that takes longer
 # than the training.
-GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+GPU_KERNELS = [
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+]
 
 
 @as_defined
@@ -44,7 +53,7 @@ class Attention(nn.Module):
 
     is_recorded = True  # by `watch`
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - sizes and switches of one layer
         self,
         role: str,
         query_size: int,
@@ -69,8 +78,16 @@ class Attention(nn.Module):
         self.score = build_score(
             score_name, heads, score_key_size // heads, score_query_size // heads
         )
-        self.query = nn.Linear(query_size, size, bias=not linear) if project_keys else nn.Identity()
-        self.key = nn.Linear(entry_size, size, bias=not linear) if project_keys else nn.Identity()
+        self.query = (
+            nn.Linear(query_size, size, bias=not linear)
+            if project_keys
+            else nn.Identity()
+        )
+        self.key = (
+            nn.Linear(entry_size, size, bias=not linear)
+            if project_keys
+            else nn.Identity()
+        )
         self.value = nn.Linear(entry_size, size) if project_values else nn.Identity()
         self.output = nn.Linear(size, query_size) if project_values else nn.Identity()
         for layer in (self.query, self.key, self.value, self.output):
@@ -107,7 +124,9 @@ class Attention(nn.Module):
             values = keys if same else values.masked_fill(~visible, 0)
             k = self.key(keys) * visible
             v = self.value(values) * visible
-        return self.score.prepare(split_heads(k, self.heads)), split_heads(v, self.heads)
+        return self.score.prepare(split_heads(k, self.heads)), split_heads(
+            v, self.heads
+        )
 
     def empty(self, rows: int) -> Memory:
         """Return a memory without entries: the start of a KV cache."""
@@ -117,7 +136,8 @@ class Attention(nn.Module):
         dtype, device = (None, None) if like is None else (like.dtype, like.device)
         sizes = self.score.query_size, self.value_size // self.heads
         keys, values = (
-            torch.empty(rows, self.heads, 0, size, dtype=dtype, device=device) for size in sizes
+            torch.empty(rows, self.heads, 0, size, dtype=dtype, device=device)
+            for size in sizes
         )
         return Memory(keys, values)
 
@@ -134,7 +154,9 @@ class Attention(nn.Module):
         `causal`: query t of T sees the entries up to S − T + t. `window`: it sees no entry farther
         away than this, counting visible entries only.
         """
-        result: Tensor = self.output(self.attend(self.query(query), memory, causal, window))
+        result: Tensor = self.output(
+            self.attend(self.query(query), memory, causal, window)
+        )
         return result
 
     def attend(
@@ -151,7 +173,9 @@ class Attention(nn.Module):
         assert not causal or memory.rows == N, (
             "causal attention needs a memory row for each query row"
         )
-        q = fold_beams(split_heads(query.to(memory.keys.dtype), self.heads), memory.rows)
+        q = fold_beams(
+            split_heads(query.to(memory.keys.dtype), self.heads), memory.rows
+        )
         recorders = active_recorders(self)
         is_self = memory.rows == N and memory.entries == T
         if (
@@ -203,7 +227,9 @@ class Attention(nn.Module):
         ):
             if dot is None:
                 scores = self.score(q.to(keys.dtype), keys).float()
-                return torch.matmul(masked_softmax(scores, keep).to(values.dtype), values), scores
+                return torch.matmul(
+                    masked_softmax(scores, keep).to(values.dtype), values
+                ), scores
             query, scale = dot
             with nullcontext() if cpu else sdpa_kernel(GPU_KERNELS):
                 context = F.scaled_dot_product_attention(
@@ -212,7 +238,9 @@ class Attention(nn.Module):
             return context, None
 
 
-def _check_heads(size: int, heads: int, project_keys: bool, project_values: bool) -> None:
+def _check_heads(
+    size: int, heads: int, project_keys: bool, project_values: bool
+) -> None:
     causes = []
     if size % heads:
         causes.append(
@@ -221,7 +249,10 @@ def _check_heads(size: int, heads: int, project_keys: bool, project_values: bool
         )
     causes += [
         f"attention without {name} takes one head, got {heads}"
-        for name, projected in (("project_keys", project_keys), ("project_values", project_values))
+        for name, projected in (
+            ("project_keys", project_keys),
+            ("project_values", project_values),
+        )
         if heads > 1 and not projected
     ]
     ConfigurationError.raise_all(causes)
@@ -235,14 +266,19 @@ def attention_mask(
 
     The last query stands at the last entry, so that a causal mask fits a KV cache longer than T.
     """
-    keep = None if memory.keep is None else memory.keep[:, None, None, :]  # (R, 1, 1, S)
+    # (R, 1, 1, S)
+    keep = None if memory.keep is None else memory.keep[:, None, None, :]
     if (not causal or T == 1) and window is None:
         return keep
     S = memory.entries
     device = memory.keys.device
     # (T, S)
-    offset = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
-    visible = (offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool))[None, None]
+    offset = (
+        torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]
+    )
+    visible = (offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool))[
+        None, None
+    ]
     if window is not None:
         if memory.keep is not None and S:  # hidden entries do not count as distance
             positions = memory.keep.cumsum(1)
@@ -262,5 +298,7 @@ def masked_softmax(
         return scores.softmax(-1)
     hidden = ~keep
     return (
-        scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0)
+        scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+        .softmax(-1)
+        .masked_fill(hidden, 0)
     )

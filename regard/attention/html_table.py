@@ -14,7 +14,10 @@ MAX_WORDS = 60  # per side; more do not fit on a screen
 
 
 def weights_table(
-    source: Sequence[str], target: Sequence[str], weights: npt.ArrayLike, caption: str = ""
+    source: Sequence[str],
+    target: Sequence[str],
+    weights: npt.ArrayLike,
+    caption: str = "",
 ) -> str:
     """Draw weights (target words, source words) as tinted cells with the words as headers and the
     numbers as tooltips.
@@ -23,18 +26,24 @@ def weights_table(
     """
     if max(len(source), len(target)) > MAX_WORDS:
         sides = ((len(target), "rows"), (len(source), "columns"))
-        shown = " and ".join(f"the first {min(n, MAX_WORDS)} of {n} {side}" for n, side in sides)
+        shown = " and ".join(
+            f"the first {min(n, MAX_WORDS)} of {n} {side}" for n, side in sides
+        )
         caption = f"{caption}; {shown}" if caption else shown
     numbers = np.asarray(weights, dtype=float)
     head = "".join(
-        f'<th scope="col" style="{_TURNED}">{escape(word)}</th>' for word in source[:MAX_WORDS]
+        f'<th scope="col" style="{_TURNED}">{escape(word)}</th>'
+        for word in source[:MAX_WORDS]
     )
     rows = []
     for t, word in enumerate(target[:MAX_WORDS]):
         cells = "".join(
-            _cell(word, source[s], float(numbers[t, s])) for s in range(min(len(source), MAX_WORDS))
+            _cell(word, source[s], float(numbers[t, s]))
+            for s in range(min(len(source), MAX_WORDS))
         )
-        rows.append(f'<tr><th scope="row" style="text-align:right">{escape(word)}</th>{cells}</tr>')
+        rows.append(
+            f'<tr><th scope="row" style="text-align:right">{escape(word)}</th>{cells}</tr>'
+        )
     below = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{below}<tr><td></td>{head}</tr>{''.join(rows)}</table>"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from regard.attention.memory import Memory
+from regard.attention.kv_cache import Memory
 from regard.common.shapes import Bool, Float, Tensor
 
 MIN_BLOCK = 16
@@ -46,11 +46,15 @@ def to_blocks(
     blocks = -(-T // W)
     after = 0 if causal else W
     queries = (
-        F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
+        F.pad(query, (0, 0, 0, blocks * W - T))
+        .unfold(2, W, W)
+        .permute(0, 2, 1, 4, 3)
+        .flatten(0, 1)
     )
     padding = (W, blocks * W - T + after)
     visible = F.pad(
-        query.new_ones(1, T, dtype=torch.bool) if memory.keep is None else memory.keep, padding
+        query.new_ones(1, T, dtype=torch.bool) if memory.keep is None else memory.keep,
+        padding,
     )
     keys, values = (
         F.pad(part, (0, 0, *padding))
@@ -67,15 +71,23 @@ def to_blocks(
     near = (offset <= 0 if causal else offset <= window) & (offset >= -window)
     # (RB, W, S)
     keep = (
-        (visible.unfold(1, 2 * W + after, W)[:, :, None] & near).expand(R, -1, -1, -1).flatten(0, 1)
+        (visible.unfold(1, 2 * W + after, W)[:, :, None] & near)
+        .expand(R, -1, -1, -1)
+        .flatten(0, 1)
     )
     return queries, Memory(keys, values), keep.unsqueeze(1)
 
 
-def from_blocks(vectors: Float[Tensor, "RB H W Ev"], R: int, T: int) -> Float[Tensor, "R H T Ev"]:
+def from_blocks(
+    vectors: Float[Tensor, "RB H W Ev"], R: int, T: int
+) -> Float[Tensor, "R H T Ev"]:
     """Join the blocks of results again; the inverse of what `to_blocks` does to queries."""
     RB, H, W, Ev = vectors.shape
-    return vectors.view(R, RB // R, H, W, Ev).transpose(1, 2).reshape(R, H, -1, Ev)[:, :, :T]
+    return (
+        vectors.view(R, RB // R, H, W, Ev)
+        .transpose(1, 2)
+        .reshape(R, H, -1, Ev)[:, :, :T]
+    )
 
 
 def _block(window: int) -> int:

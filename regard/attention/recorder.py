@@ -13,14 +13,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention.torch_attention import is_torch_attention, torch_attention_recorded
+from regard.attention.torch_attention import (
+    is_torch_attention,
+    torch_attention_recorded,
+)
 from regard.common.arguments import describe
 from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
 
 ROLES = ("encoder", "decoder", "cross")
 _SHOWN = 3  # classes of attention that nothing here records
-_RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("recorders", default=())
+_RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar(
+    "recorders", default=()
+)
 
 
 class AttentionRecorder(Mapping[str, Tensor]):
@@ -45,7 +50,10 @@ class AttentionRecorder(Mapping[str, Tensor]):
         return module in self._names
 
     def record(
-        self, module: nn.Module, weights: Float[Tensor, "N H T S"], scores: Float[Tensor, "N H T S"]
+        self,
+        module: nn.Module,
+        weights: Float[Tensor, "N H T S"],
+        scores: Float[Tensor, "N H T S"],
     ) -> None:
         """Record the weights of one forward pass of `module`, or their scores."""
         part = scores if self._scores else weights
@@ -65,7 +73,11 @@ class AttentionRecorder(Mapping[str, Tensor]):
         longest = max(part.shape[-1] for part in parts)
         missing = -torch.inf if self._scores else 0.0
         return torch.cat(
-            [F.pad(part, (0, longest - part.shape[-1]), value=missing) for part in parts], 2
+            [
+                F.pad(part, (0, longest - part.shape[-1]), value=missing)
+                for part in parts
+            ],
+            2,
         )
 
     def passes(self, name: str) -> list[Tensor]:
@@ -81,7 +93,10 @@ class AttentionRecorder(Mapping[str, Tensor]):
 
 @contextmanager
 def watch(
-    model: nn.Module, gradients: bool = False, role: str | None = None, scores: bool = False
+    model: nn.Module,
+    gradients: bool = False,
+    role: str | None = None,
+    scores: bool = False,
 ) -> Iterator[AttentionRecorder]:
     """Record all attention weights of `model` while the block runs: `with watch(model) as readings:
     …`.
@@ -109,16 +124,22 @@ def watch(
 def check_role(role: object) -> None:
     """Raise UsageError for what is no role of attention, nor None."""
     if not (role is None or (isinstance(role, str) and role in ROLES)):
-        raise UsageError(f"`role=`: wanted {', '.join(ROLES)} or None, got {describe(role)}")
+        raise UsageError(
+            f"`role=`: wanted {', '.join(ROLES)} or None, got {describe(role)}"
+        )
 
 
 def _check_module(model: object) -> None:
     """Raise UsageError for what is no module of PyTorch."""
     if not isinstance(model, nn.Module):
         # No getter is run.
-        has_model = hasattr(type(model), "model") or "model" in getattr(model, "__dict__", {})
+        has_model = hasattr(type(model), "model") or "model" in getattr(
+            model, "__dict__", {}
+        )
         remedy = "; give its `.model`" if has_model else ""
-        raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
+        raise UsageError(
+            f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}"
+        )
 
 
 def _is_recorded(module: nn.Module) -> bool:
@@ -131,7 +152,9 @@ def _other_attention(model: nn.Module) -> str:
     """
     wanted = ": wanted Regard's Attention or PyTorch's nn.MultiheadAttention"
     others = dict.fromkeys(
-        type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower()
+        type(m).__name__
+        for m in model.modules()
+        if "attention" in type(m).__name__.lower()
     )
     if not others:
         return wanted
@@ -145,7 +168,9 @@ def _other_attention(model: nn.Module) -> str:
 def _why_nothing(model: nn.Module, role: str | None) -> str:
     """Return why a block may have recorded nothing."""
     modules = [module for module in model.modules() if _is_recorded(module)]
-    if role is not None and not any(getattr(module, "role", None) == role for module in modules):
+    if role is not None and not any(
+        getattr(module, "role", None) == role for module in modules
+    ):
         return f"watch recorded nothing: {type(model).__name__} has no attention of the role {role}"
     return (
         f"watch recorded nothing: no forward pass of {type(model).__name__} called its attention "
@@ -155,7 +180,10 @@ def _why_nothing(model: nn.Module, role: str | None) -> str:
 
 @contextmanager
 def record_attention(
-    model: nn.Module, gradients: bool = False, role: str | None = None, scores: bool = False
+    model: nn.Module,
+    gradients: bool = False,
+    role: str | None = None,
+    scores: bool = False,
 ) -> Iterator[AttentionRecorder]:
     """Record as `watch` does, whether the model has attention or not."""
     modules = {module: name for name, module in model.named_modules()}

@@ -226,7 +226,9 @@ SCORES: dict[str, type[Score]] = {
 assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of SCORES"
 
 
-def build_score(name: str, heads: int, size: int, query_size: int | None = None) -> Score:
+def build_score(
+    name: str, heads: int, size: int, query_size: int | None = None
+) -> Score:
     """Create the score `name` for `heads` heads, with keys of `size` and queries of `query_size`
     (default: `size`).
     """

@@ -14,7 +14,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 
 from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
@@ -32,7 +35,9 @@ def is_torch_attention(module: nn.Module) -> bool:
 
 
 @contextmanager
-def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> Iterator[None]:
+def torch_attention_recorded(
+    modules: Collection[nn.Module], record: Record
+) -> Iterator[None]:
     """Call `record` for each forward pass of PyTorch's own attention among `modules`.
 
     A hook on one of them would keep PyTorch from its fused kernels for inference, and change the
@@ -48,15 +53,16 @@ def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> 
             # Which may have been called by itself, before.
             called.discard((get_ident(), module.get_submodule("self_attn")))
 
-    def after_forward(module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any) -> None:
+    def after_forward(
+        module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any
+    ) -> None:
         if is_torch_attention(module) and module in modules:
             called.add((get_ident(), module))
             record(module, *_attention_of(module, *args, **kwargs))
         elif _is_encoder_layer(module):
             attention = module.get_submodule("self_attn")
-            if (
-                attention in modules and (get_ident(), attention) not in called
-            ):  # the whole layer was one fused kernel
+            # The whole layer was one fused kernel.
+            if attention in modules and (get_ident(), attention) not in called:
                 record(attention, *_attention_of_layer(module, *args, **kwargs))
 
     try:
@@ -83,7 +89,9 @@ def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, 
     was called with.
     """
     given = (
-        inspect.signature(nn.TransformerEncoderLayer.forward).bind(layer, *args, **kwargs).arguments
+        inspect.signature(nn.TransformerEncoderLayer.forward)
+        .bind(layer, *args, **kwargs)
+        .arguments
     )
     x = given["src"]
     padding = given.get("src_key_padding_mask")
@@ -94,7 +102,9 @@ def _attention_of_layer(layer: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, 
     if layer.norm_first:
         x = layer.norm1(x)
     mask = given.get("src_mask")
-    return _attention_of(layer.self_attn, x, x, x, key_padding_mask=padding, attn_mask=mask)
+    return _attention_of(
+        layer.self_attn, x, x, x, key_padding_mask=padding, attn_mask=mask
+    )
 
 
 def _attention_of(
@@ -103,7 +113,11 @@ def _attention_of(
     """Return the weights and scores of one forward pass from its arguments: before dropout, in
     float32.
     """
-    given = inspect.signature(nn.MultiheadAttention.forward).bind(module, *args, **kwargs).arguments
+    given = (
+        inspect.signature(nn.MultiheadAttention.forward)
+        .bind(module, *args, **kwargs)
+        .arguments
+    )
     query = given["query"]
     key = given["key"]
     padding = given.get("key_padding_mask")
@@ -131,7 +145,9 @@ def _projected(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]
     else:
         weights = module.in_proj_weight.chunk(3)[:2]
     biases = (
-        (None, None) if module.in_proj_bias is None else module.in_proj_bias.float().chunk(3)[:2]
+        (None, None)
+        if module.in_proj_bias is None
+        else module.in_proj_bias.float().chunk(3)[:2]
     )
     q = F.linear(query.float(), weights[0].float(), biases[0])
     k = F.linear(key.float(), weights[1].float(), biases[1])
@@ -140,7 +156,8 @@ def _projected(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]
     if module.add_zero_attn:
         k = F.pad(k, (0, 0, 0, 1))
     heads = [
-        x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2) for x in (q, k)
+        x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2)
+        for x in (q, k)
     ]
     return heads[0], heads[1]
 
@@ -156,7 +173,9 @@ def _masks(
         if mask is None:
             continue
         if mask.dtype == torch.bool:
-            mask = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(mask, -torch.inf)
+            mask = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(
+                mask, -torch.inf
+            )
         mask = F.pad(mask.to(scores.dtype), (0, S - mask.shape[-1]))
         if is_padding:
             mask = mask[:, None, None]

@@ -33,7 +33,9 @@ def attend_unfused(
     bias = query.new_zeros(1)
     row_keep = None
     if keep is not None:
-        bias = query.new_zeros(keep.shape).masked_fill_(~keep, torch.finfo(query.dtype).min / 2)
+        bias = query.new_zeros(keep.shape).masked_fill_(
+            ~keep, torch.finfo(query.dtype).min / 2
+        )
         if not bool(keep.any(-1).all()):  # a row without visible entries gives zeros
             row_keep = keep.expand(shape).flatten(0, 1)
     inputs = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
@@ -49,8 +51,14 @@ class _UnfusedAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, keep: Tensor | None, scale: float
+    def forward(  # noqa: PLR0913 - autograd passes all inputs by position
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        bias: Tensor,
+        keep: Tensor | None,
+        scale: float,
     ) -> Tensor:
         with torch.autocast("cpu", enabled=False):
             weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).float()

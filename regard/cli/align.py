@@ -49,16 +49,21 @@ def align(
     target: Annotated[str, typer.Option(help="Their translations, line by line.")],
     gold: Annotated[
         str | None,
-        typer.Option(help="Gold links, line by line: 0-0 if sure, 0p0 if only possible."),
+        typer.Option(
+            help="Gold links, line by line: 0-0 if sure, 0p0 if only possible."
+        ),
     ] = None,
     reverse: Annotated[
         Path | None,
-        typer.Option(help="A model of the reverse direction: links of both are combined."),
+        typer.Option(
+            help="A model of the reverse direction: links of both are combined."
+        ),
     ] = None,
     symmetry: SymmetryOption = None,
     choose: Choose = False,
     output: Annotated[
-        Path | None, typer.Option(help="File to write links to instead of standard output.")
+        Path | None,
+        typer.Option(help="File to write links to instead of standard output."),
     ] = None,
     device: Device = "auto",
 ) -> None:
@@ -76,7 +81,9 @@ def align(
     backward = (
         None
         if reverse is None
-        else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
+        else _Direction(
+            reverse, load_translator(reverse, device), targets, sources, source
+        )
     )
     say(f"reading {len(sources):,} pair{'s' if len(sources) != 1 else ''}")
     if choose:
@@ -85,7 +92,9 @@ def align(
     parts: Iterable[_Part] = [whole] if choose else _in_parts(forward, backward)
     links, baseline, name = _link(forward, backward, parts, symmetry, gold is not None)
     if gold_links is not None:
-        _print_scores(run, {name: links, "last layer, mean of heads": baseline}, gold_links)
+        _print_scores(
+            run, {name: links, "last layer, mean of heads": baseline}, gold_links
+        )
     if output is not None or (gold_links is None and not choose):
         _write(links, output)
 
@@ -129,7 +138,7 @@ def _read(
     belong together.
     """
     from regard.data.given_words import given_words
-    from regard.data.pairs import format_lines
+    from regard.data.pair_filters import format_lines
     from regard.data.text import read_parallel
     from regard.data.word_alignments import UNEVEN
     from regard.evaluation.aer import parse_gold
@@ -138,13 +147,19 @@ def _read(
     sources, targets = files[:2]
     for name, lines in ((source, sources), (target, targets)):
         if uneven := [
-            number for number, line in enumerate(lines, 1) if given_words(line).is_uneven
+            number
+            for number, line in enumerate(lines, 1)
+            if given_words(line).is_uneven
         ]:
             warn(
                 f"{name}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} "
                 f"{UNEVEN}{format_lines(uneven)}"
             )
-    return sources, targets, None if gold is None else parse_gold(gold, files[2], sources, targets)
+    return (
+        sources,
+        targets,
+        None if gold is None else parse_gold(gold, files[2], sources, targets),
+    )
 
 
 def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Part]:
@@ -160,7 +175,10 @@ def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Par
 
 
 def _choose(
-    forward: _Direction, backward: _Direction | None, readings: _Part, gold: list[Gold] | None
+    forward: _Direction,
+    backward: _Direction | None,
+    readings: _Part,
+    gold: list[Gold] | None,
 ) -> None:
     """Pick the layer, head and row that align best, and store them in the model folders."""
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
@@ -175,10 +193,14 @@ def _choose(
         basis = f"gold links, AER {scores.aer:.1%} here"
     elif gold is not None:
         translator.choice, scores = best_choice(forwards, gold)
-        symmetry = f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
+        symmetry = (
+            f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
+        )
         basis = f"gold links, AER {scores.aer:.1%} here"
     else:
-        translator.choice, backward_choice, agreement = agreeing_choices(forwards, backwards)
+        translator.choice, backward_choice, agreement = agreeing_choices(
+            forwards, backwards
+        )
         symmetry = ""
         pair = (
             "both directions"
@@ -190,15 +212,25 @@ def _choose(
             other.choice = backward_choice
     say(f"chosen by {basis}: {_describe(translator.choice, forwards)}{symmetry}")
     save_alignment(forward.run, asdict(translator.choice))
-    if backward is not None and backward.translator.choice is not None and backwards is not None:
-        say(f"and of {backward.run}: {_describe(backward.translator.choice, backwards)}")
+    if (
+        backward is not None
+        and backward.translator.choice is not None
+        and backwards is not None
+    ):
+        say(
+            f"and of {backward.run}: {_describe(backward.translator.choice, backwards)}"
+        )
         save_alignment(backward.run, asdict(backward.translator.choice))
 
 
 def _describe(choice: AlignmentChoice, readings: list[Readings]) -> str:
     layers = readings[0].layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    row = "at the step after the word" if choice.shifted else "at the step that predicts the word"
+    row = (
+        "at the step after the word"
+        if choice.shifted
+        else "at the step that predicts the word"
+    )
     return f"layer {layers.index(choice.layer) + 1}, {head}, {row}"
 
 
@@ -235,7 +267,9 @@ def _link(
                 for a, b in zip(ahead, back, strict=True)
             ]
         name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
-        baseline += extract_choice_links(readings, last_layer(readings[0])) if compare else []
+        baseline += (
+            extract_choice_links(readings, last_layer(readings[0])) if compare else []
+        )
     return links, baseline, name
 
 

@@ -33,7 +33,9 @@ _OPTIONS = {
     "debug": (Debug, False),
 }
 _COMMON = {
-    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    name: inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+    )
     for name, (kind, default) in _OPTIONS.items()
 }
 
@@ -58,7 +60,9 @@ class _App(typer.Typer):
         def add(function: F) -> F:
             own = inspect.signature(function, eval_str=True)
             common = [
-                _COMMON[name] for name in (*sets, "quiet", "debug") if name not in own.parameters
+                _COMMON[name]
+                for name in (*sets, "quiet", "debug")
+                if name not in own.parameters
             ]
             parameters = [*own.parameters.values(), *common]
 
@@ -67,14 +71,21 @@ class _App(typer.Typer):
                 _refuse_addresses(values)
                 if "quiet" not in own.parameters:
                     threads, seed = (
-                        values[name] if name in sets else None for name in ("threads", "seed")
+                        values[name] if name in sets else None
+                        for name in ("threads", "seed")
                     )
                     setup_process(threads, values["quiet"], values["debug"], seed)
                 return function(
-                    **{name: value for name, value in values.items() if name in own.parameters}
+                    **{
+                        name: value
+                        for name, value in values.items()
+                        if name in own.parameters
+                    }
                 )
 
-            run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+            run.__annotations__ = {
+                parameter.name: parameter.annotation for parameter in parameters
+            }
             vars(run)["__signature__"] = inspect.Signature(parameters)
             register(run)
             return function
@@ -91,7 +102,9 @@ def _refuse_addresses(values: Mapping[str, Any]) -> None:
     ]
     paths = [str(path) for path in given if isinstance(path, Path)]
     wrong = [
-        path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)
+        path.replace(":/", "://", 1)
+        for path in paths
+        if re.match(r"[A-Za-z][\w+.-]+:/", path)
     ]
     why = "an address, where a path of this machine is wanted; only data files are read by address"
     UsageError.raise_all(f"{path}: {why}" for path in wrong)
@@ -123,7 +136,10 @@ def _global_options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:
@@ -180,11 +196,15 @@ def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
         command = getattr(command, "commands", {}).get(argument, command)
     params = [*command.params, *getattr(command, "search_params", ())]
     return {
-        param.name.rstrip("_"): param.opts[0] for param in params if param.opts[0].startswith("--")
+        param.name.rstrip("_"): param.opts[0]
+        for param in params
+        if param.opts[0].startswith("--")
     }
 
 
-def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
+def setup_process(
+    threads: int | None, quiet: bool, debug: bool, seed: int | None = None
+) -> None:
     """Set verbosity, warnings, the encoding of stdout, threads and seed, as every command does
     first.
     """
@@ -217,7 +237,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     begin(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:
+        with typer.main.get_command(app).make_context(
+            "regard", arguments or ["--help"]
+        ) as context:
             context.command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as done:
@@ -234,7 +256,10 @@ def end(problem: BaseException) -> NoReturn:
         if _LEVEL["debug"] and causes:
             traceback.print_exc()
         print(
-            *(f"regard: {in_flags(cause)}\n" for cause in causes), sep="", end="", file=sys.stderr
+            *(f"regard: {in_flags(cause)}\n" for cause in causes),
+            sep="",
+            end="",
+            file=sys.stderr,
         )
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -288,6 +313,8 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
 
 def _misuse(problem: Any) -> str:
     """Return typer's message about a wrong command line as one sentence in our form."""
-    message = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
+    message = " ".join(
+        problem.format_message().replace("Value error, ", "").split()
+    ).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else "regard"
     return f"{message[:1].lower()}{message[1:]} – see `{command} --help`"

@@ -35,7 +35,8 @@ def caption(
     regions: Annotated[
         bool,
         typer.Option(
-            "--regions", help="With jsonl: the region of the image that each word attends to most."
+            "--regions",
+            help="With jsonl: the region of the image that each word attends to most.",
         ),
     ] = False,
     prefix: options.Prefix = "",
@@ -70,7 +71,9 @@ def caption(
     output = OutputFormat(format == "jsonl", nbest)
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
-        for (file, _), result in zip(loaded, _captions(captioner, loaded, arguments), strict=True):
+        for (file, _), result in zip(
+            loaded, _captions(captioner, loaded, arguments), strict=True
+        ):
             typer.echo(output(str(file), result), nl=False)
     DataError.raise_all(causes)
 
@@ -95,7 +98,11 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
             ]
             how_many = "1 file" if len(others) == 1 else f"{len(others)} files"
             kinds = ", ".join(dict.fromkeys(others))
-            warn(f"{path}: {how_many} of other kinds passed over: {kinds}" if others else None)
+            warn(
+                f"{path}: {how_many} of other kinds passed over: {kinds}"
+                if others
+                else None
+            )
             if not inside:
                 causes.append(
                     f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}"
@@ -117,7 +124,12 @@ def _load_images(
     for file in files:
         try:
             loaded.append(
-                (file, source_pixels(load_pixels(file, captioner.image_size), captioner.image_size))
+                (
+                    file,
+                    source_pixels(
+                        load_pixels(file, captioner.image_size), captioner.image_size
+                    ),
+                )
             )
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
@@ -125,7 +137,9 @@ def _load_images(
 
 
 def _captions(
-    captioner: Captioner, images: Sequence[tuple[Path, SourcePixels]], arguments: dict[str, Any]
+    captioner: Captioner,
+    images: Sequence[tuple[Path, SourcePixels]],
+    arguments: dict[str, Any],
 ) -> list[Caption]:
     """Caption loaded images; warnings name the file."""
     with warnings.catch_warnings(record=True) as caught:

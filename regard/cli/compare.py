@@ -22,24 +22,33 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there."),
+    typer.Option(
+        help="Folder for report, JSON and CSV; after a stop it is continued there."
+    ),
 ]
 Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
 Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]
 Gold = Annotated[
     str | None,
-    typer.Option(help="Gold word links of the test pairs: adds the alignment error rate."),
+    typer.Option(
+        help="Gold word links of the test pairs: adds the alignment error rate."
+    ),
 ]
 Hypotheses = Annotated[
     list[str] | None,
-    typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated."),
+    typer.Option(
+        help="NAME=FILE: outputs of any other system, line by line; may be repeated."
+    ),
 ]
 Seeds = Annotated[
     int,
-    typer.Option(help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)"),
+    typer.Option(
+        help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)"
+    ),
 ]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")
+    list[str] | None,
+    typer.Option("--set", help="key=value for all presets, as often as needed."),
 ]
 
 CONTINUE = "to continue: the same command"
@@ -53,11 +62,14 @@ def compare(
     ] = None,
     out: Out = None,
     source: Annotated[
-        str | None, typer.Option(help="Training sentences: to train on, and to count words in.")
+        str | None,
+        typer.Option(help="Training sentences: to train on, and to count words in."),
     ] = None,
     target: Target = None,
     pairs: Pairs = None,
-    valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
+    valid_source: Annotated[
+        str | None, typer.Option(help="Validation sentences.")
+    ] = None,
     valid_target: Target = None,
     valid_pairs: Pairs = None,
     test_source: Annotated[str | None, typer.Option(help="Test sentences.")] = None,
@@ -70,11 +82,18 @@ def compare(
         str | None, typer.Option(help="Instead of sentences: a folder of images.")
     ] = None,
     captions: Annotated[str | None, typer.Option(help="Captions to train on.")] = None,
-    valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
-    test_captions: Annotated[str | None, typer.Option(help="Captions to test on.")] = None,
+    valid_captions: Annotated[
+        str | None, typer.Option(help="Captions for validation.")
+    ] = None,
+    test_captions: Annotated[
+        str | None, typer.Option(help="Captions to test on.")
+    ] = None,
     hypotheses: Hypotheses = None,
     presets: Annotated[
-        str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")
+        str,
+        typer.Option(
+            help="Presets or recipe files (.toml) to train, separated by commas."
+        ),
     ] = "",
     minutes: Annotated[
         float | None, typer.Option(help="Budget of each run: minutes of training.")
@@ -88,11 +107,15 @@ def compare(
         str, typer.Option(help="The system to compare with; the first one if left out.")
     ] = "",
     beam: Annotated[
-        int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")
+        int | None,
+        typer.Option(min=1, max=250, help="Beam for all; else that of each model."),
     ] = None,
-    speed: Annotated[bool, typer.Option(help="Measure speed and memory of each system.")] = True,
+    speed: Annotated[
+        bool, typer.Option(help="Measure speed and memory of each system.")
+    ] = True,
     ter: Annotated[
-        bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")
+        bool,
+        typer.Option(help="Score TER too, which may take minutes if outputs are long."),
     ] = True,
     device: Device = "auto",
     threads: Threads = None,
@@ -115,7 +138,9 @@ def compare(
         raise UsageError("--out: say which folder to write, such as --out compared")
     with TrainReporter() as report:
         try:
-            comparison = compare_request(_request(context.params), out, device, threads, report)
+            comparison = compare_request(
+                _request(context.params), out, device, threads, report
+            )
         except Interrupted as interrupted:
             say(CONTINUE)
             sys.exit(128 + interrupted.signal)
@@ -137,7 +162,8 @@ def _request(values: dict[str, Any]) -> CompareRequest:
     names = {field.name for field in fields(Files)} - {"test_target"}
     return CompareRequest(
         Files(
-            test_target=tuple(values["test_target"] or ()), **{name: values[name] for name in names}
+            test_target=tuple(values["test_target"] or ()),
+            **{name: values[name] for name in names},
         ),
         [named_path(text) for text in values["runs"] or ()],
         [named_path(text) for text in values["hypotheses"] or ()],
@@ -147,7 +173,9 @@ def _request(values: dict[str, Any]) -> CompareRequest:
         values["seeds"],
         1 if values["seed"] is None else values["seed"],
         values["baseline"],
-        SearchOptions() if values["beam"] is None else SearchOptions(beam=values["beam"]),
+        SearchOptions()
+        if values["beam"] is None
+        else SearchOptions(beam=values["beam"]),
         values["speed"],
         values["ter"],
     )
@@ -168,7 +196,8 @@ def _print(comparison: Comparison) -> None:
         names = [name for name in names if name in ("BLEU-4", "chrF", "CIDEr-D")]
     has_seeds = any(len(system.runs) > 1 for system in comparison.systems)
     typer.echo(
-        " " * width + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip()
+        " " * width
+        + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip()
     )
     for system in comparison.systems:
         cells = []

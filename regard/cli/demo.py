@@ -58,7 +58,11 @@ def demo(
         try:
             if images:
                 good = demo_images(
-                    out or Path("runs/demo-images"), "ko" if korean else "en", device, seed, output
+                    out or Path("runs/demo-images"),
+                    "ko" if korean else "en",
+                    device,
+                    seed,
+                    output,
                 )
             else:
                 good = demo_sentences(out or Path("runs/demo"), device, seed, output)

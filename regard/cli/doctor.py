@@ -34,7 +34,9 @@ def doctor(
     ] = None,
     seal: Annotated[
         bool,
-        typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose"),
+        typer.Option(
+            "--seal", help="take RUN's files as they are now, after a change on purpose"
+        ),
     ] = False,
 ) -> None:
     """Check what works on this machine, or that a model folder is whole, and print remedies.
@@ -46,7 +48,9 @@ def doctor(
         check_model(run, seal)
         return
     if seal:
-        raise UsageError("--seal: which folder is to be sealed? Give it: regard doctor RUN --seal")
+        raise UsageError(
+            "--seal: which folder is to be sealed? Give it: regard doctor RUN --seal"
+        )
     has_torch = has_pytorch()
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
@@ -75,7 +79,9 @@ def _check_file(file: Path, seal: bool) -> None:
     from regard.runtime.model import RuntimeModel
 
     if seal:
-        raise UsageError("--seal: a runtime file is not changed by hand; export the model again")
+        raise UsageError(
+            "--seal: a runtime file is not changed by hand; export the model again"
+        )
     card = RuntimeModel(file).card
     typer.echo(
         f"ok  {file}: {card['parameters']:,} parameters, {card['precision']}, regard "
@@ -87,7 +93,12 @@ def _check_run(run: Path, seal: bool) -> None:
     """Print a line for each file of a model folder that affects its output, after sealing them if
     that is asked for.
     """
-    from regard.model_folder import check_folder, problem_of, seal_folder, unlisted_files
+    from regard.model_folder import (
+        check_folder,
+        problem_of,
+        seal_folder,
+        unlisted_files,
+    )
     from regard.training.recipe import read_run_recipe, seal_run_recipe
 
     recipe = run / "train.toml"
@@ -138,7 +149,10 @@ def _torch() -> tuple[bool, str]:
         else "no fast bfloat16: training uses float32"
     )
     threads = torch.get_num_threads()
-    return True, f"PyTorch {torch.__version__}, {threads} threads on {cores} CPU cores; {precision}"
+    return (
+        True,
+        f"PyTorch {torch.__version__}, {threads} threads on {cores} CPU cores; {precision}",
+    )
 
 
 def _devices() -> tuple[bool, str]:
@@ -179,10 +193,17 @@ def _kernels() -> tuple[bool, str]:
     from regard.runtime import native
 
     if (reason := native.why_unavailable()) is None:
-        origin = "ready-made library" if native.is_ready_made() else "compiled by this machine"
+        origin = (
+            "ready-made library"
+            if native.is_ready_made()
+            else "compiled by this machine"
+        )
         speed = "fast decoding in float32, bfloat16 and int8"
         return True, f"native kernels: {speed}; {origin}, level {native.level()}"
-    return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
+    return (
+        True,
+        f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower",
+    )
 
 
 def _memory() -> tuple[bool, str]:
@@ -190,7 +211,11 @@ def _memory() -> tuple[bool, str]:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     except (ValueError, AttributeError, OSError):
         return True, "memory: unknown"
-    advice = "" if free > 2 else "; close other programs, or train with --set batching.tokens=1024"
+    advice = (
+        ""
+        if free > 2
+        else "; close other programs, or train with --set batching.tokens=1024"
+    )
     return True, f"memory: {free:.1f} GiB free{advice}"
 
 
@@ -216,9 +241,16 @@ def _font() -> tuple[bool, str]:
 
 
 def _extras() -> tuple[bool, str]:
-    extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard", "vision": "timm"}
+    extras = {
+        "fast": "ctranslate2",
+        "hf": "transformers",
+        "board": "tensorboard",
+        "vision": "timm",
+    }
     installed = [name for name, package in extras.items() if find_spec(package)]
-    missing = [f"pip install 'regard[{name}]'" for name in extras if name not in installed]
+    missing = [
+        f"pip install 'regard[{name}]'" for name in extras if name not in installed
+    ]
     return True, f"extras: {', '.join(installed) or 'none'}" + (
         f"; for more: {', '.join(missing)}" if missing else ""
     )
@@ -235,7 +267,10 @@ def _learning() -> tuple[bool, str]:
 
     torch.manual_seed(0)
     model = build(
-        ModelSettings.parse(preset("transformer-tiny")["model"], "preset"), 50, 50, joint=True
+        ModelSettings.parse(preset("transformer-tiny")["model"], "preset"),
+        50,
+        50,
+        joint=True,
     )
     loss = Objective(model, 0.1)(collate([Example([5, 6, 3], [7, 8, 3])]))
     loss.smoothed.backward()

@@ -22,13 +22,15 @@ from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import LengthBucket
-    from regard.evaluation.metrics import MetricScore
     from regard.evaluation.significance import TestedScore
+    from regard.evaluation.text_metrics import MetricScore
     from regard.pipeline import Captioner
 
 Reference = Annotated[
     list[str] | None,
-    typer.Option(help="Reference translations, line by line; once per set of references."),
+    typer.Option(
+        help="Reference translations, line by line; once per set of references."
+    ),
 ]
 Captions = Annotated[
     Path | None,
@@ -51,11 +53,15 @@ MAX_RUNS = 6
 def evaluate(
     context: typer.Context,
     run: Run,
-    source: Annotated[str | None, typer.Option(help="Test sentences, one per line.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Test sentences, one per line.")
+    ] = None,
     reference: Reference = None,
     pairs: Annotated[
         str | None,
-        typer.Option(help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."),
+        typer.Option(
+            help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv."
+        ),
     ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Instead of sentences: a folder of images.")
@@ -63,20 +69,30 @@ def evaluate(
     captions: Captions = None,
     against: Against = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Skip images and captions that cannot be used.")
+        bool,
+        typer.Option(
+            "--skip-bad", help="Skip images and captions that cannot be used."
+        ),
     ] = False,
     format: Annotated[
-        Literal["text", "json"], typer.Option(help="Output: text for people, or one JSON object.")
+        Literal["text", "json"],
+        typer.Option(help="Output: text for people, or one JSON object."),
     ] = "text",
     by_length: Annotated[
-        bool, typer.Option("--by-length", help="Add chrF by source length, with 95 % intervals.")
+        bool,
+        typer.Option(
+            "--by-length", help="Add chrF by source length, with 95 % intervals."
+        ),
     ] = False,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw chrF by source length: .svg, .png or .html.")
+        Path | None,
+        typer.Option(help="Draw chrF by source length: .svg, .png or .html."),
     ] = None,
     bleu_tokenizer: Annotated[
         BleuTokenizer | None,
-        typer.Option(help="How BLEU splits words; by default as the target language needs it."),
+        typer.Option(
+            help="How BLEU splits words; by default as the target language needs it."
+        ),
     ] = None,
     precision: Precision = "float32",
     device: Device = "auto",
@@ -113,7 +129,9 @@ def _check_options(params: dict[str, Any]) -> None:
     }
     if params["pairs"]:
         tasks["text"] = ("pairs",)
-    by_task = {task: [name for name in names if params[name]] for task, names in tasks.items()}
+    by_task = {
+        task: [name for name in names if params[name]] for task, names in tasks.items()
+    }
     has_images = bool(by_task["images"])
     causes = [
         f"--{name} and --pairs: score one or the other; leave one out"
@@ -149,7 +167,9 @@ def _check_options(params: dict[str, Any]) -> None:
     ]
     runs = [params["run"], *(params["against"] or ())]
     if params["figure"] and len(runs) > MAX_RUNS:
-        causes.append(f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out")
+        causes.append(
+            f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out"
+        )
     UsageError.raise_all(causes)
 
 
@@ -182,7 +202,9 @@ class _Translated:
                 "signature": score.signature,
             }
         return values | (
-            {"by_length": [asdict(bucket) for bucket in self.buckets]} if by_length else {}
+            {"by_length": [asdict(bucket) for bucket in self.buckets]}
+            if by_length
+            else {}
         )
 
 
@@ -199,28 +221,52 @@ def _evaluate_translations(
     from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.data.language_codes import base_language
     from regard.evaluation.length_buckets import by_length
-    from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
+    from regard.evaluation.text_metrics import MAX_TER_WORDS, scores
     from regard.model_folder import folder_languages
     from regard.visualisation.saving import SUFFIXES
 
-    figure, source, sources, references = given["figure"], given["pairs"] or given["source"], *texts
+    figure, source, sources, references = (
+        given["figure"],
+        given["pairs"] or given["source"],
+        *texts,
+    )
     if figure is not None and figure.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}")
+        raise UsageError(
+            f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}"
+        )
     translated = [_translate(run, source, sources, load, search) for run in runs]
-    language = folder_languages(runs[0]).target if runs[0].is_dir() else ""  # empty: unknown
+    # Empty: unknown.
+    language = folder_languages(runs[0]).target if runs[0].is_dir() else ""
     tokenizer = bleu_tokenizer(language, given["bleu_tokenizer"])
-    if base_language(language) == "ja" and given["bleu_tokenizer"] is None and tokenizer == "char":
-        say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
+    if (
+        base_language(language) == "ja"
+        and given["bleu_tokenizer"] is None
+        and tokenizer == "char"
+    ):
+        say(
+            "BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'"
+        )
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
-    named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
-    tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
+    named = [
+        (str(run), outputs)
+        for run, (_, _, outputs) in zip(runs, translated, strict=True)
+    ]
+    tested = (
+        paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
+    )
     wants_buckets = given["by_length"] or figure is not None
     models = [
         _Translated(
-            run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else []
+            run,
+            *row,
+            scored,
+            test,
+            by_length(sources, row[2], references) if wants_buckets else [],
         )
-        for run, row, scored, test in zip(runs, translated, results, tested, strict=True)
+        for run, row, scored, test in zip(
+            runs, translated, results, tested, strict=True
+        )
     ]
     if all(score.name != "TER" for score in results[0]):
         say(
@@ -243,23 +289,36 @@ def _evaluate_translations(
 
 
 def _translate(
-    run: Path, source: str, sources: list[str], load: dict[str, Any], search: dict[str, Any]
+    run: Path,
+    source: str,
+    sources: list[str],
+    load: dict[str, Any],
+    search: dict[str, Any],
 ) -> tuple[int, str, list[str]]:
     """Translate with one model; return its beam, its engine and the translations."""
     from regard.pipeline import load_translator
     from regard.pipeline.bulk import unknown_script
 
     translator = load_translator(run, **load)
-    say(f"translating {len(sources):,} line{'s' if len(sources) != 1 else ''} of {source}")
+    say(
+        f"translating {len(sources):,} line{'s' if len(sources) != 1 else ''} of {source}"
+    )
     warn(unknown_script(translator, source, sources)[1])
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            outputs = [translation.text for translation in translator.translate(sources, **search)]
+            outputs = [
+                translation.text
+                for translation in translator.translate(sources, **search)
+            ]
     except LineError as problem:
         raise problem.in_file(source) from None
     numbers = sorted(
-        {each.message.index + 1 for each in caught if isinstance(each.message, LineWarning)}
+        {
+            each.message.index + 1
+            for each in caught
+            if isinstance(each.message, LineWarning)
+        }
     )
     if numbers:  # a score says nothing of single lines
         lines = (
@@ -268,7 +327,13 @@ def _translate(
             f"{numbers[0]:,}"
         )
         warn(f"{source}: {lines}; regard translate prints all")
-    warn(*(str(each.message) for each in caught if not isinstance(each.message, LineWarning)))
+    warn(
+        *(
+            str(each.message)
+            for each in caught
+            if not isinstance(each.message, LineWarning)
+        )
+    )
     return (
         search.get("beam", translator.settings.search.beam),
         translator.engine.describe(),
@@ -307,25 +372,32 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
 
 
 def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
-    return {score.name: {"score": score.value, "signature": score.signature} for score in scores}
+    return {
+        score.name: {"score": score.value, "signature": score.signature}
+        for score in scores
+    }
 
 
 def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
     for score in scores:
-        typer.echo(f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}")
+        typer.echo(
+            f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}"
+        )
 
 
 def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
     """Read a file of pairs as training reads it, without those of which a side is empty."""
     from regard.data.corpus import read_corpus
-    from regard.data.pairs import PairFiles
+    from regard.data.pair_filters import PairFiles
 
     corpus = read_corpus(PairFiles(pairs=path), name="test")
     say(*corpus.report.lines())
     return corpus.sources, [corpus.targets]
 
 
-def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
+def _read_parallel(
+    source: str, reference: list[str]
+) -> tuple[list[str], list[list[str]]]:
     """Read files that correspond line by line; references are normalised to Unicode NFC, as the
     outputs are.
 
@@ -338,11 +410,14 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
     others = {path: kind for path, kind in kinds.items() if kind != "text"}
     UsageError.raise_all(
-        f"{path}: is {kind}, and lines of text are compared" for path, kind in others.items()
+        f"{path}: is {kind}, and lines of text are compared"
+        for path, kind in others.items()
     )
     sources, *references = read_parallel([source, *reference])
     if holds_tabs(Path(source)):
-        warn(f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs")
+        warn(
+            f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs"
+        )
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):
@@ -359,16 +434,25 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
 
 
 def _evaluate_captions(
-    given: dict[str, Any], runs: list[Path], load: dict[str, Any], search: dict[str, Any]
+    given: dict[str, Any],
+    runs: list[Path],
+    load: dict[str, Any],
+    search: dict[str, Any],
 ) -> None:
     """Score the captions of the first run, and compare them with those of the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
-    from regard.evaluation.caption_metrics import caption_scores, cider_scores, tokenizer_for
+    from regard.evaluation.caption_metrics import (
+        caption_scores,
+        cider_scores,
+        tokenizer_for,
+    )
     from regard.pipeline import load_captioner
 
     as_json = given["format"] == "json"
     captioners = [(path, load_captioner(path, **load)) for path in runs]
-    tokenizers = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
+    tokenizers = [
+        tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners
+    ]
     for (path, _), tokenizer in zip(captioners, tokenizers, strict=True):
         if tokenizer is not tokenizers[0]:
             raise UsageError(
@@ -402,9 +486,15 @@ def _evaluate_captions(
             draws = f"paired bootstrap, {difference.draws:,} draws"
             typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
     if as_json:
-        values = {"images": str(given["images"]), "captions": str(given["captions"]), **rows[0]}
+        values = {
+            "images": str(given["images"]),
+            "captions": str(given["captions"]),
+            **rows[0],
+        }
         typer.echo(
-            json.dumps(values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False)
+            json.dumps(
+                values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False
+            )
         )
 
 
@@ -418,7 +508,9 @@ def _caption_test_set(
     corpus = read_caption_corpus(
         given["captions"], folder, captioner.image_size, given["skip_bad"], say
     )
-    say(f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}")
+    say(
+        f"captioning {len(corpus):,} image{'s' if len(corpus) != 1 else ''} in {folder}"
+    )
     return [
         caption.text for caption in captioner.caption(corpus.images, **search)
     ], corpus.caption_set.references
@@ -430,11 +522,18 @@ def _draw(models: list[_Translated], figure: Path) -> None:
 
     series = []
     for model in models:
-        points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in model.buckets)
+        points = tuple(
+            ((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in model.buckets
+        )
         series.append(
             Series(
-                model.run.name, points, tuple((bucket.low, bucket.high) for bucket in model.buckets)
+                model.run.name,
+                points,
+                tuple((bucket.low, bucket.high) for bucket in model.buckets),
             )
         )
-    save(Chart("chrF by source length", (Panel("chrF", "source words", tuple(series)),)), figure)
+    save(
+        Chart("chrF by source length", (Panel("chrF", "source words", tuple(series)),)),
+        figure,
+    )
     say(f"wrote {figure}")

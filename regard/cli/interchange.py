@@ -63,7 +63,9 @@ def export(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(help="Sentences to compare both models on; the sample's if left out."),
+        typer.Option(
+            help="Sentences to compare both models on; the sample's if left out."
+        ),
     ] = None,
     languages: LanguageCodes = None,
 ) -> None:
@@ -73,7 +75,7 @@ def export(
     regard export runs/first --to runtime translator.regard
     """
     from regard.common.reading import check_links
-    from regard.interchange import ctranslate2, huggingface, runtime
+    from regard.interchange import ctranslate2_export, huggingface, runtime
 
     precision = precision or ("int8" if to in ("runtime", "page") else "float32")
     _check_precision(to, precision)
@@ -81,27 +83,37 @@ def export(
     second, out = _second_and_out(paths or [], to)
     if out is None:
         check_links(run, "exports", written=True)
-    names = {"runtime": f"{precision}.regard", "page": "translator.html", "huggingface": to}
+    names = {
+        "runtime": f"{precision}.regard",
+        "page": "translator.html",
+        "huggingface": to,
+    }
     out = out or run / "exports" / names.get(to, f"{to}-{precision}")
     out = out if out.name else out.absolute()  # such as ..
     if to == "runtime":
-        parity = str(runtime.export(run, out, cast(Any, precision), source, languages=codes))
+        parity = str(
+            runtime.export(run, out, cast(Any, precision), source, languages=codes)
+        )
     elif to == "page":
-        from regard.explain.browser_page import export_page
+        from regard.explain.live_page_export import export_page
 
         parity = "; ".join(map(str, export_page([run, *second], out, source, codes)))
     elif to == "ctranslate2":
-        parity = str(ctranslate2.export(run, out, precision, source))
+        parity = str(ctranslate2_export.export(run, out, precision, source))
     else:
         parity = str(huggingface.export(run, out, source))
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
-    say(f"compared on {parity}; within the limits for {precision}", f"wrote {out}{size}")
+    say(
+        f"compared on {parity}; within the limits for {precision}", f"wrote {out}{size}"
+    )
 
 
 def _check_precision(to: Toolkit, precision: str) -> None:
     """Raise UsageError if what is exported cannot have this precision."""
     if to == "page" and precision != "int8":
-        raise UsageError(f"--precision {precision}: a page has int8 weights; leave it out")
+        raise UsageError(
+            f"--precision {precision}: a page has int8 weights; leave it out"
+        )
     if to == "huggingface" and precision != "float32":
         raise UsageError(
             f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out"
@@ -149,8 +161,12 @@ def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | 
 
 @app.command("import", sets=("threads",))
 def import_(
-    kind: Annotated[Literal["huggingface"], typer.Argument(help="Toolkit to convert from.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of a Marian model and its tokenizer.")],
+    kind: Annotated[
+        Literal["huggingface"], typer.Argument(help="Toolkit to convert from.")
+    ],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a Marian model and its tokenizer.")
+    ],
     run: Annotated[Path, typer.Argument(help="Model folder to write.")],
 ) -> None:
     """Convert a model of another toolkit to a model folder, to translate, inspect or fine-tune.
@@ -161,7 +177,9 @@ def import_(
     from regard.interchange import huggingface
     from regard.models import count_parameters
 
-    imported, unchecked = huggingface.import_model(folder, run if run.name else run.absolute())
+    imported, unchecked = huggingface.import_model(
+        folder, run if run.name else run.absolute()
+    )
     if unchecked:
         sums = "".join(f"\n  {digest}  {name}" for name, digest in unchecked.items())
         why = "no checksums came with these files, so damage in them cannot be seen"

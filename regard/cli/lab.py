@@ -21,16 +21,23 @@ if TYPE_CHECKING:
 
 @app.command()
 def lab(
-    name: Annotated[str, typer.Argument(help="An experiment; without one, the list of all.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="An experiment; without one, the list of all.")
+    ] = "",
     quick: Annotated[
         bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Some 10 minutes, three seeds.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Some 10 minutes, three seeds.")
+    ] = False,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")
+        Path | None,
+        typer.Option(help="Folder to write; lab/NAME-quick or -full if left out."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")
+    ] = 1,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -93,7 +100,9 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
     for table in findings.tables:
         yield words_by(table.title, language)
         rows = [table.columns, *table.rows]
-        yield from _columns([[words_by(cell, language) for cell in row] for row in rows])
+        yield from _columns(
+            [[words_by(cell, language) for cell in row] for row in rows]
+        )
         yield ""
     verdict = findings.verdict
     change = Text("What would change this", "판단이 달라질 조건").by(language)
@@ -109,7 +118,9 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table; the first column is set to the left, the others to the right."""
-    widths = [max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [
+        max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))
+    ]
     for row in rows:
         cells = [
             cell + " " * (width - text_width(cell))

@@ -18,10 +18,15 @@ from regard.data.spans import own_pattern
 from regard.data.text import did_you_mean, read_file
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
-TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
-Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
+TranslatorFile = Annotated[
+    Path, typer.Argument(help="A model folder, run folder or runtime file.")
+]
+Device = Annotated[
+    str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")
+]
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="CPU threads; one per core if left out.")
+    int | None,
+    typer.Option(min=1, max=1024, help="CPU threads; one per core if left out."),
 ]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
@@ -30,10 +35,12 @@ Precision = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["text", "jsonl"], typer.Option(help="Output: plain lines, or one JSON object per line.")
+    Literal["text", "jsonl"],
+    typer.Option(help="Output: plain lines, or one JSON object per line."),
 ]
 NBest = Annotated[
-    int, typer.Option(min=1, max=1000, help="Number of hypotheses to print for each input.")
+    int,
+    typer.Option(min=1, max=1000, help="Number of hypotheses to print for each input."),
 ]
 Prefix = Annotated[str, typer.Option(help="Text that every output begins with.")]
 Forbid = Annotated[
@@ -48,10 +55,13 @@ Keep = Annotated[
 With = Annotated[
     list[Path] | None,
     typer.Option(
-        "--with", help="Another model with the same vocabulary, for an ensemble; may be repeated."
+        "--with",
+        help="Another model with the same vocabulary, for an ensemble; may be repeated.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
 _PATH = re.compile(r"[\w .,@~/-]*/[\w .,@~-]+")
 _FILE_NAME = re.compile(
@@ -63,10 +73,14 @@ _FILE_NAME = re.compile(
 """A --keep that is meant as a file: a path that begins with its folder, or a name with the ending
 of a text file.
 """
-Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="Print the traceback of an error.")
+]
 
 
-def given_flags(context: typer.Context, names: Iterable[str], **usual: str) -> list[str]:
+def given_flags(
+    context: typer.Context, names: Iterable[str], **usual: str
+) -> list[str]:
     """Return those of some options, as flags, that have another value than by default, or than the
     `usual` one.
     """
@@ -109,9 +123,8 @@ def _why_no_file(given: str) -> str:
     if not is_name or os.path.exists(given):
         return ""
     pattern = given.replace(".", r"\.") if "." in given else f"(?:{given})"
-    return (
-        f"--keep {given}: no such file{did_you_mean(Path(given))}; for a pattern write '{pattern}'"
-    )
+    hint = did_you_mean(Path(given))
+    return f"--keep {given}: no such file{hint}; for a pattern write '{pattern}'"
 
 
 def select_device(name: str) -> str:
@@ -126,7 +139,9 @@ def check_output(output: Path | None, *inputs: str | Path | None) -> None:
     inputs, by any name.
     """
     final = os.path.realpath(output or os.devnull)
-    read = [os.fspath(path) for path in inputs if path is not None and os.path.isfile(path)]
+    read = [
+        os.fspath(path) for path in inputs if path is not None and os.path.isfile(path)
+    ]
     for path, source in product((final, f"{final}.part"), read):
         if os.path.isfile(path) and os.path.samefile(path, source):
             raise UsageError(

@@ -46,7 +46,7 @@ def sinusoid_rows(size: int, count: int) -> Any:
     """Return the encoding of the first positions (count, size), columns in the paper's order."""
     import torch
 
-    from regard.layers.positions import interleaved, sinusoids
+    from regard.layers.positional_encoding import interleaved, sinusoids
 
     return sinusoids(torch.arange(count)[None], size)[0][:, interleaved(size)].numpy()
 
@@ -54,7 +54,7 @@ def sinusoid_rows(size: int, count: int) -> Any:
 def draw_sinusoids(size: int) -> Figure:
     """Draw the sinusoidal encoding of a size, columns in the paper's order."""
     from regard.visualisation.language import words
-    from regard.visualisation.positions import layout_sinusoids
+    from regard.visualisation.position_figures import layout_sinusoids
 
     title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
     return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title)
@@ -65,16 +65,17 @@ def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
     asked for.
     """
     if len(sizes.size) > 1:
-        raise UsageError(f"--size: the figure of positions is of one size, got {len(sizes.size)}")
+        raise UsageError(
+            f"--size: the figure of positions is of one size, got {len(sizes.size)}"
+        )
     size = sizes.size[0] if sizes.size else SIZE
     lines = []
     if sizes.position is not None:
         vector = sinusoid_rows(size, sizes.position + 1)[-1]
         lines = [f"position {sizes.position}, {size} dimensions"]
         for d, value in enumerate(vector):
-            wave = (
-                f"{'sin' if d % 2 == 0 else 'cos'}({sizes.position} / 10000^({d - d % 2}/{size}))"
-            )
+            function = "sin" if d % 2 == 0 else "cos"
+            wave = f"{function}({sizes.position} / 10000^({d - d % 2}/{size}))"
             lines.append(f"{d:>4}  {wave:<28} {f'{value:+.4f}'.replace('-', '−')}")
     return draw_sinusoids(size), lines
 
@@ -100,15 +101,21 @@ def draw_schedules(sizes: Sizes) -> Chart:
     last = sizes.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
     lines = []
     for size, warmup in pairs:
-        schedule = ScheduleSettings.parse({"kind": kind, "warmup": warmup, **peak}, "the options")
+        schedule = ScheduleSettings.parse(
+            {"kind": kind, "warmup": warmup, **peak}, "the options"
+        )
         name = words("size {size}, ", size=size) if kind == "noam" else ""
         name += words("warm-up {updates}", updates=f"{schedule.warmup:,}")
         lines.append(schedule_line(name, schedule, size, last))
     caption = (
-        words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)") if kind == "noam" else ""
+        words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)")
+        if kind == "noam"
+        else ""
     )
     panel = Panel(words("learning rate"), words("updates"), tuple(lines))
-    return Chart(words("Learning rate, {kind}", kind=kind.replace("_", " ")), (panel,), caption)
+    return Chart(
+        words("Learning rate, {kind}", kind=kind.replace("_", " ")), (panel,), caption
+    )
 
 
 def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
@@ -121,17 +128,29 @@ def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
             f"--size and --warmup: got {len(given)} and {len(warmups)}; give as many of both, or "
             "one of either"
         )
-    return list(zip(given * (count // len(given)), warmups * (count // len(warmups)), strict=True))
+    return list(
+        zip(
+            given * (count // len(given)),
+            warmups * (count // len(warmups)),
+            strict=True,
+        )
+    )
 
 
-def schedule_line(name: str, schedule: ScheduleSettings, size: int, last: int) -> Series:
+def schedule_line(
+    name: str, schedule: ScheduleSettings, size: int, last: int
+) -> Series:
     """Return the learning rate against updates, its peak among them."""
     from regard.training.schedule import learning_rate
     from regard.visualisation import Series
 
     updates = sorted(
-        {max(1, round(last * n / 400)) for n in range(401)} | {max(1, min(last, schedule.warmup))}
+        {max(1, round(last * n / 400)) for n in range(401)}
+        | {max(1, min(last, schedule.warmup))}
     )
     return Series(
-        name, tuple((float(update), learning_rate(schedule, update, size)) for update in updates)
+        name,
+        tuple(
+            (float(update), learning_rate(schedule, update, size)) for update in updates
+        ),
     )

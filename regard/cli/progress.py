@@ -88,7 +88,11 @@ class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
 
     def _progress(self, v: dict[str, Any]) -> str:
         total = f"/{v['updates']}" if v["updates"] else ""
-        left = "" if v["seconds_left"] is None else f" · {format_duration(v['seconds_left'])} left"
+        left = (
+            ""
+            if v["seconds_left"] is None
+            else f" · {format_duration(v['seconds_left'])} left"
+        )
         speed = f"{v['tokens_per_second']:,.0f} tokens/s"
         return f"update {v['update']}{total} · epoch {v['epoch'] + 1}{self._loss} · {speed}{left}"
 
@@ -123,12 +127,18 @@ class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
         if self._printed and kind is None:
             seconds = time.monotonic() - self._begin
             count = f"{self._lines:,} line{'s' if self._lines != 1 else ''}"
-            say(f"{count} in {format_duration(seconds)} · {self._speed():,.0f} sentences/s")
+            say(
+                f"{count} in {format_duration(seconds)} · {self._speed():,.0f} sentences/s"
+            )
 
     def __call__(self, lines: int) -> None:
         time_now = time.monotonic()
         self._lines = lines
-        if not self._hidden and not self._show(self._line()) and time_now - self._last >= EVERY:
+        if (
+            not self._hidden
+            and not self._show(self._line())
+            and time_now - self._last >= EVERY
+        ):
             say(self._line())
             self._last = time_now
             self._printed = True

@@ -61,10 +61,16 @@ def _learning_curve(run: Path) -> Chart:
             words(title),
             words("updates"),
             tuple(
-                line for name, events, key in sources for line in _series(words(name), events, key)
+                line
+                for name, events, key in sources
+                for line in _series(words(name), events, key)
             ),
         )
-        for title, sources in ((LOSS, losses), ("validation score", scores), (ENTROPY, entropy))
+        for title, sources in (
+            (LOSS, losses),
+            ("validation score", scores),
+            (ENTROPY, entropy),
+        )
     ]
     caption = words(
         "Training loss is measured with dropout, validation loss without it: it may be the lower "
@@ -103,7 +109,9 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
         for title, of, key in (*values, (ENTROPY, 1, "entropy"))
     ]
     return Chart(
-        words("Learning curves"), tuple(panel for panel in panels if panel.series), columns=2
+        words("Learning curves"),
+        tuple(panel for panel in panels if panel.series),
+        columns=2,
     )
 
 
@@ -123,15 +131,21 @@ def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     events = read(path)
     train = [event for event in events if event.get("event") == "train"]
     valid = [event for event in events if event.get("event") == "valid"]
-    return train, [{**event, "entropy": cross_attention_entropy(event)} for event in valid]
+    return train, [
+        {**event, "entropy": cross_attention_entropy(event)} for event in valid
+    ]
 
 
 def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
     """Return the finite values of a journal key against updates, or nothing if there are none."""
     from regard.visualisation import Series
 
-    values = [(event["update"], event[key]) for event in events if event.get(key) is not None]
-    points = [(float(update), float(value)) for update, value in values if abs(value) < 1e300]
+    values = [
+        (event["update"], event[key]) for event in events if event.get(key) is not None
+    ]
+    points = [
+        (float(update), float(value)) for update, value in values if abs(value) < 1e300
+    ]
     return [Series(name, tuple(points))] if points else []
 
 
@@ -166,9 +180,9 @@ def _schedule(run: Path) -> Chart:
 
 def _positions(run: Path) -> Figure:
     """Sinusoidal encodings, or learned position embeddings up to the longest training sentence."""
-    from regard.layers.positions import LearnedPositions, SinusoidalPositions
+    from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
     from regard.model_folder import load_folder
-    from regard.visualisation.positions import layout_learned_positions
+    from regard.visualisation.position_figures import layout_learned_positions
 
     loaded = load_folder(run)
     modules = [

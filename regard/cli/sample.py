@@ -13,10 +13,16 @@ from regard.cli.app import app, say
 @app.command(sets=("threads",))
 def sample(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The folder to write into, such as . or sample."
+        ),
     ],
     images: Annotated[
-        bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")
+        bool,
+        typer.Option(
+            "--images", help="Drawn images with captions, instead of sentences."
+        ),
     ] = False,
 ) -> None:
     """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page

@@ -71,27 +71,36 @@ class _SearchCommand(TyperCommand):
         """
         own = {option for param in super().get_params(ctx) for option in param.opts}
         ctx.meta[_OWN_ONLY] = all(
-            arg.partition("=")[0] in own for arg in args if arg[:1] == "-" and arg != "-"
+            arg.partition("=")[0] in own
+            for arg in args
+            if arg[:1] == "-" and arg != "-"
         )
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the command, then those of the search."""
-        return [*super().get_params(ctx), *([] if ctx.meta.get(_OWN_ONLY) else self.search_params)]
+        return [
+            *super().get_params(ctx),
+            *([] if ctx.meta.get(_OWN_ONLY) else self.search_params),
+        ]
 
     def invoke(self, ctx: Any) -> Any:
         """Call the function of the command without the search options, which wait in the
         context.
         """
         options = [] if ctx.meta.get(_OWN_ONLY) else self.search_params
-        ctx.meta[_KEY] = {option.name: ctx.params.pop(option.name) for option in options}
+        ctx.meta[_KEY] = {
+            option.name: ctx.params.pop(option.name) for option in options
+        }
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the help: arguments, options, and search options below them."""
         own = super().get_params(ctx)
         sections = {
-            "Arguments": [param for param in own if param.param_type_name == "argument"],
+            "Arguments": [
+                param for param in own if param.param_type_name == "argument"
+            ],
             "Options": [param for param in own if param.param_type_name == "option"],
             "Search options, each the model's own setting if left out": self.search_params,
         }
@@ -130,7 +139,9 @@ def _annotation(name: str, field: FieldInfo) -> Any:
         if get_origin(field.annotation) is Literal
         else get_args(field.annotation)
     )
-    kind: Any = next((kind for kind in kinds if kind is not type(None)), field.annotation)
+    kind: Any = next(
+        (kind for kind in kinds if kind is not type(None)), field.annotation
+    )
     bounds = {
         bound: getattr(rule, bound)
         for rule in field.metadata
@@ -138,7 +149,8 @@ def _annotation(name: str, field: FieldInfo) -> Any:
         if hasattr(rule, bound)
     }
     text = field.description or ""
-    text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text  # α stays small
+    # Α stays small.
+    text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         min=bounds.get("ge"),

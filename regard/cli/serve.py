@@ -22,23 +22,37 @@ from regard.common.lazy import needs_extra
 from regard.common.processes import module_command
 from regard.runtime.model import available_cores
 
-EXTRA = ("fastapi", "uvicorn", "prometheus_client", "python_multipart", "msgspec", "jinja2")
+EXTRA = (
+    "fastapi",
+    "uvicorn",
+    "prometheus_client",
+    "python_multipart",
+    "msgspec",
+    "jinja2",
+)
 PACKAGES = (*EXTRA, "multipart", "starlette", "h11")
 
 ModelLanguages = Annotated[
     list[str] | None,
-    typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
+    typer.Option(
+        help="Languages of a model, such as ko,en; once for each model, in their order."
+    ),
 ]
 FolderPrecision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="Precision of the weights of folders; a runtime file has its own."),
+    typer.Option(
+        help="Precision of the weights of folders; a runtime file has its own."
+    ),
 ]
 CorsOrigins = Annotated[
-    list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
+    list[str] | None,
+    typer.Option(help="Origin whose pages may call; may be repeated; '*': all."),
 ]
 HostNames = Annotated[
     list[str] | None,
-    typer.Option(help="Host name by which the server may be called; may be repeated; '*': any."),
+    typer.Option(
+        help="Host name by which the server may be called; may be repeated; '*': any."
+    ),
 ]
 TrustedProxies = Annotated[
     list[str] | None,
@@ -48,10 +62,15 @@ TrustedProxies = Annotated[
 ]
 ClusterAddress = Annotated[
     str | None,
-    typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine."),
+    typer.Option(
+        help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine."
+    ),
 ]
 LeastReplicas = Annotated[
-    int, typer.Option(min=1, max=1024, help="With --cluster: replicas of the server, at least.")
+    int,
+    typer.Option(
+        min=1, max=1024, help="With --cluster: replicas of the server, at least."
+    ),
 ]
 MaxMemory = Annotated[
     str | None,
@@ -62,7 +81,9 @@ MaxMemory = Annotated[
 ]
 MostReplicas = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them."),
+    typer.Option(
+        min=1, max=1024, help="With --cluster: most replicas, as requests need them."
+    ),
 ]
 
 
@@ -74,12 +95,16 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")
+    ] = 5000,
     languages: ModelLanguages = None,
     precision: FolderPrecision = "int8",
     threads: options.Threads = None,
     max_memory: MaxMemory = None,
-    deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
+    deadline: Annotated[
+        float, typer.Option(help="Seconds that a request may take.")
+    ] = 20.0,
     queue: Annotated[
         int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")
     ] = 4096,
@@ -89,7 +114,9 @@ def serve(
     answer_limit: Annotated[
         int, typer.Option(help="Most bytes of attention and the like in an answer.")
     ] = 32_000_000,
-    keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="File of API keys; see regard keys.")
+    ] = None,
     require_key: Annotated[
         bool, typer.Option("--require-key", help="Refuse requests without a key.")
     ] = False,
@@ -104,10 +131,12 @@ def serve(
     allow_host: HostNames = None,
     trusted_proxy: TrustedProxies = None,
     page: Annotated[
-        bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")
+        bool,
+        typer.Option("--page/--no-page", help="Send a page that translates, at /."),
     ] = True,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")
+        bool,
+        typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics."),
     ] = False,
     reload_seconds: Annotated[
         float, typer.Option(min=0, help="Look for changed models so often; 0: never.")
@@ -128,7 +157,11 @@ def serve(
     """
     from regard.serving.supervisor import LOOPBACK
 
-    limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
+    limits = {
+        "char_limit": char_limit,
+        "answer_limit": answer_limit,
+        "deadline": deadline,
+    }
     rates = {
         "requests_per_minute": requests_per_minute,
         "characters_per_minute": characters_per_minute,
@@ -139,14 +172,22 @@ def serve(
         "metrics": metrics,
         "log_texts": log_texts,
     }
-    lists: dict[str, Any] = {"cors_origins": cors or (), "hosts": allow_host or _names_of(host)}
-    lists |= {"trusted_proxies": trusted_proxy or (), "keep": options.kept_patterns(keep or ())}
+    lists: dict[str, Any] = {
+        "cors_origins": cors or (),
+        "hosts": allow_host or _names_of(host),
+    }
+    lists |= {
+        "trusted_proxies": trusted_proxy or (),
+        "keep": options.kept_patterns(keep or ()),
+    }
     rest = {
         "key_file": str(keys or ""),
         "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", ""),
     }
     if host not in LOOPBACK and not require_key:
-        warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
+        warn(
+            f"anybody who reaches {host} may use this server; `require_key=True` asks for keys"
+        )
     threads = threads or (1 if cluster is not None else max(1, available_cores()))
     service = {
         "precision": precision,
@@ -194,13 +235,16 @@ def _serve_here(
         "port": port,
         "max_memory": max_memory,
     }
-    with tempfile.TemporaryFile() as file:  # not on the command line, which others can see
+    # Not on the command line, which others can see.
+    with tempfile.TemporaryFile() as file:
         file.write(json.dumps(arguments).encode())
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
         # Until they can be answered.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        command = module_command("regard.supervise", str(file.fileno()), "regard", *sys.argv[1:])
+        command = module_command(
+            "regard.supervise", str(file.fileno()), "regard", *sys.argv[1:]
+        )
         os.execv(command[0], command)
 
 
@@ -209,7 +253,9 @@ def _size(text: str) -> int:
     try:
         return pydantic.TypeAdapter(pydantic.ByteSize).validate_python(text)
     except pydantic.ValidationError:
-        raise UsageError(f"--max-memory {text}: wanted a size such as 2GB or 500MiB") from None
+        raise UsageError(
+            f"--max-memory {text}: wanted a size such as 2GB or 500MiB"
+        ) from None
 
 
 def _serve_on_cluster(
@@ -238,12 +284,16 @@ def _serve_on_cluster(
     serve_on_cluster(cluster, models, *address, service, settings, pairs, replicas, say)
 
 
-keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")
+keys_app = typer.Typer(
+    add_completion=False, help="API keys of a server, kept as hashes in a file."
+)
 app.add_typer(keys_app, name="keys")
 KeyFileArgument = Annotated[
     Path, typer.Argument(help="File of keys, as `regard serve --keys` reads it.")
 ]
-KeyName = Annotated[str, typer.Argument(help="Name of the key, such as that of its owner.")]
+KeyName = Annotated[
+    str, typer.Argument(help="Name of the key, such as that of its owner.")
+]
 
 
 @keys_app.command("add")

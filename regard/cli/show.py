@@ -35,11 +35,21 @@ OF_HEADS, OF_MODEL = (
     ("attention", "layer", "head", "word"),
     ("preset", "config", "set_"),
 )
-INNER = ("score", "residual")  # views of what happens inside a model while it translates a line
-UNATTENDED = (*RUN_VIEWS, "model")  # views that show no attention, and so translate nothing
+# Views of what happens inside a model while it translates a line.
+INNER = ("score", "residual")
+# Views that show no attention, and so translate nothing.
+UNATTENDED = (*RUN_VIEWS, "model")
 View = Annotated[
     Literal[
-        "heat", "heads", "player", "curve", "schedule", "positions", "model", "score", "residual"
+        "heat",
+        "heads",
+        "player",
+        "curve",
+        "schedule",
+        "positions",
+        "model",
+        "score",
+        "residual",
     ]
     | None,
     typer.Option(
@@ -51,7 +61,8 @@ View = Annotated[
     ),
 ]
 Role = Annotated[
-    Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")
+    Literal["cross", "encoder", "decoder"],
+    typer.Option(help="With --view heads: whose attention."),
 ]
 Head = Annotated[
     list[int] | None,
@@ -64,7 +75,8 @@ Word = Annotated[
     ),
 ]
 Preset = Annotated[
-    str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")
+    str | None,
+    typer.Option(help="With --view model: a preset; regard.presets() lists them."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -72,11 +84,15 @@ Set = Annotated[
 ]
 Size = Annotated[
     list[int] | None,
-    typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it."),
+    typer.Option(
+        min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it."
+    ),
 ]
 Warmup = Annotated[
     list[int] | None,
-    typer.Option(min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size."),
+    typer.Option(
+        min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size."
+    ),
 ]
 Schedule = Annotated[
     Literal["noam", "inverse_square_root", "constant"] | None,
@@ -84,11 +100,15 @@ Schedule = Annotated[
 ]
 Peak = Annotated[
     float | None,
-    typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor."),
+    typer.Option(
+        min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor."
+    ),
 ]
 Position = Annotated[
     int | None,
-    typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0."),
+    typer.Option(
+        min=0, max=10**6, help="Positions: print the vector of this position, from 0."
+    ),
 ]
 
 
@@ -96,7 +116,8 @@ Position = Annotated[
 def show(
     context: typer.Context,
     run: Annotated[
-        Path | None, typer.Argument(help="A model folder or run folder; some views need none.")
+        Path | None,
+        typer.Argument(help="A model folder or run folder; some views need none."),
     ] = None,
     text: Annotated[
         str | None,
@@ -111,7 +132,8 @@ def show(
     with_: Annotated[
         list[Path] | None,
         typer.Option(
-            "--with", help="Another run in the same figure, with --view curve; repeat it."
+            "--with",
+            help="Another run in the same figure, with --view curve; repeat it.",
         ),
     ] = None,
     faithfulness: Annotated[
@@ -123,12 +145,15 @@ def show(
     ] = False,
     attention: Role = "cross",
     layer: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")
+        int | None,
+        typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1."),
     ] = None,
     head: Head = None,
     word: Word = None,
     preset: Preset = None,
-    config: Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="With --view model: a recipe, TOML.")
+    ] = None,
     set_: Set = None,
     size: Size = None,
     warmup: Warmup = None,
@@ -138,7 +163,9 @@ def show(
         int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")
     ] = None,
     position: Position = None,
-    korean: Annotated[bool, typer.Option("--korean", help="The figure in Korean.")] = False,
+    korean: Annotated[
+        bool, typer.Option("--korean", help="The figure in Korean.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Translate a line, or caption an image, and draw what each output word attends to; or draw a
@@ -149,11 +176,19 @@ def show(
     """
     from regard.visualisation.language import LANGUAGE
 
-    context.call_on_close(partial(LANGUAGE.reset, LANGUAGE.set("ko" if korean else "en")))
-    view = view or ("player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat")
-    out = out or Path(f"{view}.svg" if view in (*UNATTENDED, *INNER) else "attention.html")
+    context.call_on_close(
+        partial(LANGUAGE.reset, LANGUAGE.set("ko" if korean else "en"))
+    )
+    view = view or (
+        "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
+    )
+    out = out or Path(
+        f"{view}.svg" if view in (*UNATTENDED, *INNER) else "attention.html"
+    )
     _check_file(out, view)
-    sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)
+    sizes = Sizes(
+        tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position
+    )
     heads = HeadOptions(attention, layer, tuple(head or ()), word)
     _check_options(context, view, run)
     if view in UNATTENDED:
@@ -164,7 +199,9 @@ def show(
             run,
             text,
             device,
-            _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads),
+            _Drawing(
+                out, view, faithfulness, search_options(context).get("beam"), heads
+            ),
         )
     say(f"wrote {out}")
 
@@ -183,7 +220,9 @@ def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
             "--with: only with --view curve, which shows the learning curves of several runs"
         )
     if view != "heads":
-        causes += [f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)]
+        causes += [
+            f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)
+        ]
     of_model = given_flags(context, OF_MODEL)
     if view != "model":
         causes += [f"{name}: only with --view model" for name in of_model]
@@ -227,7 +266,9 @@ def _draw_unattended(
         typer.echo(line)
 
 
-def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Drawing) -> None:
+def _draw_output(
+    run: Path | None, text: str | None, device: str, drawing: _Drawing
+) -> None:
     """Translate or caption, draw, and print the output."""
     from regard.pipeline import Captioner, load
 
@@ -237,7 +278,11 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
             "there is nothing to translate: give a line of text, or an image to caption"
         )
     pipeline = load(run, select_device(device))
-    if drawing.view != "player" and not drawing.is_page and not pipeline.cross_attention():
+    if (
+        drawing.view != "player"
+        and not drawing.is_page
+        and not pipeline.cross_attention()
+    ):
         raise UsageError(
             f"--view {drawing.view}: this model has no attention to draw; its states are played by "
             "--view player, or --out FILE.html or .gif"
@@ -277,8 +322,12 @@ def _check_file(out: Path, view: str) -> None:
 
     suffix = out.suffix.lower()
     if suffix not in (*SUFFIXES, ".gif"):
-        raise UsageError(f"--out {out}: a figure is written as {', '.join(SUFFIXES)}, .gif")
-    if (suffix == ".gif" and view != "player") or (suffix == ".png" and view == "player"):
+        raise UsageError(
+            f"--out {out}: a figure is written as {', '.join(SUFFIXES)}, .gif"
+        )
+    if (suffix == ".gif" and view != "player") or (
+        suffix == ".png" and view == "player"
+    ):
         raise UsageError(
             f"--view {view}: cannot be written as {suffix}; only the player is animated"
         )
@@ -305,7 +354,12 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     """Translate a line, or caption an image, and write a page, a player or a figure; return the
     output.
     """
-    from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
+    from regard.explain.explanation import (
+        alignment_choice,
+        explain,
+        explain_caption,
+        overlay_of,
+    )
     from regard.explain.residuals import draw_residuals
     from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
@@ -319,7 +373,9 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
         if drawing.view in ("heads", *INNER) or drawing.faithfulness:
-            option = "--faithfulness" if drawing.faithfulness else f"--view {drawing.view}"
+            option = (
+                "--faithfulness" if drawing.faithfulness else f"--view {drawing.view}"
+            )
             raise UsageError(
                 f"{option}: only for translations; the page of a caption lets you choose among "
                 "heads"
@@ -329,7 +385,10 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
         explanation = explain(
-            pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness
+            pipeline,
+            text,
+            drawing.beam,
+            attributions=drawing.is_page or drawing.faithfulness,
         )
         data = explanation.data
         output = explanation.translation
@@ -337,11 +396,15 @@ def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) 
     if drawing.view in INNER and not isinstance(pipeline, Captioner):
         draw = draw_map if drawing.view == "score" else draw_residuals
         save(draw(pipeline, text, explanation), drawing.out)
-    elif drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
+    elif drawing.view == "player" or (
+        drawing.is_page and drawing.heads == HeadOptions()
+    ):
         save(data, drawing.out, Meta(facts=facts))
     elif isinstance(pipeline, Captioner):
         save(
-            overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)),
+            overlay_of(
+                data, output.readings, alignment_choice(pipeline, output.readings)
+            ),
             drawing.out,
         )
     elif drawing.view == "heads":
@@ -382,5 +445,9 @@ def _agreement(attributions: Attributions) -> str:
     from regard.visualisation.language import words
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    correlations = (f"{words(name)} {format_correlation(value)}" for name, value in pairs)
-    return words("rank correlation with attributions: {values}", values=", ".join(correlations))
+    correlations = (
+        f"{words(name)} {format_correlation(value)}" for name, value in pairs
+    )
+    return words(
+        "rank correlation with attributions: {values}", values=", ".join(correlations)
+    )

@@ -44,60 +44,89 @@ LanguageCodes = Annotated[
     ),
 ]
 CardLicence = Annotated[
-    str | None, typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX).")
+    str | None,
+    typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX)."),
 ]
-CardAuthor = Annotated[str | None, typer.Option(help="Who trained the model, for its card.")]
-CardOrigin = Annotated[str | None, typer.Option(help="Where the data are from, for the card.")]
+CardAuthor = Annotated[
+    str | None, typer.Option(help="Who trained the model, for its card.")
+]
+CardOrigin = Annotated[
+    str | None, typer.Option(help="Where the data are from, for the card.")
+]
 Processes = Annotated[
     int,
-    typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes."),
+    typer.Option(
+        min=1, max=1024, help="With --dry-run: also the needs of this many processes."
+    ),
 ]
 
 
 @app.command()
 def train(
     config: Annotated[
-        Path | None, typer.Argument(help="A TOML file with a whole recipe or part of one.")
+        Path | None,
+        typer.Argument(help="A TOML file with a whole recipe or part of one."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run folder to write: it is a model folder too.")
+        Path | None,
+        typer.Option(help="The run folder to write: it is a model folder too."),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Training sentences, one a line.")] = None,
-    target: Annotated[str | None, typer.Option(help="Their translations, line by line.")] = None,
-    valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
-    valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Training sentences, one a line.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Their translations, line by line.")
+    ] = None,
+    valid_source: Annotated[
+        str | None, typer.Option(help="Validation sentences.")
+    ] = None,
+    valid_target: Annotated[
+        str | None, typer.Option(help="Their translations.")
+    ] = None,
     pairs: Annotated[
-        str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")
+        str | None,
+        typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL."),
     ] = None,
-    valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
+    valid_pairs: Annotated[
+        str | None, typer.Option(help="The same for validation.")
+    ] = None,
     test: TestPairs = None,
     alignments: WordAlignments = None,
     images: Annotated[
         str | None, typer.Option(help="Instead of sentences: a folder of images.")
     ] = None,
     captions: Captions = None,
-    valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
+    valid_captions: Annotated[
+        str | None, typer.Option(help="Captions for validation.")
+    ] = None,
     languages: LanguageCodes = None,
     licence: CardLicence = None,
     author: CardAuthor = None,
     source_of_data: CardOrigin = None,
     preset: Annotated[
-        str | None, typer.Option(help="A named starting point; regard.presets() lists them.")
+        str | None,
+        typer.Option(help="A named starting point; regard.presets() lists them."),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, as often as needed.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out from its checkpoint.")
+        bool,
+        typer.Option("--resume", help="Continue the run in --out from its checkpoint."),
     ] = False,
     parent: Annotated[
-        Path | None, typer.Option("--from", help="Start from this run's weights and vocabulary.")
+        Path | None,
+        typer.Option("--from", help="Start from this run's weights and vocabulary."),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Train for this time, 30m or 2h; chooses the model size.")
+        str | None,
+        typer.Option(help="Train for this time, 30m or 2h; chooses the model size."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Describe the model, its memory and speed only.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Describe the model, its memory and speed only."
+        ),
     ] = False,
     processes: Processes = 1,
     device: Device = "auto",
@@ -122,10 +151,25 @@ def train(
     from regard.training.compose_recipe import TrainRequest, data_table
 
     _check_dry_run(out, dry_run, processes)
-    text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
-    valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
+    text = {
+        "source": source,
+        "target": target,
+        "pairs": pairs,
+        "alignments": alignments,
+    }
+    valid = {
+        "valid_source": valid_source,
+        "valid_target": valid_target,
+        "valid_pairs": valid_pairs,
+    }
     data = data_table(
-        images, languages, test, captions=captions, valid_captions=valid_captions, **text, **valid
+        images,
+        languages,
+        test,
+        captions=captions,
+        valid_captions=valid_captions,
+        **text,
+        **valid,
     )
     settings = _card(licence, author, source_of_data) | parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
@@ -153,7 +197,9 @@ def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:
     sys.exit(128 + signal)
 
 
-def _card(licence: str | None, author: str | None, origin: str | None) -> dict[str, object]:
+def _card(
+    licence: str | None, author: str | None, origin: str | None
+) -> dict[str, object]:
     """Return the settings for the model card that are given."""
     values = {"data.licence": licence, "data.author": author, "data.origin": origin}
     return {name: text for name, text in values.items() if text is not None}

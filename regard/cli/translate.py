@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 
 import typer
 
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from regard.data.languages import Languages
     from regard.model_folder import FolderSettings
     from regard.models import Model
-    from regard.pipeline import FolderTranslator, RuntimeTranslator, Translation, Translator
+    from regard.pipeline import (
+        FolderTranslator,
+        RuntimeTranslator,
+        Translation,
+        Translator,
+    )
     from regard.pipeline.bulk import (
         Chunk,
         ChunkResult,
@@ -43,10 +48,28 @@ if TYPE_CHECKING:
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "cluster")
-NOT_FOR_PAGES = ("nbest", "alignments", "format", "keep", "resume", "cluster", "column", "stream")
+NOT_FOR_PAGES = (
+    "nbest",
+    "alignments",
+    "format",
+    "keep",
+    "resume",
+    "cluster",
+    "column",
+    "stream",
+)
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
-CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
+CONDITIONS = (
+    "prefix",
+    "term",
+    "forbid",
+    "input",
+    "column",
+    "format",
+    "chunk",
+    "precision",
+)
 """The options, beside those of the search, that results depend on: another value cannot be resumed
 with.
 """
@@ -64,23 +87,32 @@ InputFormat = Annotated[
 ]
 Stream = Annotated[
     bool,
-    typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample."),
+    typer.Option(
+        "--stream", help="Print words as they are decoded; greedy, or with --sample."
+    ),
 ]
 ChunkSize = Annotated[
     int,
     typer.Option(
-        min=1, max=1_000_000, help="Lines that are translated, and written to disk, together."
+        min=1,
+        max=1_000_000,
+        help="Lines that are translated, and written to disk, together.",
     ),
 ]
 WorkerCount = Annotated[
     int | None,
     typer.Option(
-        "--workers", min=1, max=1024, help="Chunks that a --cluster translates at a time."
+        "--workers",
+        min=1,
+        max=1024,
+        help="Chunks that a --cluster translates at a time.",
     ),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine."),
+    typer.Option(
+        help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine."
+    ),
 ]
 NoKeep = Annotated[
     bool,
@@ -90,7 +122,8 @@ NoKeep = Annotated[
     ),
 ]
 Column = Annotated[
-    str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")
+    str | None,
+    typer.Option(help="FILE is a table, or a folder of tables: translate this column."),
 ]
 
 
@@ -98,7 +131,9 @@ Column = Annotated[
 def translate(
     context: typer.Context,
     run: options.TranslatorFile,
-    file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
+    file: Annotated[
+        str, typer.Argument(help="Lines to translate; - is standard input.")
+    ] = "-",
     nbest: options.NBest = 1,
     format: options.Format = "text",
     alignments: Annotated[
@@ -118,7 +153,8 @@ def translate(
         Path | None, typer.Option(help="File to write instead of standard output.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an --output that was interrupted.")
+        bool,
+        typer.Option("--resume", help="Continue an --output that was interrupted."),
     ] = False,
     chunk: ChunkSize = 2000,
     workers: WorkerCount = None,
@@ -150,14 +186,26 @@ def translate(
         _stream(context, model, kind, lines, constraints, search)
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
-    arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": kept, **search}
+    arguments = {
+        "nbest": nbest,
+        "alignments": alignments or form is lines,
+        "keep": kept,
+        **search,
+    }
     translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
-    conditions = {"device": model.device, **arguments, **_conditions(context), "input": kind}
+    conditions = {
+        "device": model.device,
+        **arguments,
+        **_conditions(context),
+        "input": kind,
+    }
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _chunk_results(context, translate_chunk, model, runs) as results,
         LineReporter(
-            total, sink.mark.lines, hidden=lines.typed or (output is None and sys.stdout.isatty())
+            total,
+            sink.mark.lines,
+            hidden=lines.typed or (output is None and sys.stdout.isatty()),
         ) as report,
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
@@ -180,7 +228,10 @@ def _conditions(context: typer.Context) -> dict[str, Any]:
 
 
 def _finish(
-    sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter
+    sink: StreamedOutput | ResumableOutput,
+    lines: Lines,
+    run: Path,
+    report: LineReporter,
 ) -> None:
     """Finish the output, unless nothing in it can be right: no line was in a script that the model
     knows.
@@ -210,7 +261,9 @@ class _Model:
     # Of constraints; that of a folder is there before its model is.
     encoder: Callable[[], ConstraintEncoder]
     export_name: str = (
-        ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
+        # That it is kept by, to be opened without PyTorch the next time; empty: it is
+        # not.
+        ""
     )
 
     def keep_export(self) -> None:
@@ -224,9 +277,13 @@ class _Model:
             sys.stdout.flush()
             translator = cast("FolderTranslator", self.make())
             model = ModelFolder(
-                translator.settings, translator.tokenizer, cast("Model", translator.model)
+                translator.settings,
+                translator.tokenizer,
+                cast("Model", translator.model),
             )
-            keep_export(self.folder, self.export_name, model, translator.engine.precision)
+            keep_export(
+                self.folder, self.export_name, model, translator.engine.precision
+            )
 
 
 def _open_model(
@@ -239,7 +296,9 @@ def _open_model(
     """Return what translates: a runtime file, the export of a model folder in the cache, or model
     folders.
     """
-    if (workers := context.params["workers"]) is not None and context.params["cluster"] is None:
+    if (workers := context.params["workers"]) is not None and context.params[
+        "cluster"
+    ] is None:
         why = (
             "threads of one process translate a file; say how many with --threads, or translate on "
             "a --cluster"
@@ -255,7 +314,8 @@ def _open_model(
     if _suits_library(context, search):
         name, export = find_export(runs[0], precision, device, given["threads"])
     if export is not None:
-        with suppress(RegardError):  # settings that contradict each other are refused below
+        # Settings that contradict each other are refused below.
+        with suppress(RegardError):
             export.search.with_values(**search)
             return _library_model(export)
     if given["file"] == "-" and sys.stdin.isatty():
@@ -302,7 +362,9 @@ def _model_folders(
             f"--cluster and --device {device}: clusters translate on the CPU only; leave one out"
         )
     device = options.select_device("cpu" if is_cluster else device)
-    make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
+    make = partial(
+        load_translator, runs if len(runs) > 1 else runs[0], device, precision
+    )
     settings = load_settings(runs[0])
     search = settings.search
     return _Model(
@@ -355,13 +417,19 @@ def _find_input(context: typer.Context) -> InputKind:
 
     file = context.params["file"]
     is_stream = file == "-" or context.params["column"] is not None
-    if not is_stream and not os.path.exists(file) and not re.search(r"\.\w+$|://", file):
+    if (
+        not is_stream
+        and not os.path.exists(file)
+        and not re.search(r"\.\w+$|://", file)
+    ):
         how = f"to translate a text, pipe it: echo '…' | regard translate {context.params['run']}"
         raise UsageError(f"{file[:80]}: no such file; {how}")
     kind = context.params["input"]
     if kind == "auto":
         kind = "text" if is_stream else input_kind(data_path(file))
-    if kind in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
+    if kind in ("html", "xml") and (
+        others := options.given_flags(context, NOT_FOR_PAGES)
+    ):
         why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
         raise UsageError(
             f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every "
@@ -371,7 +439,10 @@ def _find_input(context: typer.Context) -> InputKind:
 
 
 def _input(
-    context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
+    context: typer.Context,
+    model: _Model,
+    constraints: Constraints,
+    search: dict[str, Any],
 ) -> tuple[Lines, LineParser, InputKind]:
     """Return the lines of a file, what parses them, with the limits of the model or of `search`,
     and their kind.
@@ -381,7 +452,12 @@ def _input(
     column = context.params["column"]
     jsonl = kind == "jsonl"
     is_file = file != "-" and Path(file).is_file()
-    if file != "-" and column is None and kind == "text" and context.params["input"] == "auto":
+    if (
+        file != "-"
+        and column is None
+        and kind == "text"
+        and context.params["input"] == "auto"
+    ):
         _warn_of_tabs(file)
     if context.params["cluster"] is not None and column is None and not is_file:
         raise UsageError(
@@ -402,7 +478,7 @@ def _input(
 
         lines: Lines = TableLines(file, column, read_line)
     elif kind in ("html", "xml"):
-        from regard.cli.page import Page
+        from regard.cli.markup_file import Page
 
         split = {name: search[name] for name in ("split",) if name in search}
         lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
@@ -425,7 +501,9 @@ def _warn_of_tabs(file: str) -> None:
     from regard.data.text import data_path
 
     if holds_tabs(data_path(file)):
-        warn(f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`")
+        warn(
+            f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`"
+        )
 
 
 def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
@@ -439,11 +517,15 @@ def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
     )
 
 
-def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str, Any]) -> None:
+def _refuse_to_stream(
+    context: typer.Context, kind: InputKind, search: dict[str, Any]
+) -> None:
     """Raise UsageError for options that need the whole of a translation."""
     flags = options.given_flags(context, NOT_STREAMED)
     flags += ["--input"] if kind != "text" else []
-    flags += [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
+    flags += [
+        f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search
+    ]
     flags += ["--beam"] if search.get("beam", 1) != 1 else []
     if flags:
         raise UsageError(
@@ -461,7 +543,10 @@ def _stream(
     search: dict[str, Any],
 ) -> None:
     """Print each translation while it is being decoded."""
-    from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
+    from regard.pipeline.bulk.chunk_translator import (
+        unknown_script,
+        unknown_script_only,
+    )
 
     _refuse_to_stream(context, kind, search)
     translator = model.make()
@@ -490,7 +575,10 @@ def _stream(
 
 @contextmanager
 def _chunk_results(
-    context: typer.Context, translate_chunk: ChunkTranslator, model: _Model, runs: list[Path]
+    context: typer.Context,
+    translate_chunk: ChunkTranslator,
+    model: _Model,
+    runs: list[Path],
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
     """Load the model here or on a cluster; yield a function that returns chunks with their results,
     in order.
@@ -498,7 +586,9 @@ def _chunk_results(
     given = context.params
     if given["cluster"] is None:
         translator = model.make()
-        yield lambda chunks: ((chunk, translate_chunk(translator, chunk)) for chunk in chunks)
+        yield lambda chunks: (
+            (chunk, translate_chunk(translator, chunk)) for chunk in chunks
+        )
         return
     from regard.serving.cluster.cluster_workers import translate_on_cluster
 
@@ -509,6 +599,28 @@ def _chunk_results(
         yield results
 
 
+def _opened_to_append(output: Path) -> TextIO:
+    try:
+        return output.open("a", encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise UsageError(
+            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a "
+            "writable folder"
+        ) from None
+
+
+def _link_target(output: Path) -> Path:
+    """Return the file that a link leads to, which is written: the link stays. Raises UsageError for
+    a link that leads to itself.
+    """
+    # Of a link that leads to itself, before Python 3.13.
+    with suppress(OSError, RuntimeError):
+        output = output.resolve() if output.is_symlink() else output
+    if output.is_symlink():
+        raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
+    return output
+
+
 @contextmanager
 def _open_output(
     runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
@@ -517,7 +629,7 @@ def _open_output(
     its part file.
     """
     from regard.common.atomic import replaceable
-    from regard.common.seal import fingerprints
+    from regard.common.checksums import fingerprints
     from regard.pipeline.bulk import ResumableOutput, StreamedOutput
 
     is_regular = output is not None and replaceable(output)
@@ -528,26 +640,17 @@ def _open_output(
     if output is None:
         yield StreamedOutput(sys.stdout)
         return
-    if not is_regular:  # such as a pipe or /dev/stdout: results are written as they come
-        try:
-            file = output.open("a", encoding="utf-8", newline="\n")
-        except OSError as problem:
-            raise UsageError(
-                f"--output {output}: cannot be written ({problem.strerror}); choose a file in a "
-                "writable folder"
-            ) from None
-        with file:
+    # Such as a pipe or /dev/stdout: results are written as they come.
+    if not is_regular:
+        with _opened_to_append(output) as file:
             yield StreamedOutput(file)
         return
-    if output.is_symlink():  # the link stays, and leads to the result
-        with suppress(OSError, RuntimeError):  # of a link that leads to itself, before Python 3.13
-            output = output.resolve()
-        if output.is_symlink():
-            raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
+    output = _link_target(output)
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {
-            f"{name} of model {number}": digest for name, digest in fingerprints(other).items()
+            f"{name} of model {number}": digest
+            for name, digest in fingerprints(other).items()
         }
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:

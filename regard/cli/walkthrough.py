@@ -25,7 +25,10 @@ Batch = Annotated[
 FeedForward = Annotated[
     int | None,
     typer.Option(
-        "--ff", min=1, max=64, help="Hidden numbers of the feed-forward network; 6 if left out."
+        "--ff",
+        min=1,
+        max=64,
+        help="Hidden numbers of the feed-forward network; 6 if left out.",
     ),
 ]
 Norm = Annotated[
@@ -36,7 +39,9 @@ Norm = Annotated[
 
 @app.command(sets=("threads",))
 def walkthrough(
-    text: Annotated[str, typer.Argument(help="A text, to go through an encoder block.")],
+    text: Annotated[
+        str, typer.Argument(help="A text, to go through an encoder block.")
+    ],
     target: Annotated[
         str | None,
         typer.Argument(
@@ -44,16 +49,22 @@ def walkthrough(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Page to write, .html, instead of printing the numbers.")
+        Path | None,
+        typer.Option(help="Page to write, .html, instead of printing the numbers."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="A model folder or run folder: the weights of that model.")
+        Path | None,
+        typer.Option(help="A model folder or run folder: the weights of that model."),
     ] = None,
     layer: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="With --model: the layer, from 1.")
+        int | None,
+        typer.Option(min=1, max=1024, help="With --model: the layer, from 1."),
     ] = None,
     causal: Annotated[
-        bool, typer.Option("--causal", help="A text alone: no word attends to those after it.")
+        bool,
+        typer.Option(
+            "--causal", help="A text alone: no word attends to those after it."
+        ),
     ] = False,
     batch: Batch = None,
     score: Annotated[
@@ -67,7 +78,8 @@ def walkthrough(
         bool, typer.Option("--unprojected", help="Without Q, K, V and output matrices.")
     ] = False,
     size: Annotated[
-        int | None, typer.Option(min=2, max=32, help="Size of the vectors; 4 if left out.")
+        int | None,
+        typer.Option(min=2, max=32, help="Size of the vectors; 4 if left out."),
     ] = None,
     heads: Annotated[
         int | None, typer.Option(min=1, max=32, help="Attention heads; 2 if left out.")
@@ -102,7 +114,13 @@ def walkthrough(
     where = "cpu" if model is None else select_device(device)
     options |= {"unprojected": unprojected, "causal": causal, "seed": seed}
     block = walkthrough_block(
-        text, target, batch=batch or (), model=model, layer=layer, device=where, **options
+        text,
+        target,
+        batch=batch or (),
+        model=model,
+        layer=layer,
+        device=where,
+        **options,
     )
     language: Language = "ko" if korean else "en"
     if out is None:

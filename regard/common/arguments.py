@@ -11,7 +11,8 @@ from numbers import Integral, Real
 from typing import Any
 
 MAX_THREADS = 1024
-_MAX_NAME, _MAX_PATH = 255, 4096  # bytes of a file's name, and of a path, that file systems take
+# Bytes of a file's name, and of a path, that file systems take.
+_MAX_NAME, _MAX_PATH = 255, 4096
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ def _is_path(value: Any) -> bool:
     if not isinstance(path, str) or not path or "\0" in path:
         return False
     encoded = path.encode("utf-8", "replace")
-    return len(encoded) <= _MAX_PATH and all(len(name) <= _MAX_NAME for name in encoded.split(b"/"))
+    return len(encoded) <= _MAX_PATH and all(
+        len(name) <= _MAX_NAME for name in encoded.split(b"/")
+    )
 
 
 def _is_whole(value: Any) -> bool:
@@ -46,7 +49,9 @@ def _is_flag(value: Any) -> bool:
 PATH = Kind("a path", _is_path)
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 WHOLE = Kind("a whole number", _is_whole)
-NUMBER = Kind("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool))
+NUMBER = Kind(
+    "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
+)
 FLAG = Kind("True or False", _is_flag)
 TABLE = Kind("a dictionary", lambda value: isinstance(value, Mapping))
 FUNCTION = Kind("a function", callable)

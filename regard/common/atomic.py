@@ -100,7 +100,10 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         for path in temporary.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 sync(path)
-        for path in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
+        for path in (
+            temporary,
+            *(path for path in temporary.rglob("*") if path.is_dir()),
+        ):
             _sync_names(path)
         while True:  # others may be replacing it, too: the last one wins
             try:
@@ -135,7 +138,9 @@ def _private_folder(final: Path) -> Iterator[Path]:
     while True:
         try:
             private = Path(
-                tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent)
+                tempfile.mkdtemp(
+                    ".partial", f".{final.name[:50]}.regard-", final.parent
+                )
             )
         except OSError as problem:
             raise OSError(problem.errno, problem.strerror, str(final)) from None
@@ -222,7 +227,13 @@ def check_readable(path: Path) -> None:
 
     A file that is open already, such as /dev/stdin or the pipe of a shell's <(...), passes.
     """
-    if "://" in str(path) or path.is_file() or path.is_dir() or not path.exists() or _is_open(path):
+    if (
+        "://" in str(path)
+        or path.is_file()
+        or path.is_dir()
+        or not path.exists()
+        or _is_open(path)
+    ):
         return  # what is missing, a folder or at an address is up to who opens it
     raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
 

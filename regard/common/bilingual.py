@@ -32,7 +32,10 @@ class Text:
         language.
         """
         return Text(
-            *(self.by(language).format(**_values_by(values, language)) for language in ("en", "ko"))
+            *(
+                self.by(language).format(**_values_by(values, language))
+                for language in ("en", "ko")
+            )
         )
 
 
@@ -99,10 +102,14 @@ def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
     """
     values = package_toml(package, name)
     causes = [
-        f"{name}: `{key}` is unknown; wanted {', '.join(keys)}" for key in values if key not in keys
+        f"{name}: `{key}` is unknown; wanted {', '.join(keys)}"
+        for key in values
+        if key not in keys
     ]
     causes += [
-        f"{name}: `{key}` is missing; wanted {', '.join(keys)}" for key in keys if key not in values
+        f"{name}: `{key}` is missing; wanted {', '.join(keys)}"
+        for key in keys
+        if key not in values
     ]
     texts = dict(_flatten(values, "", causes, name))
     DataError.raise_all(causes)

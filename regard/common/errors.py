@@ -80,7 +80,9 @@ class LineError(UsageError):
     problems: tuple[tuple[int, str], ...] = ()
 
     def __init__(self, *problems: tuple[int, str]) -> None:
-        super().__init__(*(f"line {index + 1} {problem}" for index, problem in problems[:_SHOWN]))
+        super().__init__(
+            *(f"line {index + 1} {problem}" for index, problem in problems[:_SHOWN])
+        )
         self.problems = problems
 
     def in_file(self, name: str, start: int = 1) -> DataError:
@@ -129,7 +131,9 @@ class MissingExtra(RegardError):
     """An optional package is needed and not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the package {package}: pip install 'regard[{extra}]'")
+        super().__init__(
+            f"{purpose} needs the package {package}: pip install 'regard[{extra}]'"
+        )
 
 
 class LineWarning(UserWarning):

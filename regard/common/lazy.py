@@ -26,7 +26,16 @@ TRAINING_PACKAGES = (
     "jinja2",
 )
 """Packages of the extra `train`, by the names they are imported by."""
-_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn")
+_METHODS = (
+    "search",
+    "match",
+    "fullmatch",
+    "finditer",
+    "findall",
+    "split",
+    "sub",
+    "subn",
+)
 """Methods of a regular expression."""
 
 
@@ -47,7 +56,10 @@ def lazy_names(
             )
         module = modules[name]
         return getattr(
-            import_module(module if module.startswith("regard.") else f"{package}.{module}"), name
+            import_module(
+                module if module.startswith("regard.") else f"{package}.{module}"
+            ),
+            name,
         )
 
     return get, lambda: sorted(modules)

@@ -23,7 +23,9 @@ def code_span(code: str) -> str:
     """Return a line of code between backticks, more than it has in a row itself."""
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
     is_padded = (
-        code.startswith("`") or code.endswith("`") or (code.startswith(" ") and code.endswith(" "))
+        code.startswith("`")
+        or code.endswith("`")
+        or (code.startswith(" ") and code.endswith(" "))
     )
     return f"{fence} {code} {fence}" if is_padded else f"{fence}{code}{fence}"
 

@@ -61,7 +61,9 @@ def peak_memory() -> float | None:
     own record is read.
     """
     status = Path("/proc/self/status")
-    if peak := re.search(rb"VmHWM:\s+(\d+)", status.read_bytes() if status.exists() else b""):
+    if peak := re.search(
+        rb"VmHWM:\s+(\d+)", status.read_bytes() if status.exists() else b""
+    ):
         return int(peak[1]) / 1024
     try:
         import resource

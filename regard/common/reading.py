@@ -69,7 +69,11 @@ def check_links(folder: Path, *names: str, written: bool = False) -> None:
                 "there, or make the whole model folder a link"
             )
         is_other = path.exists() and not (path.is_file() or path.is_dir())
-        return f"{path}: is a pipe or a device; put a file there, or remove it" if is_other else ""
+        return (
+            f"{path}: is a pipe or a device; put a file there, or remove it"
+            if is_other
+            else ""
+        )
 
     paths = [folder / name for name in names]
     paths += [
@@ -162,7 +166,8 @@ def read_tensors(
         with warnings.catch_warnings():  # about pickles that it refuses anyway
             warnings.simplefilter("ignore")
             content: Any = torch.load(path, map_location=device, weights_only=True)
-    except Exception as problem:  # the readers raise exceptions of any class for damaged files
+    except Exception as problem:
+        # The readers raise exceptions of any class for damaged files.
         reason = reason_of(problem).split(". ")[0]
         raise error(
             f"{path}: damaged, or not a file of tensors alone ({reason}); {remedy}"
@@ -185,7 +190,8 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
     try:
         check_readable(path)
         with safetensors.safe_open(path, "pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            names = file.keys()
+            return {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except Exception:  # whoever reads the tensors says what is wrong
         return None
 
@@ -223,6 +229,8 @@ def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
 
 def _kinds(content: Any) -> str:
     names: Iterable[str] = (
-        {type(value).__name__ for value in content.values()} if isinstance(content, Mapping) else ()
+        {type(value).__name__ for value in content.values()}
+        if isinstance(content, Mapping)
+        else ()
     )
     return type(content).__name__ + (f" of {', '.join(sorted(names))}" if names else "")

@@ -69,7 +69,11 @@ class Settings(pydantic.BaseModel):
     """
 
     model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
     )
 
     @classmethod
@@ -165,7 +169,9 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _causes(cls: type[Settings], problem: pydantic.ValidationError, origin: str) -> list[str]:
+def _causes(
+    cls: type[Settings], problem: pydantic.ValidationError, origin: str
+) -> list[str]:
     """Return a sentence for each validation error, with the dotted key of the setting."""
     known = sorted(set(_keys(cls)))
     parts = {part for key in known for part in key.split(".")}
@@ -184,13 +190,17 @@ def _causes(cls: type[Settings], problem: pydantic.ValidationError, origin: str)
                     f"set {table}.kind"
                 )
             else:
-                causes.append(f"{origin}: unknown setting {key!r}{_suggestion(key, known)}")
+                causes.append(
+                    f"{origin}: unknown setting {key!r}{_suggestion(key, known)}"
+                )
         elif error["type"] == "value_error":
             message = error["msg"].removeprefix("Value error, ")
             causes.append(f"{origin}: {key + ': ' if key else ''}{message}")
         else:
             message = error["msg"][0].lower() + error["msg"][1:]
-            causes.append(f"{origin}: {key}: {message}, got {_excerpt(error.get('input'))}")
+            causes.append(
+                f"{origin}: {key}: {message}, got {_excerpt(error.get('input'))}"
+            )
     return causes
 
 
@@ -198,9 +208,9 @@ def _excerpt(value: Any) -> str:
     """Return how a value is written, shortened."""
     try:
         text = repr(value)
-    except (
-        Exception
-    ):  # of any class: the object is somebody else's, or a number of more than 4,300 digits
+    except Exception:
+        # Of any class: the object is somebody else's, or a number of more than 4,300
+        # digits.
         return f"{type(value).__name__} that is too long to be written"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
 
@@ -211,7 +221,11 @@ def _suggestion(key: str, known: list[str]) -> str:
     """
     table, _, last = key.rpartition(".")
     ours = next(
-        (name for name, others in OTHER_NAMES.items() if last.replace("-", "_") in others.split()),
+        (
+            name
+            for name, others in OTHER_NAMES.items()
+            if last.replace("-", "_") in others.split()
+        ),
         "",
     )
     by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
@@ -223,7 +237,11 @@ def _suggestion(key: str, known: list[str]) -> str:
     beside = [name for name in known if name.rpartition(".")[0] == table] or [
         k for k in known if "." not in k
     ]
-    return f"; did you mean {similar[0]!r}?" if similar else f"; known are {', '.join(beside)}"
+    return (
+        f"; did you mean {similar[0]!r}?"
+        if similar
+        else f"; known are {', '.join(beside)}"
+    )
 
 
 def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:

@@ -4,7 +4,7 @@
 returns and writes; `report` draws a page of them.
 """
 
-from regard.comparison.application import CompareRequest, compare, compare_request
 from regard.comparison.result import Comparison
+from regard.comparison.run_comparison import CompareRequest, compare, compare_request
 
 __all__ = ["CompareRequest", "Comparison", "compare", "compare_request"]

@@ -57,7 +57,8 @@ def breakdowns(
         parts = list[Part]()
         for label, first, last, rows in groups:
             tables = {
-                name: np.stack([table[rows] for table in runs]) for name, runs in statistics.items()
+                name: np.stack([table[rows] for table in runs])
+                for name, runs in statistics.items()
             }
             parts.append((label, first, last, len(rows), tables))
         return Breakdown(
@@ -68,7 +69,11 @@ def breakdowns(
     results = [of_sentences("length", unit, _by_length(test, bool(scores)))]
     if training.source is not None:
         results.append(
-            of_sentences("seen_sources", "source sentences", _by_seen_words(test, training.source))
+            of_sentences(
+                "seen_sources",
+                "source sentences",
+                _by_seen_words(test, training.source),
+            )
         )
     if training.target is not None:
         counts = {
@@ -79,7 +84,9 @@ def breakdowns(
     return tuple(item for item in results if any(item.systems.values()))
 
 
-def _of_means(scores: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Statistics, Scorer]:
+def _of_means(
+    scores: Mapping[str, Sequence[Sequence[float]]],
+) -> tuple[Statistics, Scorer]:
     """Return the mean of sentence scores."""
     tables = {
         name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs]
@@ -96,24 +103,36 @@ def _of_chrf(
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     tables = {
         name: [
-            np.array(metric._extract_corpus_statistics(list(run), references), np.float64)
+            np.array(
+                metric._extract_corpus_statistics(list(run), references), np.float64
+            )
             for run in runs
         ]
         for name, runs in outputs.items()
     }
-    return tables, lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
+    return tables, lambda sums: float(
+        metric._compute_score_from_stats(sums.tolist()).score
+    )
 
 
-def _buckets(parts: Iterable[Part], score: Scorer, baseline: str) -> dict[str, tuple[Bucket, ...]]:
+def _buckets(
+    parts: Iterable[Part], score: Scorer, baseline: str
+) -> dict[str, tuple[Bucket, ...]]:
     """Score each system on each part that has items, with intervals of the score and of its lead
     over the baseline.
     """
     buckets = dict[str, tuple[Bucket, ...]]()
     for label, first, last, items, tables in parts:
-        scores = {name: _resampled(table, score) for name, table in tables.items()} if items else {}
+        scores = (
+            {name: _resampled(table, score) for name, table in tables.items()}
+            if items
+            else {}
+        )
         for name, own in scores.items():
             lead = (
-                _bounds(own - scores[baseline]) if baseline in scores and name != baseline else None
+                _bounds(own - scores[baseline])
+                if baseline in scores and name != baseline
+                else None
             )
             buckets[name] = (
                 *buckets.get(name, ()),
@@ -142,7 +161,9 @@ def _resampled(tables: npt.NDArray[Any], score: Scorer) -> Array:
             of_sentences.integers(0, sentences, sentences), minlength=sentences
         ).astype(np.float64)
         by_run = (
-            np.bincount(of_runs.integers(0, runs, runs), minlength=runs) if runs > 1 else np.ones(1)
+            np.bincount(of_runs.integers(0, runs, runs), minlength=runs)
+            if runs > 1
+            else np.ones(1)
         )
         scores[number] = score(np.tensordot(np.outer(by_run, weights), tables, 2))
     return scores
@@ -174,7 +195,9 @@ def _by_length(test: TestSet, of_references: bool) -> Iterator[Group]:
 
 def _by_seen_words(test: TestSet, known: Mapping[str, int]) -> tuple[Group, Group]:
     """Group by whether the training data have every word of the source sentence."""
-    seen = np.array([all(word in known for word in words(source)) for source in test.sources])
+    seen = np.array(
+        [all(word in known for word in words(source)) for source in test.sources]
+    )
     return (
         ("every word seen in training", 0, 0, np.flatnonzero(seen)),
         ("some word never seen", 1, None, np.flatnonzero(~seen)),
@@ -184,7 +207,9 @@ def _by_seen_words(test: TestSet, known: Mapping[str, int]) -> tuple[Group, Grou
 # --- words of the references and outputs
 
 
-def _word_counts(test: TestSet, outputs: Sequence[str], known: Mapping[str, int]) -> Array:
+def _word_counts(
+    test: TestSet, outputs: Sequence[str], known: Mapping[str, int]
+) -> Array:
     """Count words by frequency in training, (sentences, buckets, 3): in both texts, in the output,
     in the reference.
 
@@ -192,7 +217,9 @@ def _word_counts(test: TestSet, outputs: Sequence[str], known: Mapping[str, int]
     the first one.
     """
     counts = np.zeros((len(outputs), len(FREQUENCIES), 3))
-    for row, (output, references) in enumerate(zip(outputs, test.references, strict=True)):
+    for row, (output, references) in enumerate(
+        zip(outputs, test.references, strict=True)
+    ):
         made = Counter(words(output))
         right = Counter(words(references[0]))
         for kind, counter in enumerate((made & right, made, right)):
@@ -212,9 +239,12 @@ def _by_words(counts: Mapping[str, Sequence[Array]], baseline: str) -> list[Brea
     """F1 of words by their frequency in training; recall of those seen there and of the others."""
     tables = {name: np.stack(list(runs)) for name, runs in counts.items()}
     ends = [*(first - 1 for first in FREQUENCIES[1:]), None]
-    frequencies = [(_frequency_label(*span), *span) for span in zip(FREQUENCIES, ends, strict=True)]
+    frequencies = [
+        (_frequency_label(*span), *span) for span in zip(FREQUENCIES, ends, strict=True)
+    ]
     by_frequency = [
-        {name: table[:, :, n] for name, table in tables.items()} for n in range(len(FREQUENCIES))
+        {name: table[:, :, n] for name, table in tables.items()}
+        for n in range(len(FREQUENCIES))
     ]
     by_seen = [
         {n: t[:, :, 1:].sum(2) for n, t in tables.items()},
@@ -223,8 +253,12 @@ def _by_words(counts: Mapping[str, Sequence[Array]], baseline: str) -> list[Brea
     frequency = _buckets(_word_parts(frequencies, by_frequency), _f1, baseline)
     seen = _buckets(_word_parts(SEEN, by_seen), _recall, baseline)
     return [
-        Breakdown("frequency", "word F1", "occurrences in the training data", frequency),
-        Breakdown("seen_words", "word recall", "occurrences in the training data", seen),
+        Breakdown(
+            "frequency", "word F1", "occurrences in the training data", frequency
+        ),
+        Breakdown(
+            "seen_words", "word recall", "occurrences in the training data", seen
+        ),
     ]
 
 
@@ -235,7 +269,13 @@ def _word_parts(
     system.
     """
     for (label, first, last), by_system in zip(ranges, tables, strict=True):
-        yield label, first, last, int(next(iter(by_system.values()))[0, :, 2].sum()), by_system
+        yield (
+            label,
+            first,
+            last,
+            int(next(iter(by_system.values()))[0, :, 2].sum()),
+            by_system,
+        )
 
 
 def _frequency_label(first: int, last: int | None) -> str:

@@ -44,7 +44,9 @@ class Budget:
 
     def problems(self) -> list[str]:
         """Sentences on what is wrong with it."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        given = {
+            name: value for name, value in asdict(self).items() if value is not None
+        }
         if len(given) != 1:
             kinds = "`minutes=`, `updates=` or `tokens=`"
             return [
@@ -53,7 +55,9 @@ class Budget:
             ]
         ((name, value),) = given.items()
         return (
-            [] if value > 0 else [f"`{name}={value}`: a budget too small for one update; give more"]
+            []
+            if value > 0
+            else [f"`{name}={value}`: a budget too small for one update; give more"]
         )
 
     def __str__(self) -> str:
@@ -96,7 +100,9 @@ class Plan:
     def save(self, folder: Path) -> None:
         """Write the plan."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / PLAN, json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n")
+        write_text(
+            folder / PLAN, json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n"
+        )
 
     @property
     def folders(self) -> list[tuple[str, int, str]]:
@@ -104,7 +110,9 @@ class Plan:
         seed.
         """
         seeds = range(self.first_seed, self.first_seed + self.seeds)
-        return [(name, seed, f"{name}-seed{seed}") for seed in seeds for name in self.models]
+        return [
+            (name, seed, f"{name}-seed{seed}") for seed in seeds for name in self.models
+        ]
 
 
 def load_plan(folder: Path) -> Plan | None:
@@ -118,7 +126,8 @@ def load_plan(folder: Path) -> Plan | None:
         return TypeAdapter(Plan).validate_python(parse_json(file_bytes(path)))
     except ValidationError as problem:
         damage = "; ".join(
-            f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()
+            f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
+            for error in problem.errors()
         )
     except (OSError, ValueError) as problem:
         damage = str(problem)
@@ -127,7 +136,9 @@ def load_plan(folder: Path) -> Plan | None:
     )
 
 
-def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dict[str, ModelPlan]:
+def model_plans(
+    names: Sequence[str | Path], settings: Mapping[str, Any]
+) -> dict[str, ModelPlan]:
     """Make a plan for each preset, or recipe file (.toml). Raises UsageError, with all causes, for
     unknown ones.
     """
@@ -138,7 +149,9 @@ def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dic
         is_file = path.suffix == ".toml"
         name = path.stem if is_file else str(item)
         if name in models:
-            causes.append(f"{item}: is given twice; `seeds=` trains a model several times")
+            causes.append(
+                f"{item}: is given twice; `seeds=` trains a model several times"
+            )
         elif is_file and not path.is_file():
             causes.append(
                 f"{path}: no such recipe file; give another, or one of {', '.join(presets())}"
@@ -155,7 +168,9 @@ def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dic
     return models
 
 
-def complete_plan(plan: Plan, device: str, threads: int | None, report: Report | None) -> Plan:
+def complete_plan(
+    plan: Plan, device: str, threads: int | None, report: Report | None
+) -> Plan:
     """Find out how many updates the budget allows each model. Raises RegardError, with all causes,
     if it is none.
 
@@ -174,7 +189,9 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
                 )
                 continue
             say(report, f"{name}: reading the data and timing a few updates")
-            models[name] = _allow(model, plan.budget, plan_training(request, device, threads))
+            models[name] = _allow(
+                model, plan.budget, plan_training(request, device, threads)
+            )
             if not models[name].expected:
                 causes.append(
                     f"{name}: a budget of {plan.budget} is too small for one update; give more"
@@ -199,7 +216,9 @@ def _request(
     data = data_table(**plan.data)
     settings = {**(end or {}), **model.settings}
     recipe = None if model.recipe is None else Path(model.recipe)
-    return TrainRequest(recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed)
+    return TrainRequest(
+        recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed
+    )
 
 
 def check_files(plan: Plan, out: Path) -> None:
@@ -214,7 +233,9 @@ def check_files(plan: Plan, out: Path) -> None:
     fingerprints = fingerprint_files(recipe.data)
     for run in begun:
         refuse_changed_files(
-            run, fingerprints, "put back what it was to go on, or compare anew in another `out=`"
+            run,
+            fingerprints,
+            "put back what it was to go on, or compare anew in another `out=`",
         )
 
 
@@ -243,7 +264,7 @@ def train_missing(
     return plan
 
 
-def _train(
+def _train(  # noqa: PLR0913 - all that one run depends on
     plan: Plan,
     model: ModelPlan,
     seed: int,
@@ -280,7 +301,9 @@ def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
         "training.validate_every": every,
         "training.patience": max(recipe.training.patience, 10 * VALIDATIONS),
         "training.log_every": max(1, min(recipe.training.log_every, every)),
-        "schedule.warmup": min(recipe.schedule.warmup, max(1, model.expected // WARMUP)),
+        "schedule.warmup": min(
+            recipe.schedule.warmup, max(1, model.expected // WARMUP)
+        ),
     }
 
 

@@ -13,9 +13,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from regard.common.checksums import json_digest
 from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
-from regard.common.seal import json_digest
 from regard.data.text import nfc, read_lines
 from regard.model_folder import FolderSettings, load_settings
 from regard.training.journal import read
@@ -64,10 +64,15 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
     entries = list[Entry]()
     twice = {
         path
-        for path, count in Counter(Path(os.path.realpath(path)) for _, path in runs).items()
+        for path, count in Counter(
+            Path(os.path.realpath(path)) for _, path in runs
+        ).items()
         if count > 1
     }
-    causes += [f"{path}: is given more than once; leave the others out" for path in sorted(twice)]
+    causes += [
+        f"{path}: is given more than once; leave the others out"
+        for path in sorted(twice)
+    ]
     for name, path in runs:
         try:
             entries.append(_open_run(name, path))
@@ -87,7 +92,9 @@ def _open_run(name: str, path: Path) -> Entry:
         values = read_run_recipe(recipe_file)
         seed = values.get("training", {}).get("seed")
         recipe = _digest_without_seed(values)
-    return Entry(name, name, seed, path, recipe=recipe, languages=languages, settings=settings)
+    return Entry(
+        name, name, seed, path, recipe=recipe, languages=languages, settings=settings
+    )
 
 
 def _digest_without_seed(values: Mapping[str, Any]) -> str:
@@ -96,7 +103,9 @@ def _digest_without_seed(values: Mapping[str, Any]) -> str:
     """
     ends = {"seed", "updates", "minutes", "patience"}
     training = {
-        name: value for name, value in values.get("training", {}).items() if name not in ends
+        name: value
+        for name, value in values.get("training", {}).items()
+        if name not in ends
     }
     return json_digest({**values, "training": training})
 
@@ -123,7 +132,9 @@ def _named(entries: list[Entry]) -> list[Entry]:
         for number, run in enumerate(runs, 1):
             suffix = f" seed {run.seed}" if by_seed else f" run {number}"
             result.append(
-                replace(run, name=title + suffix if len(runs) > 1 else title, system=title)
+                replace(
+                    run, name=title + suffix if len(runs) > 1 else title, system=title
+                )
             )
     return result
 
@@ -135,9 +146,14 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
         names = [run.path.resolve().name for run in runs]
         places = zip(*names, strict=False)
         shared = "".join(
-            letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, places)
+            letters[0]
+            for letters in takewhile(lambda letters: len({*letters}) == 1, places)
         )
-        stem = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", shared) if len(runs) > 1 else shared
+        stem = (
+            re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", shared)
+            if len(runs) > 1
+            else shared
+        )
         titles.append(runs[0].name or stem or names[0])
     counted = Counter(titles)
     for number, runs in enumerate(systems):
@@ -151,7 +167,9 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
     return unique
 
 
-def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) -> list[Entry]:
+def open_hypotheses(
+    files: Iterable[tuple[str, Path]], lines: int, what: str
+) -> list[Entry]:
     """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all
     causes.
     """
@@ -214,11 +232,15 @@ def status_of(folder: Path) -> str:
     if is_locked(folder):
         return f"still training, at update {last:,}: compared as it is now"
     starts = [
-        number for number, event in enumerate(events) if event["event"] in ("machine", "resume")
+        number
+        for number, event in enumerate(events)
+        if event["event"] in ("machine", "resume")
     ]
     ends = [number for number, event in enumerate(events) if event["event"] == "end"]
     if not events or (
-        ends and ends[-1] > max(starts, default=-1) and not _was_stopped(events[ends[-1]])
+        ends
+        and ends[-1] > max(starts, default=-1)
+        and not _was_stopped(events[ends[-1]])
     ):
         return ""
     return f"stopped at update {last:,}, before its end: compared as it is"

@@ -56,13 +56,17 @@ def make_examples(
     images = [""] * len(chosen)
     for name, pipeline in pipelines:
         if isinstance(pipeline, Captioner) and not any(images):
-            images = [_data_uri(pipeline.model_view(data.images[index])) for index in indices]
+            images = [
+                _data_uri(pipeline.model_view(data.images[index])) for index in indices
+            ]
         if pipeline.cross_attention() and chosen:
             maps[name] = _attention(pipeline, indices, data, options)
     examples = []
     for number, (index, spread) in enumerate(chosen):
         attention = {
-            name: item for name, items in maps.items() if (item := items[number]) is not None
+            name: item
+            for name, items in maps.items()
+            if (item := items[number]) is not None
         }
         examples.append(Example(index, spread, attention, images[number]))
     return tuple(examples)
@@ -81,9 +85,12 @@ def _attention(
             results = list(pipeline.caption(images, readings=True, **options))
         else:
             texts = [data.test.sources[index] for index in indices]
-            results: list[Translation] = pipeline.translate(texts, readings=True, **options)  # type: ignore[no-redef]
+            results: list[Translation] = pipeline.translate(  # type: ignore[no-redef]
+                texts, readings=True, **options
+            )
     return [
-        None if result.readings is None else _map(result.readings, pipeline) for result in results
+        None if result.readings is None else _map(result.readings, pipeline)
+        for result in results
     ]
 
 

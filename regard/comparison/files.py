@@ -26,7 +26,9 @@ def check_out(out: Path) -> list[str]:
     """Sentences on why nothing can be written into this folder."""
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
-        return [f"`out={out}`: nothing can be written in {existing}; choose another folder"]
+        return [
+            f"`out={out}`: nothing can be written in {existing}; choose another folder"
+        ]
     if (out / "train.toml").exists() or (out / "config.json").exists():
         return [f"`out={out}`: is a run or model folder; choose another"]
     return []
@@ -41,7 +43,9 @@ def write_files(comparison: Comparison, out: Path) -> None:
     _write_csv(out / "sentences.csv", _sentences(comparison))
     texts = out / "texts"
     texts.mkdir(exist_ok=True)
-    for number, lines in enumerate(zip_longest(*comparison.test.references, fillvalue=""), 1):
+    for number, lines in enumerate(
+        zip_longest(*comparison.test.references, fillvalue=""), 1
+    ):
         write_lines(texts / f"reference{number}.txt", lines)
     for name, run in zip(
         _file_names([run.name for run in comparison.runs]), comparison.runs, strict=True
@@ -70,16 +74,33 @@ def _file_names(names: Sequence[str]) -> list[str]:
         plain = "".join(
             letter if letter.isalnum() or letter in "-_." else "-" for letter in name
         ).lstrip(".")
-        candidates = chain([plain or "run"], (f"{plain}-{number}" for number in count(2)))
+        candidates = chain(
+            [plain or "run"], (f"{plain}-{number}" for number in count(2))
+        )
         results.append(
-            next(candidate for candidate in candidates if candidate.casefold() not in used)
+            next(
+                candidate
+                for candidate in candidates
+                if candidate.casefold() not in used
+            )
         )
         used.add(results[-1].casefold())
     return results
 
 
 def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
-    yield ("run", "system", "seed", "score", "value", "low", "high", "p", "against", "signature")
+    yield (
+        "run",
+        "system",
+        "seed",
+        "score",
+        "value",
+        "low",
+        "high",
+        "p",
+        "against",
+        "signature",
+    )
     for run in comparison.runs:
         for s in run.scores:
             yield (
@@ -130,11 +151,23 @@ def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
 
 def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:
     names = [run.name for run in comparison.runs]
-    yield ("number", "source", "reference", *names, *(f"score {name}" for name in names))
+    yield (
+        "number",
+        "source",
+        "reference",
+        *names,
+        *(f"score {name}" for name in names),
+    )
     for number, source in enumerate(comparison.test.sources):
         outputs = [run.outputs[number] for run in comparison.runs]
         scores = [run.sentence_scores[number] for run in comparison.runs]
-        yield (number + 1, source, comparison.test.references[number][0], *outputs, *scores)
+        yield (
+            number + 1,
+            source,
+            comparison.test.references[number][0],
+            *outputs,
+            *scores,
+        )
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:

@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from regard.common.atomic import file_sha256, write_text
+from regard.common.checksums import json_digest
 from regard.common.errors import LineError, LineWarning
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.common.version import __version__
 from regard.comparison.entries import Entry
 from regard.comparison.result import Alignment, Cost, Point
@@ -30,7 +30,12 @@ from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import caption_examples, read_caption_corpus
 from regard.data.text import clean
-from regard.evaluation.aer import agreeing_choices, alignment_scores, extract_choice_links, read_all
+from regard.evaluation.aer import (
+    agreeing_choices,
+    alignment_scores,
+    extract_choice_links,
+    read_all,
+)
 from regard.evaluation.calibration import Calibration, calibration
 from regard.explain.explanation import describe_choice
 from regard.model_folder import CONFIG, WEIGHTS
@@ -72,7 +77,9 @@ def measure_run(
         "options": dict(options),
         "version": __version__,
         "device": device,
-        "gold": json_digest([[sorted(item.sure), sorted(item.possible)] for item in data.gold]),
+        "gold": json_digest(
+            [[sorted(item.sure), sorted(item.possible)] for item in data.gold]
+        ),
         "choice": file_sha256(alignment) if alignment.is_file() else "",
     }
     path = cache / f"{json_digest(key)[:32]}.json"
@@ -80,7 +87,10 @@ def measure_run(
     if measured is None:
         measured = _measure(load(entry.path, device), data, options)
         cache.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps({"key": key, "values": asdict(measured)}, ensure_ascii=False))
+        write_text(
+            path,
+            json.dumps({"key": key, "values": asdict(measured)}, ensure_ascii=False),
+        )
     return measured
 
 
@@ -120,12 +130,17 @@ def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Meas
 def decode(pipeline: Pipeline, data: TestData, options: SearchOptions) -> list[str]:
     """Decode the test set. Raises DataError, by file and line, for lines that cannot be."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LineWarning)  # repetitions are there to see in the report
+        # Repetitions are there to see in the report.
+        warnings.simplefilter("ignore", LineWarning)
         if isinstance(pipeline, Captioner):
-            return [caption.text for caption in pipeline.caption(list(data.images), **options)]
+            return [
+                caption.text
+                for caption in pipeline.caption(list(data.images), **options)
+            ]
         try:
             return [
-                translation.text for translation in pipeline.translate(data.test.sources, **options)
+                translation.text
+                for translation in pipeline.translate(data.test.sources, **options)
             ]
         except LineError as problem:
             raise problem.in_file(data.test.name) from None
@@ -137,29 +152,41 @@ def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
     """
     if isinstance(pipeline, Captioner):
         return _caption_examples(pipeline, data)
-    longest = pipeline.settings.search.longest_source or pipeline.settings.search.max_whole
+    longest = (
+        pipeline.settings.search.longest_source or pipeline.settings.search.max_whole
+    )
     pairs = [
         (source, clean(texts[0]))
         for source, texts in zip(data.test.sources, data.test.references, strict=True)
     ]
     pairs = [pair for pair in pairs if all(pair)]
     encoded = encode_pairs(
-        [source for source, _ in pairs], [target for _, target in pairs], pipeline.tokenizer
+        [source for source, _ in pairs],
+        [target for _, target in pairs],
+        pipeline.tokenizer,
     )
     limit = pipeline.max_target or max(longest, pipeline.settings.search.max_whole)
     usable = [
-        item for item in encoded if len(item.source_ids) <= longest and len(item.target) <= limit
+        item
+        for item in encoded
+        if len(item.source_ids) <= longest and len(item.target) <= limit
     ]
     return usable or encoded[:1]
 
 
 def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
     assert data.captions is not None, "a captioner is tested on captions"
-    corpus = read_caption_corpus(*data.captions, captioner.image_size, False, lambda _: None)
+    corpus = read_caption_corpus(
+        *data.captions, captioner.image_size, False, lambda _: None
+    )
     limit = captioner.max_target or math.inf
-    examples, numbers = caption_examples(corpus, captioner.tokenizer, captions_per_image=1)
+    examples, numbers = caption_examples(
+        corpus, captioner.tokenizer, captions_per_image=1
+    )
     first = dict(reversed(list(zip(numbers, examples, strict=True))))
-    return [first[number] for number in sorted(first) if len(first[number].target) <= limit]
+    return [
+        first[number] for number in sorted(first) if len(first[number].target) <= limit
+    ]
 
 
 def _of_all_lengths(examples: Sequence[Example]) -> list[Example]:
@@ -172,7 +199,10 @@ def _of_all_lengths(examples: Sequence[Example]) -> list[Example]:
         ),
     )
     count = min(COUNTED, len(by_length))
-    return [by_length[(2 * place + 1) * len(by_length) // (2 * count)] for place in range(count)]
+    return [
+        by_length[(2 * place + 1) * len(by_length) // (2 * count)]
+        for place in range(count)
+    ]
 
 
 def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
@@ -185,7 +215,9 @@ def operations_per_token(model: Model, examples: Sequence[Example]) -> float:
         plan = BatchStream([example], BatchingSettings(), seed=0).epoch(0)[0]
         batch = plan.batch().to(device_of(model))
         source = Batch(batch.source, batch.source_keep)
-        total += count_multiply_adds(lambda s=source, t=batch.target_in: model.project(model(s, t)))  # type: ignore[misc]
+        total += count_multiply_adds(
+            lambda s=source, t=batch.target_in: model.project(model(s, t))  # type: ignore[misc]
+        )
         tokens += batch.tokens
     return total / max(1, tokens)
 
@@ -194,14 +226,20 @@ def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
     """Score the attention against gold links; without a chosen head the one that agrees best with
     itself.
     """
-    if not data.gold or isinstance(pipeline, Captioner) or not pipeline.cross_attention():
+    if (
+        not data.gold
+        or isinstance(pipeline, Captioner)
+        or not pipeline.cross_attention()
+    ):
         return None
     rows = [i for i, pair in enumerate(data.linked) if all(map(clean, pair))]
     readings = read_all(
         pipeline, [data.linked[i][0] for i in rows], [data.linked[i][1] for i in rows]
     )
     choice = pipeline.choice or agreeing_choices(readings[:ALIGNED])[0]
-    scores = alignment_scores(extract_choice_links(readings, choice), [data.gold[i] for i in rows])
+    scores = alignment_scores(
+        extract_choice_links(readings, choice), [data.gold[i] for i in rows]
+    )
     chosen = "" if pipeline.choice else ", chosen without gold links"
     return Alignment(
         scores.aer,
@@ -225,7 +263,9 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
         tokens = int(event.get("tokens") or 0)
         seconds = float(event.get("seconds") or 0.0)
         points.append(
-            Point(event["update"], tokens, seconds, scores, cross_attention_entropy(event))
+            Point(
+                event["update"], tokens, seconds, scores, cross_attention_entropy(event)
+            )
         )
     return tuple(points)
 

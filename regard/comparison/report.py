@@ -75,7 +75,10 @@ def render_report(comparison: Comparison) -> str:
         "left_out": comparison.systems[SERIES:],
         "without_cost": [run.name for run in runs if run.cost is None],
         "without_entropy": silent,
-        "facts": {**comparison.facts, "SHA-256 of the test set": comparison.test.digest},
+        "facts": {
+            **comparison.facts,
+            "SHA-256 of the test set": comparison.test.digest,
+        },
         "commands": commands(comparison),
         "data": _pack(_data(comparison)),
     }
@@ -131,9 +134,13 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "score": SENTENCE_SCORES.get(comparison.task, ""),
         "digits": digits,
         "sources": [store(source) for source in comparison.test.sources],
-        "references": [[store(text) for text in several] for several in comparison.test.references],
+        "references": [
+            [store(text) for text in several] for several in comparison.test.references
+        ],
         "runs": [clean(run.name) for run in comparison.runs],
-        "outputs": [[store(output) for output in run.outputs] for run in comparison.runs],
+        "outputs": [
+            [store(output) for output in run.outputs] for run in comparison.runs
+        ],
         "scores": [
             [
                 round(score, digits) if math.isfinite(score) else None
@@ -163,5 +170,7 @@ def _pack(values: object) -> str:
     """Return JSON, compressed and in base64: a third of its size, and no text can close the script
     element.
     """
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        values, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")

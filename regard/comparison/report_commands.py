@@ -24,14 +24,22 @@ def commands(comparison: Comparison) -> list[str]:
     if not firsts:
         return []
     count = max((len(texts) for texts in comparison.test.references), default=1)
-    references = " ".join(f"texts/reference{number}.txt" for number in range(1, count + 1))
+    references = " ".join(
+        f"texts/reference{number}.txt" for number in range(1, count + 1)
+    )
     names = [name for name in METRICS if name in firsts]
     options = [option for name in names for option in _options(name, firsts[name])]
     metrics = " ".join(["-m", *(METRICS[name] for name in names), *options])
-    draws = next((settings["bs"] for settings in firsts.values() if "bs" in settings), "")
-    seed = next((settings["seed"] for settings in firsts.values() if "seed" in settings), "")
+    draws = next(
+        (settings["bs"] for settings in firsts.values() if "bs" in settings), ""
+    )
+    seed = next(
+        (settings["seed"] for settings in firsts.values() if "seed" in settings), ""
+    )
     start = (
-        f"SACREBLEU_SEED={seed} sacrebleu {references} -i" if seed else f"sacrebleu {references} -i"
+        f"SACREBLEU_SEED={seed} sacrebleu {references} -i"
+        if seed
+        else f"sacrebleu {references} -i"
     )
     confidence = f" --confidence --confidence-n {draws}" if draws else ""
     lines = [f"{start} texts/RUN.txt {metrics}{confidence}"]
@@ -65,10 +73,14 @@ def _options(name: str, settings: dict[str, str]) -> Iterator[str]:
         yield from (f"--smooth-method {smooth}",) if smooth != "exp" else ()
     elif name == "chrF":
         yield from (
-            (f"--chrf-char-order {settings['nc']}",) if settings.get("nc", "6") != "6" else ()
+            (f"--chrf-char-order {settings['nc']}",)
+            if settings.get("nc", "6") != "6"
+            else ()
         )
         yield from (
-            (f"--chrf-word-order {settings['nw']}",) if settings.get("nw", "0") != "0" else ()
+            (f"--chrf-word-order {settings['nw']}",)
+            if settings.get("nw", "0") != "0"
+            else ()
         )
         yield from ("--chrf-whitespace",) if settings.get("space") == "yes" else ()
         yield from ("--chrf-lowercase",) if settings.get("case") == "lc" else ()

@@ -15,7 +15,8 @@ from regard.visualisation.colours import SERIES
 from regard.visualisation.fonts import elide
 from regard.visualisation.text import clean
 
-NAME_SIZE, NAME_WIDTH = 12.0, 150.0  # text size and largest width of a system's name in figures
+# Text size and largest width of a system's name in figures.
+NAME_SIZE, NAME_WIDTH = 12.0, 150.0
 CURVE_TITLES = {
     "loss": "validation loss, nats per token",
     "chrf": "chrF",
@@ -55,16 +56,22 @@ def _run_panel(
     """Make a panel with a line for each run, in the colour of its system; None if no run has a
     point.
     """
-    paints = {system.name: number for number, system in enumerate(comparison.systems[:SERIES])}
+    paints = {
+        system.name: number for number, system in enumerate(comparison.systems[:SERIES])
+    }
     lines = []
     for run in comparison.runs:
-        points = tuple(point for point in points_of(run) if all(map(math.isfinite, point)))
+        points = tuple(
+            point for point in points_of(run) if all(map(math.isfinite, point))
+        )
         if points and run.system in paints:
             lines.append(Series(_label(run.system), points, paint=paints[run.system]))
     return Panel(title, x_label, tuple(lines), guide=guide) if lines else None
 
 
-def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "") -> Chart | None:
+def breakdown_chart(
+    comparison: Comparison, breakdown: Breakdown, title: str = ""
+) -> Chart | None:
     """Make the chart of a score by bucket, all systems side by side with intervals; None if none
     can be shown.
     """
@@ -80,13 +87,18 @@ def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "
         ]
         parts.sort(key=lambda part: buckets.index(part.label))
         if parts:
-            points = tuple((float(buckets.index(part.label)), part.value) for part in parts)
+            points = tuple(
+                (float(buckets.index(part.label)), part.value) for part in parts
+            )
             band = tuple((part.low, part.high) for part in parts)
             series.append(Series(_label(system.name), points, band, paint=paint))
     if not series:
         return None
     panel = Panel(
-        plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(map(plain, buckets))
+        plain(breakdown.score),
+        plain(breakdown.unit),
+        tuple(series),
+        tuple(map(plain, buckets)),
     )
     return Chart(title, (panel,))
 
@@ -107,7 +119,9 @@ def bucket_order(breakdown: Breakdown) -> list[str]:
     sentences as they come.
     """
     buckets = {
-        bucket.label: bucket.first for parts in breakdown.systems.values() for bucket in parts
+        bucket.label: bucket.first
+        for parts in breakdown.systems.values()
+        for bucket in parts
     }
     return (
         sorted(buckets, key=lambda label: buckets[label])
@@ -120,7 +134,10 @@ def curve_names(comparison: Comparison) -> list[str]:
     """Return the names of all validation scores, in order."""
     return list(
         dict.fromkeys(
-            name for run in comparison.runs for point in run.curve for name in point.scores
+            name
+            for run in comparison.runs
+            for point in run.curve
+            for name in point.scores
         )
     )
 
@@ -128,26 +145,34 @@ def curve_names(comparison: Comparison) -> list[str]:
 def draw_curves(comparison: Comparison) -> Figure | None:
     """Draw every validation score over updates: a line for each run, a colour for each system."""
     return _figure(
-        [_curve_panel(comparison, name) for name in curve_names(comparison)], "Learning curves"
+        [_curve_panel(comparison, name) for name in curve_names(comparison)],
+        "Learning curves",
     )
 
 
 def _curve_panel(comparison: Comparison, name: str) -> Panel | None:
     points_of = _over_updates(lambda point: point.scores.get(name))
-    return _run_panel(comparison, points_of, CURVE_TITLES.get(name, plain(name)), "updates")
+    return _run_panel(
+        comparison, points_of, CURVE_TITLES.get(name, plain(name)), "updates"
+    )
 
 
 def draw_entropy(comparison: Comparison) -> Figure | None:
     """Draw the entropy of the attention to the source over updates."""
     points_of = _over_updates(lambda point: point.entropy)
     return _figure(
-        [_run_panel(comparison, points_of, "mean entropy, nats", "updates")], "Attention entropy"
+        [_run_panel(comparison, points_of, "mean entropy, nats", "updates")],
+        "Attention entropy",
     )
 
 
-def _over_updates(value_of: Callable[[Point], float | None]) -> Callable[[RunResult], Points]:
+def _over_updates(
+    value_of: Callable[[Point], float | None],
+) -> Callable[[RunResult], Points]:
     return lambda run: [
-        (point.update, value) for point in run.curve if (value := value_of(point)) is not None
+        (point.update, value)
+        for point in run.curve
+        if (value := value_of(point)) is not None
     ]
 
 
@@ -159,7 +184,11 @@ def draw_reliability(comparison: Comparison) -> Figure | None:
         return sorted((part.probability, part.right) for part in bins if part.tokens)
 
     panel = _run_panel(
-        comparison, points_of, "share that is right", "probability", ((0.0, 0.0), (1.0, 1.0))
+        comparison,
+        points_of,
+        "share that is right",
+        "probability",
+        ((0.0, 0.0), (1.0, 1.0)),
     )
     return _figure([panel], "Reliability diagram")
 
@@ -170,7 +199,9 @@ def draw_costs(comparison: Comparison) -> Figure | None:
     """
     score = main_score(comparison)
     panels = [
-        panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None
+        panel
+        for cost in COSTS
+        if (panel := _cost_panel(comparison, score, *cost)) is not None
     ]
     return _figure(panels[:2], f"{score} against cost")
 
@@ -181,7 +212,11 @@ def _cost_panel(
     def points_of(run: RunResult) -> Points:
         value = run.score(score)
         cost = getattr(run.cost, field) if run.cost else None
-        return [] if value is None or cost is None else [(float(cost) * factor, value.value)]
+        return (
+            []
+            if value is None or cost is None
+            else [(float(cost) * factor, value.value)]
+        )
 
     panel = _run_panel(comparison, points_of, score, unit)
     if panel is None or len({line.paint for line in panel.series}) < 2:

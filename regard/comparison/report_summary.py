@@ -29,16 +29,22 @@ def main_score(comparison: Comparison) -> str:
 def score_names(comparison: Comparison) -> list[str]:
     """Return the names of all scores, in order."""
     return list(
-        dict.fromkeys(score.name for system in comparison.systems for score in system.scores)
+        dict.fromkeys(
+            score.name for system in comparison.systems for score in system.scores
+        )
     )
 
 
 def rank(comparison: Comparison, score: str) -> list[tuple[SeedScore, System]]:
     """Return the systems that have a score, with its mean, the best first."""
     means = [
-        (mean, system) for system in comparison.systems if (mean := system.score(score)) is not None
+        (mean, system)
+        for system in comparison.systems
+        if (mean := system.score(score)) is not None
     ]
-    return sorted(means, key=lambda pair: pair[0].mean, reverse=score not in LOWER_IS_BETTER)
+    return sorted(
+        means, key=lambda pair: pair[0].mean, reverse=score not in LOWER_IS_BETTER
+    )
 
 
 @dataclass(frozen=True)
@@ -63,16 +69,26 @@ class Verdict:
         low = probability(min(self.p))
         high = probability(max(self.p))
         sign = "" if low.startswith("<") else "= "
-        return f"p {sign}{low}" if low == high else f"p {low}–{high}".replace("< ", "<\u2009")
+        return (
+            f"p {sign}{low}"
+            if low == high
+            else f"p {low}–{high}".replace("< ", "<\u2009")
+        )
 
     def evidence(self) -> Text:
         """Return the p-value of one run, or how many of several differ in the direction of the
         means.
         """
         if self.runs == 1 or not self.p:
-            return Text(self.p_text(), self.p_text()) if self.p else Text("no p-value", "p값 없음")
+            return (
+                Text(self.p_text(), self.p_text())
+                if self.p
+                else Text("no p-value", "p값 없음")
+            )
         english = f"p < {LEVEL} this way in {self.significant} of {self.runs} runs"
-        return Text(english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}")
+        return Text(
+            english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}"
+        )
 
     def short_evidence(self) -> str:
         """Return the p-value of one run, or how many of several differ in the direction of the
@@ -80,14 +96,20 @@ class Verdict:
         """
         if not self.p:
             return ""
-        return f"{self.p[0]:.4f}" if self.runs == 1 else f"{self.significant} of {self.runs}"
+        return (
+            f"{self.p[0]:.4f}"
+            if self.runs == 1
+            else f"{self.significant} of {self.runs}"
+        )
 
 
 def verdict(comparison: Comparison, system: System, score: str) -> Verdict | None:
     """Compare a system with the baseline; None for the baseline itself, and for systems without the
     score.
     """
-    baseline = {other.name: other for other in comparison.systems}.get(comparison.baseline)
+    baseline = {other.name: other for other in comparison.systems}.get(
+        comparison.baseline
+    )
     own = system.score(score)
     base = baseline.score(score) if baseline else None
     if system.name == comparison.baseline or own is None or base is None:
@@ -119,7 +141,11 @@ def judge_others(
         if decision is not None and decision.p:
             is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER)
             groups[
-                "chance" if not decision.is_certain else "better" if is_better else "worse"
+                "chance"
+                if not decision.is_certain
+                else "better"
+                if is_better
+                else "worse"
             ].append(decision)
     return groups
 
@@ -140,16 +166,24 @@ def length_gaps(
     return sorted(gaps, key=lambda gap: gap[2][0])
 
 
-def cost_ratio(comparison: Comparison, first: str, second: str, field: str) -> float | None:
+def cost_ratio(
+    comparison: Comparison, first: str, second: str, field: str
+) -> float | None:
     """Return a cost of the first system divided by that of the second: means over the runs whose
     cost is known.
     """
     means = []
     for system in (first, second):
         costs = [
-            run.cost for run in comparison.runs if run.system == system and run.cost is not None
+            run.cost
+            for run in comparison.runs
+            if run.system == system and run.cost is not None
         ]
-        values = [float(value) for cost in costs if (value := getattr(cost, field)) is not None]
+        values = [
+            float(value)
+            for cost in costs
+            if (value := getattr(cost, field)) is not None
+        ]
         means.append(sum(values) / len(values) if values else None)
     ours, theirs = means
     return ours / theirs if ours is not None and theirs else None

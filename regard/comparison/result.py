@@ -249,4 +249,6 @@ class Comparison:
 
     def save(self, path: str | Path) -> None:
         """Write all of it as JSON."""
-        write_text(path, json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n")
+        write_text(
+            path, json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n"
+        )

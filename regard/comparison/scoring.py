@@ -12,7 +12,11 @@ from regard.common.errors import UsageError
 from regard.comparison.result import RunScore, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.evaluation.bootstrap import paired_bootstrap, student_interval
-from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
+from regard.evaluation.caption_metrics import (
+    WordTokenizer,
+    caption_scores,
+    cider_scores,
+)
 from regard.evaluation.significance import paired_tests
 
 UNBOUNDED = ("CIDEr-D", "TER")
@@ -28,7 +32,8 @@ def sentence_scores(
     metric = CHRF()
     pairs = zip(outputs, test.references, strict=True)
     return tuple(
-        float(metric.sentence_score(output, list(references)).score) for output, references in pairs
+        float(metric.sentence_score(output, list(references)).score)
+        for output, references in pairs
     )
 
 
@@ -52,12 +57,17 @@ def score_groups(
             scored = _score_translations(test, named, ter, bleu)
         else:
             scored = _score_captions(test, named, tokenize)
-        results |= {name: scores for name, scores in scored.items() if name not in results}
+        results |= {
+            name: scores for name, scores in scored.items() if name not in results
+        }
     return results
 
 
 def _score_translations(
-    test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool, bleu: BleuTokenizer
+    test: TestSet,
+    named: Sequence[tuple[str, Sequence[str]]],
+    ter: bool,
+    bleu: BleuTokenizer,
 ) -> dict[str, tuple[RunScore, ...]]:
     """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001),
     have p = 1.
@@ -65,7 +75,9 @@ def _score_translations(
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline = named[0][0]
     results = {}
-    for (name, _), scores in zip(named, paired_tests(named, references, ter, bleu), strict=True):
+    for (name, _), scores in zip(
+        named, paired_tests(named, references, ter, bleu), strict=True
+    ):
         against = "" if name == baseline else baseline
         results[name] = tuple(
             RunScore(
@@ -88,7 +100,10 @@ def _score_captions(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], tokenize: WordTokenizer
 ) -> dict[str, tuple[RunScore, ...]]:
     """Score captions. CIDEr-D, a mean over images, alone has an interval and a p-value."""
-    ciders = {name: cider_scores(outputs, test.references, tokenize) for name, outputs in named}
+    ciders = {
+        name: cider_scores(outputs, test.references, tokenize)
+        for name, outputs in named
+    }
     baseline = named[0][0]
     results = dict[str, tuple[RunScore, ...]]()
     zeros = [0.0] * len(test.references)
@@ -102,10 +117,22 @@ def _score_captions(
                 alone = paired_bootstrap(zeros, ciders[name])
                 low = alone.low
                 high = alone.high
-                p = None if name == baseline else paired_bootstrap(ciders[baseline], ciders[name]).p
+                p = (
+                    None
+                    if name == baseline
+                    else paired_bootstrap(ciders[baseline], ciders[name]).p
+                )
             against = "" if p is None else baseline
             scores.append(
-                RunScore(score.name, score.value, low, high, score.signature, p=p, against=against)
+                RunScore(
+                    score.name,
+                    score.value,
+                    low,
+                    high,
+                    score.signature,
+                    p=p,
+                    against=against,
+                )
             )
         results[name] = tuple(scores)
     return results

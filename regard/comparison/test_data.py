@@ -14,13 +14,14 @@ from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
 from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
 from regard.data.holdout import hold_out
-from regard.data.pairs import PairFiles
+from regard.data.pair_filters import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
 
 HELD_OUT = (
-    "it was held out of the training data; give test files for figures that others can repeat"
+    "it was held out of the training data; "
+    "give test files for figures that others can repeat"
 )
 VALIDATION = (
     "these are the validation data, which chose the weights too; give test files for figures to "
@@ -54,15 +55,27 @@ class Files:
     @property
     def training(self) -> dict[str, str | None]:
         """The training and validation files by the names that `regard.train` has for them."""
-        texts = ("source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
+        texts = (
+            "source",
+            "target",
+            "pairs",
+            "valid_source",
+            "valid_target",
+            "valid_pairs",
+        )
         return {
-            name: getattr(self, name) for name in (*texts, "images", "captions", "valid_captions")
+            name: getattr(self, name)
+            for name in (*texts, "images", "captions", "valid_captions")
         }
 
     @property
     def has_training(self) -> bool:
         """True if there is something to train on."""
-        return bool((self.source and self.target) or self.pairs or (self.images and self.captions))
+        return bool(
+            (self.source and self.target)
+            or self.pairs
+            or (self.images and self.captions)
+        )
 
     @property
     def has_test(self) -> bool:
@@ -83,7 +96,12 @@ class Files:
             self.valid_target,
             self.valid_pairs,
         ]
-        texts += [self.test_source, self.test_pairs, self.test_alignments, *self.test_target]
+        texts += [
+            self.test_source,
+            self.test_pairs,
+            self.test_alignments,
+            *self.test_target,
+        ]
         captions = [self.captions, self.valid_captions, self.test_captions]
         causes = []
         if (self.images or any(captions)) and any(texts):
@@ -97,9 +115,13 @@ class Files:
             ("test_source", "test_target"),
         ):
             if bool(getattr(self, first)) != bool(getattr(self, second)):
-                given, missing = (first, second) if getattr(self, first) else (second, first)
+                given, missing = (
+                    (first, second) if getattr(self, first) else (second, first)
+                )
                 causes.append(f"`{given}=` is given without `{missing}=`; give both")
-            if getattr(self, first) and getattr(self, f"{first.removesuffix('source')}pairs"):
+            if getattr(self, first) and getattr(
+                self, f"{first.removesuffix('source')}pairs"
+            ):
                 causes.append(
                     f"`{first}=` and `{first.removesuffix('source')}pairs=` exclude each other; "
                     "give one"
@@ -156,7 +178,9 @@ def read_test_data(files: Files) -> TestData:
     else:
         assert files.test_source, "checked before"
         gold_file = [files.test_alignments] if files.test_alignments else []
-        sources, *references = read_parallel([files.test_source, *files.test_target, *gold_file])
+        sources, *references = read_parallel(
+            [files.test_source, *files.test_target, *gold_file]
+        )
         links = references.pop() if gold_file else []
         name = Path(files.test_source).name
     if not sources:
@@ -168,27 +192,39 @@ def read_test_data(files: Files) -> TestData:
         gold = tuple(parse_gold(files.test_alignments, links, sources, references[0]))
     sources = [clean(line) for line in sources]
     references = [[nfc(line) for line in lines] for lines in references]
-    return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold, linked)
+    return TestData(
+        _test_set(name, sources, list(zip(*references, strict=True))), gold, linked
+    )
 
 
 def _read_images(files: Files) -> TestData:
     assert files.images, "checked before"
     assert files.test_captions, "checked before"
     problems = Problems(False)
-    captions = read_captions(Path(files.test_captions), Path(files.images), problems, "test")
+    captions = read_captions(
+        Path(files.test_captions), Path(files.images), problems, "test"
+    )
     problems.check()
     test = _test_set(
         Path(files.test_captions).name,
         [image.file for image in captions.images],
         captions.references,
     )
-    return TestData(test, images=tuple(captions.paths), captions=(captions.path, captions.folder))
+    return TestData(
+        test, images=tuple(captions.paths), captions=(captions.path, captions.folder)
+    )
 
 
-def _test_set(name: str, sources: Sequence[str], references: Sequence[Sequence[str]]) -> TestSet:
-    content = json.dumps([list(sources), [list(lines) for lines in references]], ensure_ascii=False)
+def _test_set(
+    name: str, sources: Sequence[str], references: Sequence[Sequence[str]]
+) -> TestSet:
+    content = json.dumps(
+        [list(sources), [list(lines) for lines in references]], ensure_ascii=False
+    )
     digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
-    return TestSet(name, tuple(sources), tuple(tuple(lines) for lines in references), digest)
+    return TestSet(
+        name, tuple(sources), tuple(tuple(lines) for lines in references), digest
+    )
 
 
 def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
@@ -209,12 +245,18 @@ def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
             files, test_pairs=files.valid_pairs, test_captions=files.valid_captions
         ), VALIDATION
     if files.images:
-        raise UsageError("there is nothing to test on: give `test_captions=`, or `valid_captions=`")
+        raise UsageError(
+            "there is nothing to test on: give `test_captions=`, or `valid_captions=`"
+        )
     codes = _training(files).languages.pair
     sides = codes if len({*codes} - {""}) == 2 else ("source", "target")
-    train, test = ([str(folder / f"{part}.{side}") for side in sides] for part in ("train", "test"))
+    train, test = (
+        [str(folder / f"{part}.{side}") for side in sides] for part in ("train", "test")
+    )
     if not all(Path(path).is_file() for path in (*train, *test)):
-        corpora, held_out = hold_out(read_corpora(_training(files), read_corpus)[0], seed=1)
+        corpora, held_out = hold_out(
+            read_corpora(_training(files), read_corpus)[0], seed=1
+        )
         folder.mkdir(parents=True, exist_ok=True)
         for (source, target), corpus in ((test, held_out), (train, corpora["train"])):
             write_lines(source, corpus.sources)

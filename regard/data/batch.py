@@ -95,7 +95,13 @@ class TrainingBatch:
         indices = [self.indices[row] for row in rows]
         tokens = int((out != PAD).sum())
         return TrainingBatch(
-            self.source[rows], keep, self.target_in[targets], out, tokens, indices, links
+            self.source[rows],
+            keep,
+            self.target_in[targets],
+            out,
+            tokens,
+            indices,
+            links,
         )
 
 
@@ -109,7 +115,9 @@ def pad(
     lengths = np.array([len(sequence) for sequence in sequences])
     keep = np.arange(lengths.max()) < lengths[:, None]  # (B, S)
     ids = np.full(keep.shape, PAD, dtype=np.int64)
-    ids[keep] = np.concatenate([np.asarray(sequence, dtype=np.int64) for sequence in sequences])
+    ids[keep] = np.concatenate(
+        [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
+    )
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
@@ -133,11 +141,15 @@ def pad_images(
     return pixels, keep.flatten(1)
 
 
-def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -> TrainingBatch:
+def collate(
+    examples: Sequence[Example], indices: Sequence[int] | None = None
+) -> TrainingBatch:
     """Collate examples into a batch; `indices` are theirs in the corpus (default: 0, 1, 2 …)."""
     if isinstance(examples[0].source, SourcePixels):
         source, keep = pad_images(
-            _image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)])
+            _image_tensors(
+                [e.source for e in examples if isinstance(e.source, SourcePixels)]
+            )
         )
     else:
         source, keep = pad([example.source_ids for example in examples])
@@ -173,7 +185,9 @@ def _alignment_targets(
     weights = np.zeros((len(examples), T, S), dtype=np.float32)
     for example, rows in zip(examples, weights, strict=True):
         if example.links:
-            sources, targets = np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
+            sources, targets = (
+                np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
+            )
             rows[targets, sources] = 1
     weights /= np.maximum(weights.sum(2, keepdims=True), 1)
     return torch.from_numpy(weights)

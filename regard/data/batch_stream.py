@@ -17,7 +17,12 @@ from pydantic import Field
 from regard.common.errors import DataError
 from regard.common.settings import COUNT, PARTS, Settings
 from regard.data.batch import Example, Resample, TrainingBatch, collate
-from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_lengths, make_buckets
+from regard.data.bucketing import (
+    EpochStats,
+    epoch_stats,
+    epoch_stats_of_lengths,
+    make_buckets,
+)
 from regard.data.shards import Shards
 
 BLOCKS = 2_000_000
@@ -53,7 +58,10 @@ class BatchingSettings(Settings):
         "processor core up to four, one on a GPU; the number is recorded.",
     )
     buffer_size: int = Field(
-        100_000, ge=1, le=COUNT, description="Sentences that are sorted by length at once."
+        100_000,
+        ge=1,
+        le=COUNT,
+        description="Sentences that are sorted by length at once.",
     )
     subword_dropout: float = Field(
         0.0,
@@ -82,7 +90,9 @@ class BatchPlan:
     @cached_property
     def tokens(self) -> int:
         """Target tokens to predict."""
-        return sum(len(target) for example in self.examples for target in example.targets)
+        return sum(
+            len(target) for example in self.examples for target in example.targets
+        )
 
     def batch(self) -> TrainingBatch:
         """Collate the examples into tensors."""
@@ -109,7 +119,9 @@ class Position:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Position:
         """Make a position from the plain values that `dataclasses.asdict` gave."""
-        return cls(**{**values, "parts": [cls.from_json(part) for part in values["parts"]]})
+        return cls(
+            **{**values, "parts": [cls.from_json(part) for part in values["parts"]]}
+        )
 
 
 @dataclass(frozen=True)
@@ -181,12 +193,16 @@ class BatchStream(BatchSource):
         each epoch.
         """
         if not examples:
-            raise DataError("there is no sentence pair to make batches of; give at least one")
+            raise DataError(
+                "there is no sentence pair to make batches of; give at least one"
+            )
         self.examples = examples
         self.settings = settings
         self.seed = seed
         self.resample = resample
-        self.per_update = 1 if settings.micro_batches == "auto" else settings.micro_batches
+        self.per_update = (
+            1 if settings.micro_batches == "auto" else settings.micro_batches
+        )
         self.budget = -(-settings.tokens // self.per_update)
         self._block = -(-len(examples) // BLOCKS)
         self._blocks = -(-len(examples) // self._block)
@@ -195,7 +211,9 @@ class BatchStream(BatchSource):
     def epoch(self, n: int) -> list[BatchPlan]:
         """Return all micro-batches of epoch n in their order."""
         return [
-            plan for number in range(self._buffers) for plan in _Buffer(self, n, number).plans()
+            plan
+            for number in range(self._buffers)
+            for plan in _Buffer(self, n, number).plans()
         ]
 
     @cached_property
@@ -213,7 +231,8 @@ class BatchStream(BatchSource):
 
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Yield micro-batches without end, each with the position after it."""
-        if position.buffer >= self._buffers:  # the corpus was longer when the position was saved
+        # The corpus was longer when the position was saved.
+        if position.buffer >= self._buffers:
             position = Position(position.epoch + 1)
         buffer = _Buffer(self, position.epoch, position.buffer)
         while True:
@@ -226,22 +245,32 @@ class BatchStream(BatchSource):
             )
             buffer = _Buffer(self, following.epoch, following.buffer)
             for number in range(position.batch, len(plans)):
-                buffer.read((number + 1 - position.batch) / (len(plans) - position.batch))
+                buffer.read(
+                    (number + 1 - position.batch) / (len(plans) - position.batch)
+                )
                 within = Position(position.epoch, position.buffer, number + 1)
                 yield within if number + 1 < len(plans) else following, plans[number]
             position = following
 
-    def buffer_indices(self, epoch: int, buffer: int) -> tuple[list[int], np.random.Generator]:
+    def buffer_indices(
+        self, epoch: int, buffer: int
+    ) -> tuple[list[int], np.random.Generator]:
         """Return the indices of the examples of a buffer, and the generator of its further random
         choices.
         """
-        order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(self._blocks)
+        order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(
+            self._blocks
+        )
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, buffer]))
-        blocks = order[buffer * self._blocks_per_buffer : (buffer + 1) * self._blocks_per_buffer]
+        blocks = order[
+            buffer * self._blocks_per_buffer : (buffer + 1) * self._blocks_per_buffer
+        ]
         if self._block == 1:
             return blocks.tolist(), generator
         indices = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
-        return generator.permutation(indices[indices < len(self.examples)]).tolist(), generator
+        return generator.permutation(
+            indices[indices < len(self.examples)]
+        ).tolist(), generator
 
     def read_chunks(
         self, indices: list[int], generator: np.random.Generator
@@ -265,7 +294,11 @@ class BatchStream(BatchSource):
             return len(indices), epoch_stats_of_lengths(
                 *self.examples.lengths(indices), self.budget
             )
-        examples = [example for chunk in self.read_chunks(indices, generator) for example in chunk]
+        examples = [
+            example
+            for chunk in self.read_chunks(indices, generator)
+            for example in chunk
+        ]
         return len(indices), epoch_stats(examples, self.budget)
 
 
@@ -290,7 +323,8 @@ class _Buffer:
         self.read(1.0)
         plans = [
             BatchPlan(
-                tuple(self._examples[i] for i in bucket), tuple(self._indices[i] for i in bucket)
+                tuple(self._examples[i] for i in bucket),
+                tuple(self._indices[i] for i in bucket),
             )
             for bucket in make_buckets(self._examples, self._budget)
         ]

@@ -9,7 +9,12 @@ from regard.common.errors import UsageError
 from regard.data.language_codes import base_language, script_of
 
 BleuTokenizer = Literal["13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab"]
-_UNSPACED: dict[str, BleuTokenizer] = {"th": "char", "lo": "char", "km": "char", "my": "char"}
+_UNSPACED: dict[str, BleuTokenizer] = {
+    "th": "char",
+    "lo": "char",
+    "km": "char",
+    "my": "char",
+}
 """Languages without spaces between words: BLEU of their words as 13a splits them would be 0 or
 100.
 """
@@ -29,7 +34,9 @@ def bleu_tokenizer(language: str, chosen: BleuTokenizer | None = None) -> BleuTo
     language, script = base_language(language), script_of(language)
     if chosen is None and language == "ja":
         return "ja-mecab" if find_spec(_PACKAGES["ja-mecab"][0]) else "char"
-    tokenizer = chosen or _UNSPACED.get(language) or ("zh" if script in _CHINESE else "13a")
+    tokenizer = (
+        chosen or _UNSPACED.get(language) or ("zh" if script in _CHINESE else "13a")
+    )
     module, extra = _PACKAGES.get(tokenizer, ("", ""))
     if module and find_spec(module) is None:
         raise UsageError(

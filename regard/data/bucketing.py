@@ -26,14 +26,17 @@ class EpochStats:
     def padding(self) -> tuple[float, float]:
         """Return the share of padding among all source and all target positions."""
         source, target = (
-            1 - tokens / total for tokens, total in zip(self.tokens, self.positions, strict=True)
+            1 - tokens / total
+            for tokens, total in zip(self.tokens, self.positions, strict=True)
         )
         return source, target
 
     def scaled(self, factor: float) -> EpochStats:
         """Return the statistics multiplied by a factor."""
         (a, b), (c, d) = self.tokens, self.positions
-        return EpochStats(self.batches * factor, (a * factor, b * factor), (c * factor, d * factor))
+        return EpochStats(
+            self.batches * factor, (a * factor, b * factor), (c * factor, d * factor)
+        )
 
     def __add__(self, other: EpochStats) -> EpochStats:
         (a, b), (c, d) = self.tokens, self.positions
@@ -58,7 +61,9 @@ def epoch_stats(examples: Sequence[Example], budget: int) -> EpochStats:
     return epoch_stats_of_lengths(*_lengths(examples), budget)
 
 
-def epoch_stats_of_lengths(sources: IntArray, targets: IntArray, budget: int) -> EpochStats:
+def epoch_stats_of_lengths(
+    sources: IntArray, targets: IntArray, budget: int
+) -> EpochStats:
     """Like `epoch_stats`, from the lengths of both sides alone."""
     batches = list(_bucket_pairs(sources, targets, budget))
     source, target = (
@@ -66,7 +71,9 @@ def epoch_stats_of_lengths(sources: IntArray, targets: IntArray, budget: int) ->
         for side in (sources, targets)
     )
     return EpochStats(
-        float(len(batches)), (float(sources.sum()), float(targets.sum())), (source, target)
+        float(len(batches)),
+        (float(sources.sum()), float(targets.sum())),
+        (source, target),
     )
 
 
@@ -84,7 +91,9 @@ def _epoch_stats_of_images(
 
 def _lengths(examples: Sequence[Example]) -> tuple[IntArray, IntArray]:
     source = np.array([len(example.source) for example in examples], dtype=np.int64)
-    return source, np.array([len(example.target) for example in examples], dtype=np.int64)
+    return source, np.array(
+        [len(example.target) for example in examples], dtype=np.int64
+    )
 
 
 def _image_extents(examples: Sequence[Example]) -> IntArray:
@@ -92,12 +101,15 @@ def _image_extents(examples: Sequence[Example]) -> IntArray:
     (examples, 4).
     """
     grids = [
-        example.source.grid for example in examples if isinstance(example.source, SourcePixels)
+        example.source.grid
+        for example in examples
+        if isinstance(example.source, SourcePixels)
     ]
     longest = [max(map(len, example.targets)) for example in examples]
     sizes = zip(grids, longest, examples, strict=True)
     return np.array(
-        [(columns, rows, T, len(e.targets)) for (rows, columns), T, e in sizes], dtype=np.int64
+        [(columns, rows, T, len(e.targets)) for (rows, columns), T, e in sizes],
+        dtype=np.int64,
     )
 
 
@@ -129,7 +141,9 @@ def _size_class(sizes: IntArray, factor: float) -> IntArray:
     return classes
 
 
-def _bucket_pairs(sources: IntArray, targets: IntArray, budget: int) -> Iterator[list[int]]:
+def _bucket_pairs(
+    sources: IntArray, targets: IntArray, budget: int
+) -> Iterator[list[int]]:
     """Group sentence pairs of similar lengths, while the larger padded side fits the budget."""
     batch: list[int] = []
     longest = 0
@@ -154,5 +168,7 @@ def _sort_by_length(sources: IntArray, targets: IntArray) -> list[int]:
     """
     surplus = sources - targets
     size = np.maximum(targets, sources - int(np.quantile(surplus, 0.9)))
-    order: list[int] = np.lexsort((np.where(size % 2 == 0, surplus, -surplus), size)).tolist()
+    order: list[int] = np.lexsort(
+        (np.where(size % 2 == 0, surplus, -surplus), size)
+    ).tolist()
     return order

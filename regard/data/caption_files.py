@@ -19,7 +19,7 @@ from regard.common.errors import DataError
 from regard.common.reading import parse_json
 from regard.data.delimited import Dialect
 from regard.data.images import SUFFIXES
-from regard.data.pairs import word_count
+from regard.data.pair_filters import word_count
 from regard.data.text import clean, nfc, read_file
 
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
@@ -37,7 +37,8 @@ _CSV_HEADER = re.compile(
 )
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 
-Row = tuple[int, str, str]  # number of the line, annotation or image, name of the image, caption
+# Number of the line, annotation or image, name of the image, caption.
+Row = tuple[int, str, str]
 
 _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
@@ -129,7 +130,9 @@ class CaptionSet:
         """Return the report as lines of text."""
         counts = [len(image.captions) for image in self.images]
         spread = (
-            f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+            f"{min(counts)}"
+            if min(counts) == max(counts)
+            else f"{min(counts)} to {max(counts)}"
         )
         summary = (
             f"{self.name}: {counted(len(self), 'image')} in {self.folder}, "
@@ -145,7 +148,11 @@ class CaptionSet:
 
 
 def read_captions(
-    path: Path, folder: Path, problems: Problems, name: str = "train", max_words: int | None = None
+    path: Path,
+    folder: Path,
+    problems: Problems,
+    name: str = "train",
+    max_words: int | None = None,
 ) -> CaptionSet:
     """Read a caption file, grouped by image in the order of their first captions.
 
@@ -153,7 +160,9 @@ def read_captions(
     `problems`; DataError is raised for a file that cannot be read at all.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; give the folder of the images with `images=`")
+        raise DataError(
+            f"{folder}: no such folder; give the folder of the images with `images=`"
+        )
     text_file = read_file(path, MAX_JSON)
     notes = list(text_file.notes)
     kind, unit, rows = _rows(text_file.lines, path, _SPLITS[name])
@@ -165,7 +174,8 @@ def read_captions(
         file, cause = index.find(image)
         if cause:
             problems.add(
-                "captions of images that do not exist", f"{path}: {unit} {number}: {cause}"
+                "captions of images that do not exist",
+                f"{path}: {unit} {number}: {cause}",
             )
         elif not caption:
             problems.add(
@@ -182,13 +192,17 @@ def read_captions(
             f"in {unit} {long[0]} (data.max_length)"
         )
     if long and not captions and not problems.by_kind:
-        raise DataError(f"{path}: {notes[-1]}, and there are no others; set data.max_length higher")
+        raise DataError(
+            f"{path}: {notes[-1]}, and there are no others; set data.max_length higher"
+        )
     if not captions and not problems.by_kind:
         raise DataError(
             f"{path}: there is no caption of an image in it; each line holds a file, a tab and a "
             "caption"
         )
-    images = tuple(CaptionedImage(file, tuple(texts)) for file, texts in captions.items())
+    images = tuple(
+        CaptionedImage(file, tuple(texts)) for file, texts in captions.items()
+    )
     return CaptionSet(name, folder, path, kind, images, tuple(notes))
 
 
@@ -197,12 +211,21 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
     lines = []
     for folder in dict.fromkeys(part.folder for part in caption_sets):
         used = {
-            image.file for part in caption_sets if part.folder == folder for image in part.images
+            image.file
+            for part in caption_sets
+            if part.folder == folder
+            for image in part.images
         }
-        names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
+        names = {
+            entry.name
+            for entry in folder.iterdir()
+            if entry.name.lower().endswith(SUFFIXES)
+        }
         if rest := len(names - used):
             others = counted(
-                rest, "more image has no caption and is", "more images have no caption and are"
+                rest,
+                "more image has no caption and is",
+                "more images have no caption and are",
             )
             lines.append(f"{folder}: {others} not used")
     return lines
@@ -221,7 +244,9 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
         f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "
         "for it"
     )
-    valid = replace(captions.select(lambda number: number in held_out), name="valid", notes=())
+    valid = replace(
+        captions.select(lambda number: number in held_out), name="valid", notes=()
+    )
     return captions.select(lambda number: number not in held_out, note), valid
 
 
@@ -256,7 +281,8 @@ class _FolderIndex:
                 f"{name!r} is not a file name in {self.folder}; names are relative to that folder",
             )
         if (
-            max((len(part.encode("utf-8", "replace")) for part in parts), default=0) > LONGEST_NAME
+            max((len(part.encode("utf-8", "replace")) for part in parts), default=0)
+            > LONGEST_NAME
             or len(name) > LONGEST_PATH
         ):
             return (
@@ -271,7 +297,11 @@ class _FolderIndex:
             matches = [form for form in forms if (self.folder / form).exists()]
         else:
             listed = self._listed.get(nfc(name))
-            matches = [] if listed is None else [name if (self.folder / name).exists() else listed]
+            matches = (
+                []
+                if listed is None
+                else [name if (self.folder / name).exists() else listed]
+            )
         if matches:
             return matches[0], ""
         return name, f"there is no image {name} in {self.folder}{self._nearest(name)}"
@@ -283,9 +313,13 @@ class _FolderIndex:
         parent = PurePosixPath(name).parent
         names = list(self._listed)
         if parent.parts and (self.folder / parent).is_dir():
-            names = [str(parent / entry.name) for entry in (self.folder / parent).iterdir()]
+            names = [
+                str(parent / entry.name) for entry in (self.folder / parent).iterdir()
+            ]
         # Cameras write .JPG, and lists .jpg: such a name is nearer than that of the next image.
-        near = [other for other in names if nfc(other).casefold() == nfc(name).casefold()]
+        near = [
+            other for other in names if nfc(other).casefold() == nfc(name).casefold()
+        ]
         near += [other for other in names if _stem(other) == _stem(name)]
         near = near or difflib.get_close_matches(name, names, 1, 0.6)
         return f"; did you mean {near[0]}?" if near else ""
@@ -304,16 +338,23 @@ def _singular(kind: str) -> str:
 
 def _first(causes: Sequence[str]) -> list[str]:
     rest = len(causes) - SHOWN
-    return [*causes[:SHOWN], *([f"… and {rest:,} more of this kind"] if rest > 0 else [])]
+    return [
+        *causes[:SHOWN],
+        *([f"… and {rest:,} more of this kind"] if rest > 0 else []),
+    ]
 
 
-def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str, Iterator[Row]]:
+def _rows(
+    lines: list[str], path: Path, splits: Sequence[str]
+) -> tuple[str, str, Iterator[Row]]:
     """Return the format of a file, what its entries are called, and the entries. Raises DataError
     with all causes.
 
     Of a file with splits the entries are those of these `splits`.
     """
-    start, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
+    start, first = next(
+        ((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, "")
+    )
     whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
     # An image may be called [1].jpg.
     if first.lstrip()[:1] in ("{", "[") and (
@@ -324,7 +365,8 @@ def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str
         if isinstance(whole, dict) and "images" in whole:
             images = [
                 ()
-                if isinstance(image, dict) and image.get("split", splits[0]) not in splits
+                if isinstance(image, dict)
+                and image.get("split", splits[0]) not in splits
                 else image
                 for image in _list_of(whole, "images", path)
             ]
@@ -341,7 +383,11 @@ def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str
         return "JSON lines", "line", iter(_objects(values, "line", path))
     if header := _CSV_HEADER.fullmatch(first):
         wanted = "a file and a caption, each quoted as a whole or not at all"
-        return "CSV", "line", iter(_tabs([*_csv(lines, header[1], bool(header[2]))], path, wanted))
+        return (
+            "CSV",
+            "line",
+            iter(_tabs([*_csv(lines, header[1], bool(header[2]))], path, wanted)),
+        )
     if "\t" not in first:
         raise DataError(
             f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
@@ -352,13 +398,17 @@ def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str
         return (
             "Flickr tokens",
             "line",
-            iter(_tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path)),
+            iter(
+                _tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path)
+            ),
         )
     return "file, tab, caption", "line", iter(_tabs(lines, path))
 
 
 def _tabs(
-    lines: Sequence[str], path: Path, wanted: str = "exactly one tab, between file and caption"
+    lines: Sequence[str],
+    path: Path,
+    wanted: str = "exactly one tab, between file and caption",
 ) -> list[Row]:
     """Parse lines of file, tab, caption."""
     wrong = []
@@ -397,7 +447,9 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
     for number, value in enumerate(values, 1):
         if value == ():  # an empty line, or an image of another split
             continue
-        name, texts = _name_and_captions(value) if isinstance(value, dict) else (None, None)
+        name, texts = (
+            _name_and_captions(value) if isinstance(value, dict) else (None, None)
+        )
         if name is None or texts is None:
             wrong.append(
                 f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, '
@@ -412,16 +464,24 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
 
 def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
     """Return the image and the captions of an object; None for what is missing."""
-    name: Any = next((value[key] for key in ("image", *sorted(HEADERS)) if key in value), None)
-    texts: Any = (
-        value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
+    name: Any = next(
+        (value[key] for key in ("image", *sorted(HEADERS)) if key in value), None
     )
-    if isinstance(sentences := value.get("sentences"), list):  # Karpathy's; of COCO with the folder
+    texts: Any = (
+        value["captions"]
+        if "captions" in value
+        else [value.get("caption", value.get("text"))]
+    )
+    # Karpathy's; of COCO with the folder.
+    if isinstance(sentences := value.get("sentences"), list):
         texts = [
-            sentence.get("raw") if isinstance(sentence, dict) else None for sentence in sentences
+            sentence.get("raw") if isinstance(sentence, dict) else None
+            for sentence in sentences
         ]
         name = (
-            f"{value['filepath']}/{name}" if "filepath" in value and isinstance(name, str) else name
+            f"{value['filepath']}/{name}"
+            if "filepath" in value and isinstance(name, str)
+            else name
         )
     fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     return name if isinstance(name, str) else None, list(texts) if fine else None
@@ -435,7 +495,11 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
     rows = list[Row]()
     names = dict[Any, str]()
     for number, image in enumerate(_list_of(value, "images", path), 1):
-        if isinstance(image, dict) and isinstance(image.get("file_name"), str) and "id" in image:
+        if (
+            isinstance(image, dict)
+            and isinstance(image.get("file_name"), str)
+            and "id" in image
+        ):
             names[str(image["id"])] = image["file_name"]
         else:
             wrong.append(f"{path}: image {number} lacks id or file_name")
@@ -452,7 +516,9 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
                 "among the images"
             )
         else:
-            rows.append((number, names[str(annotation["image_id"])], annotation["caption"]))
+            rows.append(
+                (number, names[str(annotation["image_id"])], annotation["caption"])
+            )
     DataError.raise_all(_first(wrong))
     return rows
 

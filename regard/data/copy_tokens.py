@@ -21,7 +21,7 @@ are spans, too.
 _COPIES = lazy_pattern(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
 Place = tuple[int, int]
-"""Where a span of a line begins and ends."""
+"""Begin and end of a span of a line."""
 NOT_COPIED = frozenset({"tag", "message"})
 """Kinds of spans that no copy tokens stand for: they are put back as the tags of markup are."""
 COPIED = KEPT - NOT_COPIED
@@ -75,7 +75,9 @@ class Copies(NamedTuple):
         for (start, stop), character in zip(places, characters, strict=False):
             gap = line[end:start].removesuffix(" ")
             spans[character] = line[start:stop]
-            around[character] = Around(line[:start][-1:], line[stop : stop + 1], gap[-1:] or last)
+            around[character] = Around(
+                line[:start][-1:], line[stop : stop + 1], gap[-1:] or last
+            )
             end = stop
             last = character
         return cls(spans, around)
@@ -122,7 +124,9 @@ class Copies(NamedTuple):
             first = restored.index(pieces[0], at)
             for piece in pieces:  # nothing but spaces has come between them
                 at = restored.index(piece, at) + len(piece)
-            words.append(range(bisect_right(starts, first) - 1, bisect_right(starts, at - 1)))
+            words.append(
+                range(bisect_right(starts, first) - 1, bisect_right(starts, at - 1))
+            )
         return words
 
     def _is_parted_behind(self, character: str, following: str) -> bool:
@@ -132,7 +136,11 @@ class Copies(NamedTuple):
         Of scripts whose particles follow without a space, as 을 does, letters may stand right
         behind it.
         """
-        if character not in self.around or not following.isalnum() or "가" <= following <= "힣":
+        if (
+            character not in self.around
+            or not following.isalnum()
+            or "가" <= following <= "힣"
+        ):
             return False
         return not self.around[character].behind.isalnum() and has_spaces(
             self.spans[character][-1], following
@@ -148,4 +156,8 @@ def _is_parted(before: str, last: str, span: str) -> bool:
     """
     if not has_spaces(last, span[0]):
         return False
-    return last not in _OPENING if before in ("", " ") else last.isalnum() and not before.isalnum()
+    return (
+        last not in _OPENING
+        if before in ("", " ")
+        else last.isalnum() and not before.isalnum()
+    )

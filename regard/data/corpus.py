@@ -30,7 +30,7 @@ from regard.data.languages import (
     languages_of_name,
     only,
 )
-from regard.data.pairs import (
+from regard.data.pair_filters import (
     CorpusReport,
     Filters,
     Pair,
@@ -52,7 +52,10 @@ Read = Callable[[PairFiles, "Filters | None", str], T]
 
 def _canonical_licence(text: str) -> str:
     """Return an SPDX licence expression in its usual form. Raises ValueError for others."""
-    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+    from packaging.licenses import (
+        InvalidLicenseExpression,
+        canonicalize_license_expression,
+    )
 
     try:
         return canonicalize_license_expression(text)
@@ -73,7 +76,9 @@ class MixSettings(Settings):
         None,
         description="In a table [[data.mix]]: file of source sentences of an additional corpus.",
     )
-    target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
+    target: str | None = Field(
+        None, description="In [[data.mix]]: file of their translations."
+    )
     pairs: str | None = Field(
         None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file."
     )
@@ -99,7 +104,9 @@ class CorpusSettings(Settings):
     source: str | None = Field(
         None, description="File of training sentences, one per line; .gz is read too."
     )
-    target: str | None = Field(None, description="File of their translations, line by line.")
+    target: str | None = Field(
+        None, description="File of their translations, line by line."
+    )
     pairs: str | None = Field(
         None,
         description="Instead of both: a TSV or CSV file, or JSONL with keys source and target.",
@@ -109,9 +116,13 @@ class CorpusSettings(Settings):
         description="File of word links of the training pairs, line by line: 0-0 1-2; see "
         "training.guided.",
     )
-    valid_source: str | None = Field(None, description="Source sentences to validate on.")
+    valid_source: str | None = Field(
+        None, description="Source sentences to validate on."
+    )
     valid_target: str | None = Field(None, description="Their translations.")
-    valid_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
+    valid_pairs: str | None = Field(
+        None, description="Instead of both: a TSV, CSV or JSONL file."
+    )
     source_language: LanguageSetting = Field(
         AUTO,
         description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the "
@@ -126,7 +137,9 @@ class CorpusSettings(Settings):
         description="Test sentences, which are translated once, when training has ended (--test).",
     )
     test_target: str | None = Field(None, description="Their translations.")
-    test_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
+    test_pairs: str | None = Field(
+        None, description="Instead of both: a TSV, CSV or JSONL file."
+    )
     test_count: int | None = Field(
         None,
         ge=1,
@@ -153,7 +166,9 @@ class CorpusSettings(Settings):
         description="How many times longer than the other a side of more than 30 characters may "
         "be.",
     )
-    drop_duplicates: bool = Field(False, description="Keep only the first of equal training pairs.")
+    drop_duplicates: bool = Field(
+        False, description="Keep only the first of equal training pairs."
+    )
     mix: Annotated[tuple[MixSettings, ...], Field(strict=False)] = Field(
         (),
         description="More training corpora, one table [[data.mix]] each; batches come from each "
@@ -173,7 +188,8 @@ class CorpusSettings(Settings):
         None, description="Who trained the model, for the model card (--author)."
     )
     origin: str | None = Field(
-        None, description="Where the data are from, for the model card (--source-of-data)."
+        None,
+        description="Where the data are from, for the model card (--source-of-data).",
     )
     images: ImageSettings | None = Field(
         None, description="Instead of sentences: images and their captions."
@@ -182,7 +198,11 @@ class CorpusSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _check_consistent(self) -> CorpusSettings:
         if self.images is not None:
-            if self.paths != self.images.paths or self.mix or self.alignments is not None:
+            if (
+                self.paths != self.images.paths
+                or self.mix
+                or self.alignments is not None
+            ):
                 raise ValueError(
                     "images exclude source, target, pairs, alignments and mix; give images or "
                     "sentences"
@@ -198,8 +218,15 @@ class CorpusSettings(Settings):
                     "target_language"
                 )
             return self
-        problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
-        if self.mix and self.source is None and self.target is None and self.pairs is None:
+        problems = [
+            _problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")
+        ]
+        if (
+            self.mix
+            and self.source is None
+            and self.target is None
+            and self.pairs is None
+        ):
             problems = problems[1:]
             if self.alignments is not None:
                 problems.append(
@@ -255,7 +282,11 @@ class CorpusSettings(Settings):
     @property
     def alignment_files(self) -> dict[str, str]:
         """The word alignment files of those training corpora that have one."""
-        return {name: part.alignments for name, part in _parts(self) if part.alignments is not None}
+        return {
+            name: part.alignments
+            for name, part in _parts(self)
+            if part.alignments is not None
+        }
 
     def without_alignments(self) -> CorpusSettings:
         """Return the settings without word alignments."""
@@ -291,16 +322,24 @@ class CorpusSettings(Settings):
         ones.
         """
         named = self.languages
-        source = named.source or (inherited.source if self.source_language == AUTO else "")
-        target = named.target or (inherited.target if self.target_language == AUTO else "")
-        return self.model_copy(update={"source_language": source, "target_language": target})
+        source = named.source or (
+            inherited.source if self.source_language == AUTO else ""
+        )
+        target = named.target or (
+            inherited.target if self.target_language == AUTO else ""
+        )
+        return self.model_copy(
+            update={"source_language": source, "target_language": target}
+        )
 
     @property
     def evaluation_files(self) -> dict[str, PairFiles]:
         """The files of "valid" and "test" as far as they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
         return {
-            name: PairFiles(*files, self.max_line) for name, files in corpora.items() if any(files)
+            name: PairFiles(*files, self.max_line)
+            for name, files in corpora.items()
+            if any(files)
         }
 
     @property
@@ -376,7 +415,9 @@ class Corpus:
         return Corpus(pairs, replace(self.report, kept=len(pairs)))
 
 
-def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dict[str, Corpus]]:
+def read_corpora(
+    settings: CorpusSettings, read: Read[T]
+) -> tuple[dict[str, T], dict[str, Corpus]]:
     """Read the training corpora with `read`, and "valid" and "test". Raises DataError with all
     causes at once.
     """
@@ -395,7 +436,9 @@ def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T],
     return train, others
 
 
-def read_corpus(files: PairFiles, filters: Filters | None = None, name: str = "train") -> Corpus:
+def read_corpus(
+    files: PairFiles, filters: Filters | None = None, name: str = "train"
+) -> Corpus:
     """Read sentence pairs into memory; without `filters` only empty ones are dropped."""
     reader = PairReader(files)
     pair_filter = PairFilter(filters)
@@ -422,7 +465,9 @@ class CorpusDigest:
 
     def facts(self) -> CorpusFacts:
         """Return the facts of all pairs so far."""
-        return CorpusFacts(self._pairs, self._source.hexdigest(), self._target.hexdigest())
+        return CorpusFacts(
+            self._pairs, self._source.hexdigest(), self._target.hexdigest()
+        )
 
 
 class Overlap:
@@ -437,7 +482,11 @@ class Overlap:
             {*other.sources},
             {*other.targets},
         )
-        self._shared: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
+        self._shared: tuple[set[tuple[str, str]], set[str], set[str]] = (
+            set(),
+            set(),
+            set(),
+        )
 
     def update(self, pairs: Iterable[Pair]) -> None:
         """Add training pairs."""
@@ -455,12 +504,16 @@ class Overlap:
         whole, sources, targets = self._shared
         pairs = self.other.pairs
         lines_by_kind = {
-            "pairs": [pair.line for pair in pairs if (pair.source, pair.target) in whole],
+            "pairs": [
+                pair.line for pair in pairs if (pair.source, pair.target) in whole
+            ],
             "sources": [pair.line for pair in pairs if pair.source in sources],
             "targets": [pair.line for pair in pairs if pair.target in targets],
         }
         if not any(lines_by_kind.values()):
-            return [f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"]
+            return [
+                f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"
+            ]
         return [
             f"{name}: {len(lines):,} of {len(pairs):,} {kind} {'is' if len(lines) == 1 else 'are'} "
             f"also in train{format_lines(lines)}"
@@ -477,14 +530,18 @@ def _line(text: str) -> bytes:
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def _problem(prefix: str, source: str | None, target: str | None, pairs: str | None) -> str | None:
+def _problem(
+    prefix: str, source: str | None, target: str | None, pairs: str | None
+) -> str | None:
     """Return what is wrong with the file settings of a corpus, if anything."""
     both = f"{prefix}source and {prefix}target"
     one = f"{prefix}pairs"
     if pairs is not None and (source is not None or target is not None):
         return f"{both} exclude {one}; give one or the other"
     if (source is None) != (target is None):
-        present, missing = ("source", "target") if target is None else ("target", "source")
+        present, missing = (
+            ("source", "target") if target is None else ("target", "source")
+        )
         return f"{prefix}{present} is given without {prefix}{missing}; give {both}"
     if not prefix and source is None and pairs is None:
         return f"no training pairs; give {both}, or {one}"
@@ -494,17 +551,25 @@ def _problem(prefix: str, source: str | None, target: str | None, pairs: str | N
 def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
     """Return every training corpus with its name."""
     source, target, pairs = settings.files("")
-    main = MixSettings(source=source, target=target, pairs=pairs, alignments=settings.alignments)
-    parts = [(part.name or f"mix{number}", part) for number, part in enumerate(settings.mix, 1)]
+    main = MixSettings(
+        source=source, target=target, pairs=pairs, alignments=settings.alignments
+    )
+    parts = [
+        (part.name or f"mix{number}", part)
+        for number, part in enumerate(settings.mix, 1)
+    ]
     return (
-        parts if source is None and target is None and pairs is None else [("train", main), *parts]
+        parts
+        if source is None and target is None and pairs is None
+        else [("train", main), *parts]
     )
 
 
 def _wrong_names(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     problems = [
-        f"mix: two corpora are called {name}; give each a name of its own" for name in twice
+        f"mix: two corpora are called {name}; give each a name of its own"
+        for name in twice
     ]
     return problems + [
         f"mix: no training corpus can be called {name}; choose another"

@@ -45,7 +45,11 @@ class Dialect:
                 and line.count('"') % 2 > 0
                 and f'{self.delimiter}"' in self.delimiter + line
             )
-            while is_open and size <= READ_LINE and (following := next(lines, None)) is not None:
+            while (
+                is_open
+                and size <= READ_LINE
+                and (following := next(lines, None)) is not None
+            ):
                 parts.append(following)
                 size = size + len(following) + 1
                 is_open = following.count('"') % 2 == 0
@@ -55,7 +59,10 @@ class Dialect:
         """Return the fields of a record; none if a quote is misplaced."""
         if not self.quoted:
             return record.split(self.delimiter)
-        return [quoted[1:-1].replace('""', '"') or plain for quoted, plain in self.cells(record)]
+        return [
+            quoted[1:-1].replace('""', '"') or plain
+            for quoted, plain in self.cells(record)
+        ]
 
     def cells(self, record: str) -> list[tuple[str, str]]:
         """Return each field, a quoted one as the first and others as the second; none if a quote is
@@ -63,18 +70,27 @@ class Dialect:
         """
         end = re.escape(self.delimiter)
         cells = re.findall(
-            rf'(?:^|{end})(?:("[^"]*(?:""[^"]*)*")|((?:[^"{end}][^{end}]*)?))(?={end}|\Z)', record
+            rf'(?:^|{end})(?:("[^"]*(?:""[^"]*)*")|((?:[^"{end}][^{end}]*)?))(?={end}|\Z)',
+            record,
         )
-        return cells if sum(len(a) + len(b) + 1 for a, b in cells) == len(record) + 1 else []
+        return (
+            cells
+            if sum(len(a) + len(b) + 1 for a, b in cells) == len(record) + 1
+            else []
+        )
 
     def pair(self, record: str) -> tuple[str, str] | str:
         """Return both sides of a record, or what is wrong with it."""
         if len(fields := self.fields(record)) == self.width:
             return fields[self.columns[0]], fields[self.columns[1]]
+        wanted = f"{self.width} fields"
+        if self.quoted:
+            wanted += ", each quoted as a whole or not at all"
         wanted = (
-            f"{self.width} fields{', each quoted as a whole or not at all' if self.quoted else ''}"
+            wanted
+            if self.quoted or self.width > 2
+            else "one tab between source and target"
         )
-        wanted = wanted if self.quoted or self.width > 2 else "one tab between source and target"
         return f"do not hold exactly {wanted}; correct them, or give two files"
 
     def notes(self) -> list[str]:
@@ -82,14 +98,20 @@ class Dialect:
         unquoted = [
             "fields stood in quotation marks, as spreadsheets write them; these were removed"
         ]
-        skipped = [f"line 1 names the columns ({', '.join(self.names)}) and was skipped"]
+        skipped = [
+            f"line 1 names the columns ({', '.join(self.names)}) and was skipped"
+        ]
         columns = [
             f"columns {self.columns[0] + 1} and {self.columns[1] + 1} of {self.width} were read"
         ]
         quoted = self.quoted is True and self.delimiter == "\t"
-        return unquoted * quoted + skipped * bool(self.names) + columns * (self.width > 2)
+        return (
+            unquoted * quoted + skipped * bool(self.names) + columns * (self.width > 2)
+        )
 
-    def is_quoted(self, records: Sequence[tuple[str, int]], whole: bool = False) -> bool | None:
+    def is_quoted(
+        self, records: Sequence[tuple[str, int]], whole: bool = False
+    ) -> bool | None:
         """Return whether a program that writes tables put the quotes there, and not an author;
         None: there are none.
 
@@ -101,7 +123,9 @@ class Dialect:
         plain = [field for record, _ in records for _, field in self.cells(record)]
         if not rows:
             return None
-        if any(len(row) != self.width for row in rows) or any('"' in field for field in plain):
+        if any(len(row) != self.width for row in rows) or any(
+            '"' in field for field in plain
+        ):
             return False
         if any(
             count > 1 and record.count(self.delimiter) >= count * (self.width - 1)
@@ -114,7 +138,9 @@ class Dialect:
             and not any("," in field for field in plain)
         )
         all_quoted = whole and (commas or all(map(_NUMBER.fullmatch, plain)))
-        return all_quoted or any(re.search(f'""|\n|{self.delimiter}', field) for field in quoted)
+        return all_quoted or any(
+            re.search(f'""|\n|{self.delimiter}', field) for field in quoted
+        )
 
 
 def infer_dialect(head: Sequence[str], delimiters: str) -> Dialect:
@@ -127,19 +153,32 @@ def infer_dialect(head: Sequence[str], delimiters: str) -> Dialect:
         for delimiter in delimiters
     }
     delimiter = max(
-        delimiters, key=lambda mark: (often[mark][1] if often[mark][0] else 0, -often[mark][0])
+        delimiters,
+        key=lambda mark: (often[mark][1] if often[mark][0] else 0, -often[mark][0]),
     )
     dialect = Dialect(delimiter, max(often[delimiter][0], 1) + 1)
     records = [*dialect.records(iter(head))][: -1 if len(head) == HEAD else None]
     if delimiter == "\t":
         dialect.quoted = dialect.is_quoted(records, whole=True)
-    rows = [row for record, _ in records if len(row := dialect.fields(record)) == dialect.width]
+    rows = [
+        row
+        for record, _ in records
+        if len(row := dialect.fields(record)) == dialect.width
+    ]
     columns = [
-        c for c in range(dialect.width) if not all(_NUMBER.fullmatch(row[c]) for row in rows[1:])
+        c
+        for c in range(dialect.width)
+        if not all(_NUMBER.fullmatch(row[c]) for row in rows[1:])
     ]
     dialect.columns = columns[:2] if len(columns) > 1 else (0, 1)
-    names, *pairs = [[row[c].strip() for c in dialect.columns] for row in rows] or [[""]]
-    if pairs and len({*map(str.lower, names)}) == 2 and dialect.fields(head[0]) == rows[0]:
+    names, *pairs = [[row[c].strip() for c in dialect.columns] for row in rows] or [
+        [""]
+    ]
+    if (
+        pairs
+        and len({*map(str.lower, names)}) == 2
+        and dialect.fields(head[0]) == rows[0]
+    ):
         # "it" and "es" are codes of languages, and words that translate each other: among such
         # pairs they are words.
         words = [

@@ -9,8 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.batch import Example, Resample
+from regard.data.text_augmentation import (
+    LEXICON_PAIRS,
+    Lexicon,
+    PairVariation,
+    VariationSettings,
+)
 from regard.data.tokenizer import Tokenizer
-from regard.data.variation import LEXICON_PAIRS, Lexicon, PairVariation, VariationSettings
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
 
@@ -43,7 +48,10 @@ def pair_variation(
     sources = tokenizer.source.detokenised([pair.source_ids for pair in sample])
     targets = tokenizer.target.detokenised([pair.target for pair in sample])
     return PairVariation(
-        settings, Lexicon(zip(sources, targets, strict=True)), tokenizer.copies, len(examples)
+        settings,
+        Lexicon(zip(sources, targets, strict=True)),
+        tokenizer.copies,
+        len(examples),
     )
 
 
@@ -68,7 +76,9 @@ def resampler(
         varied = dict[int, tuple[str, str]]()
         if variation is not None:
             varied = variation.vary(
-                indices, lambda places: zip(*read([pairs[n] for n in places]), strict=True), seed
+                indices,
+                lambda places: zip(*read([pairs[n] for n in places]), strict=True),
+                seed,
             )
         if dropout:
             sources, targets = read(pairs)
@@ -80,7 +90,10 @@ def resampler(
                 if links is None
                 else _with_links(sampled, [links[i] for i in indices], tokenizer)
             )
-        texts = [source for source, _ in varied.values()], [target for _, target in varied.values()]
+        texts = (
+            [source for source, _ in varied.values()],
+            [target for _, target in varied.values()],
+        )
         for place, example in zip(varied, encode_pairs(*texts, tokenizer), strict=True):
             pairs[place] = example
         return pairs
@@ -88,7 +101,9 @@ def resampler(
     return resample
 
 
-def _with_ends(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
+def _with_ends(
+    sources: Sequence[list[int]], targets: Sequence[list[int]]
+) -> list[Example]:
     return [
         Example([*source, EOS], [*target, EOS])
         for source, target in zip(sources, targets, strict=True)
@@ -101,4 +116,7 @@ def _with_links(
     sources = [example.source_ids for example in examples]
     targets = [example.target for example in examples]
     aligned = token_links(links, sources, targets, tokenizer)
-    return [replace(example, links=row) for example, row in zip(examples, aligned, strict=True)]
+    return [
+        replace(example, links=row)
+        for example, row in zip(examples, aligned, strict=True)
+    ]

@@ -51,9 +51,13 @@ def binary_kind(path: Path) -> str | None:
     """Return what a file that is not text is by its name, and what to do with it."""
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     kind = next(
-        (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)), None
+        (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)),
+        None,
     )
-    return kind and f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
+    return (
+        kind
+        and f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
+    )
 
 
 def input_kind(path: Path) -> str:
@@ -62,10 +66,15 @@ def input_kind(path: Path) -> str:
     """
     start = _head(path).removeprefix(b"\xef\xbb\xbf")
     subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
-    kind = next((kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)), "text")
+    kind = next(
+        (kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)),
+        "text",
+    )
     if kind not in ("text", "jsonl", "html", "xml"):
         why = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
-        raise DataError(f"{path}: {why}, or give `input=text` to translate every line as it stands")
+        raise DataError(
+            f"{path}: {why}, or give `input=text` to translate every line as it stands"
+        )
     return kind
 
 
@@ -78,9 +87,8 @@ def holds_tabs(path: Path) -> bool:
 
 
 def _head(path: Path) -> bytes:
-    with contextlib.suppress(
-        OSError, EOFError, ValueError, zlib.error
-    ):  # a regular file's reader says what is wrong with it
+    # A regular file's reader says what is wrong with it.
+    with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
         if path.is_file():
             with (
                 path.open("rb") as raw,

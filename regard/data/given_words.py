@@ -67,7 +67,9 @@ def to_given(
     )
 
 
-def to_clean(links: Iterable[Link], source: GivenWords, target: GivenWords) -> list[Link]:
+def to_clean(
+    links: Iterable[Link], source: GivenWords, target: GivenWords
+) -> list[Link]:
     """Return links between the words of lines as they were given as links between those of the
     clean lines.
     """

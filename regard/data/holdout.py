@@ -15,10 +15,11 @@ import numpy.typing as npt
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.corpus import Corpus
-from regard.data.pairs import CorpusReport, Pair
-from regard.data.streaming import FilteredCorpus
+from regard.data.pair_filters import CorpusReport, Pair
+from regard.data.streamed_corpus import FilteredCorpus
 
-MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
+# At most a thousand pairs, at most a twentieth of the data.
+MAX_PAIRS, FRACTION = 1000, 20
 
 TrainingCorpus = Corpus | FilteredCorpus
 """A training corpus, whose text is in memory or stays in its files."""
@@ -64,7 +65,9 @@ def hold_out(
     ):
         valid += compress(corpora[part], drawn)
         train[part] = _keep(corpora[part], kept, int(drawn.sum()), name)
-    report = held_out_report([corpus.report.files for corpus in corpora.values()], len(valid), name)
+    report = held_out_report(
+        [corpus.report.files for corpus in corpora.values()], len(valid), name
+    )
     return train, Corpus(tuple(valid), report)
 
 
@@ -92,7 +95,10 @@ def _draw(sides: Array, seed: int) -> Array:
         first.append(index[inverse])
     leader = np.where(shared[0] >= shared[1], *first)
     return np.lexsort(
-        (np.random.default_rng(seed).permutation(len(leader))[leader], shared[0] + shared[1])
+        (
+            np.random.default_rng(seed).permutation(len(leader))[leader],
+            shared[0] + shared[1],
+        )
     )
 
 
@@ -105,7 +111,9 @@ def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
             f"out ({name}); give more pairs, or files to validate and test on"
         )
     shared = len(corpus) - int(mask.sum()) - held_out
-    also = f", and {shared:,} more that share a side with them left out" if shared else ""
+    also = (
+        f", and {shared:,} more that share a side with them left out" if shared else ""
+    )
     held = f"{counted(held_out, 'pair was', 'pairs were')} held out"
     note = (
         f"no validation data was given: {held} for it{also}"
@@ -113,4 +121,6 @@ def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
         else f"{held} to test on{also}"
     )
     rest = corpus.keep(mask)
-    return replace(rest, report=replace(rest.report, notes=(*corpus.report.notes, note)))
+    return replace(
+        rest, report=replace(rest.report, notes=(*corpus.report.notes, note))
+    )

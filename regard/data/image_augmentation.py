@@ -26,7 +26,9 @@ def flippable(
     formulas or text.
     """
     if settings.flip != "auto":
-        return [settings.flip] * len(caption_set), "on, as set" if settings.flip else "off, as set"
+        return [settings.flip] * len(
+            caption_set
+        ), "on, as set" if settings.flip else "off, as set"
     if writing:
         reason = "off: the captions are made of characters or tokens, so the images show writing"
         return [False] * len(caption_set), reason
@@ -41,10 +43,14 @@ def flippable(
     )
 
 
-def varies(settings: ImageSettings, free: Sequence[bool], images: Sequence[SourcePixels]) -> bool:
+def varies(
+    settings: ImageSettings, free: Sequence[bool], images: Sequence[SourcePixels]
+) -> bool:
     """Return whether training images differ from epoch to epoch."""
     cropped = any(image.pixels.shape[:2] != image.size for image in images)
-    return any(free) or settings.random_crop > 0 or settings.colour_jitter > 0 or cropped
+    return (
+        any(free) or settings.random_crop > 0 or settings.colour_jitter > 0 or cropped
+    )
 
 
 def augmented(
@@ -64,10 +70,14 @@ def augmented(
         varied = []
         for index in indices:
             example = examples[index]
-            assert isinstance(example.source, SourcePixels), "captions have images as sources"
+            assert isinstance(example.source, SourcePixels), (
+                "captions have images as sources"
+            )
             generator = np.random.Generator(np.random.PCG64([seed, index]))
             params = _draw_params(example.source, settings, free[index], generator)
-            varied.append(replace(example, source=replace(example.source, augment=params)))
+            varied.append(
+                replace(example, source=replace(example.source, augment=params))
+            )
         if not dropout:
             return varied
         texts = tokenizer.target.detokenised(
@@ -84,7 +94,10 @@ def augmented(
 
 
 def _draw_params(
-    image: SourcePixels, settings: ImageSettings, free: bool, generator: np.random.Generator
+    image: SourcePixels,
+    settings: ImageSettings,
+    free: bool,
+    generator: np.random.Generator,
 ) -> AugmentParams:
     """Draw crop, mirroring and colours; always with equally many draws, so that no setting changes
     another's draws.

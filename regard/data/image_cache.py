@@ -45,7 +45,8 @@ class ImageCache:
     """Decoded images by number; those that cannot be used have no pixels."""
 
     pixels: Pixels = field(repr=False)  # of all images, one after another
-    sizes: tuple[tuple[int, int], ...]  # rows and columns; (0, 0) for images that cannot be used
+    # Rows and columns; (0, 0) for images that cannot be used.
+    sizes: tuple[tuple[int, int], ...]
     problems: Mapping[int, str]  # why they cannot
     digest: str  # SHA-256 over the files' SHA-256
     file_bytes: int  # of all files together
@@ -133,10 +134,17 @@ class _CacheWriter:
             return
         self._sizes.append((image.pixels.shape[0], image.pixels.shape[1]))
         data = image.pixels.tobytes()
-        self._length, self._crc32 = self._length + len(data), zlib.crc32(data, self._crc32)
+        self._length, self._crc32 = (
+            self._length + len(data),
+            zlib.crc32(data, self._crc32),
+        )
         with self._disk_errors():
             self._file.write(data)
-            if self._temporary is None and self._folder is not None and self._length > IN_MEMORY:
+            if (
+                self._temporary is None
+                and self._folder is not None
+                and self._length > IN_MEMORY
+            ):
                 self._spill(self._folder)
 
     def _spill(self, folder: Path) -> None:
@@ -152,7 +160,8 @@ class _CacheWriter:
     def _write_header(self) -> None:
         """Write the .npy header; numpy pads it so that a longer array needs no more room."""
         np.lib.format.write_array_header_1_0(
-            self._file, {"descr": "|u1", "fortran_order": False, "shape": (self._length,)}
+            self._file,
+            {"descr": "|u1", "fortran_order": False, "shape": (self._length,)},
         )
 
     def finish(self, cache_key: Mapping[str, Any]) -> ImageCache:
@@ -198,14 +207,20 @@ def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
     OSError if damaged.
     """
     index = parse_json(file_bytes(folder / INDEX))
-    if (index["format"], index["version"]) != (FORMAT, VERSION) or index["cache_key"] != cache_key:
+    if (index["format"], index["version"]) != (FORMAT, VERSION) or index[
+        "cache_key"
+    ] != cache_key:
         raise ValueError("made from other images, or in another size")
     sizes = tuple((int(Y), int(X)) for Y, X in index["sizes"])
     pixels = _map_pixels(folder, sum(3 * Y * X for Y, X in sizes))
     if zlib.crc32(pixels.data) != index["crc32"]:
         raise ValueError("damaged: its pixels do not match their checksum")
-    problems = {int(number): str(problem) for number, problem in index["problems"].items()}
-    return ImageCache(pixels, sizes, problems, str(index["digest"]), int(index["file_bytes"]))
+    problems = {
+        int(number): str(problem) for number, problem in index["problems"].items()
+    }
+    return ImageCache(
+        pixels, sizes, problems, str(index["digest"]), int(index["file_bytes"])
+    )
 
 
 def _map_pixels(folder: Path, length: int) -> Pixels:
@@ -228,21 +243,27 @@ def _cache_key(paths: Sequence[Path], image_size: ImageSizeSettings) -> dict[str
         try:
             status = path.stat()
             digest.update(
-                f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace")
+                f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(
+                    "utf-8", "replace"
+                )
             )
         except OSError:
             digest.update(f"{path.name}\0missing\n".encode("utf-8", "replace"))
     return {"files": digest.hexdigest(), "image_size": image_size.model_dump()}
 
 
-def _decode_all(paths: Sequence[Path], image_size: ImageSizeSettings) -> Iterator[_Decoded]:
+def _decode_all(
+    paths: Sequence[Path], image_size: ImageSizeSettings
+) -> Iterator[_Decoded]:
     """Decode the files in order, on a few threads."""
 
     def decode(path: Path) -> _Decoded:
         try:
             data = read_bytes(path, image_size.max_pixels)
             digest = hashlib.sha256(data).digest()
-            return _Decoded(load_pixels(data, image_size, str(path)), "", digest, len(data))
+            return _Decoded(
+                load_pixels(data, image_size, str(path)), "", digest, len(data)
+            )
         except DataError as problem:
             return _Decoded(None, problem.causes[0], b"-", 0)
 
@@ -256,5 +277,7 @@ def _reason(problem: Exception) -> str:
     """Say in a few words why a cache cannot be reused."""
     if isinstance(problem, OSError):
         return f"cannot be read ({problem.strerror})"
-    plain = isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError)
+    plain = isinstance(problem, ValueError) and not isinstance(
+        problem, json.JSONDecodeError
+    )
     return str(problem) if plain else "damaged"

@@ -43,10 +43,20 @@ CHANNELS = (1, 3, 4)
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 """File name endings of images; the format of a file is recognised by its first bytes."""
-_KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.Image]], ...] = (
-    ("JPEG", lambda start: start.startswith(b"\xff\xd8\xff"), lambda file: jpeg_factory(file)),
+_KINDS: tuple[
+    tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.Image]], ...
+] = (
+    (
+        "JPEG",
+        lambda start: start.startswith(b"\xff\xd8\xff"),
+        lambda file: jpeg_factory(file),
+    ),
     ("PNG", lambda start: start.startswith(b"\x89PNG\r\n\x1a\n"), PngImageFile),
-    ("WebP", lambda start: start[:4] == b"RIFF" and start[8:12] == b"WEBP", WebPImageFile),
+    (
+        "WebP",
+        lambda start: start[:4] == b"RIFF" and start[8:12] == b"WEBP",
+        WebPImageFile,
+    ),
     ("GIF", lambda start: start.startswith(b"GIF8"), GifImageFile),
     ("BMP", lambda start: start.startswith(b"BM"), BmpImageFile),
 )
@@ -88,7 +98,10 @@ class ImageSizeSettings(Settings):
         "`max_side`.",
     )
     max_side: int = Field(
-        512, ge=1, le=SIDE, description="Longest side in pixels if height or width is 0."
+        512,
+        ge=1,
+        le=SIDE,
+        description="Longest side in pixels if height or width is 0.",
     )
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
@@ -132,7 +145,13 @@ class ImageSizeSettings(Settings):
                 return self.height, self.width
             scale = max(sides) if self.fit == "crop" else min(sides)
         else:
-            scale = self.height / Y if self.height else self.width / X if self.width else 1.0
+            scale = (
+                self.height / Y
+                if self.height
+                else self.width / X
+                if self.width
+                else 1.0
+            )
             scale = min(scale, self.max_side / max(Y, X))
         return max(1, round(Y * scale)), max(1, round(X * scale))
 
@@ -146,7 +165,8 @@ class ImageSettings(ImageSizeSettings):
     """Images and captions to train on, and how images are augmented."""
 
     folder: str | None = Field(
-        None, description="Folder of the images; file names in the captions are relative to it."
+        None,
+        description="Folder of the images; file names in the captions are relative to it.",
     )
     captions: str | None = Field(
         None,
@@ -154,7 +174,9 @@ class ImageSettings(ImageSizeSettings):
         "JSON (COCO, Karpathy).",
     )
     valid_captions: str | None = Field(None, description="Captions to validate on.")
-    valid_folder: str | None = Field(None, description="Folder of their images, if it is another.")
+    valid_folder: str | None = Field(
+        None, description="Folder of their images, if it is another."
+    )
     skip_bad: bool = Field(
         False,
         description="Skip and count images and captions that cannot be used, instead of refusing "
@@ -190,12 +212,18 @@ class ImageSettings(ImageSizeSettings):
     def _are_named(self) -> ImageSettings:
         if self.folder is None or self.captions is None:
             given, missing = (
-                ("folder", "captions") if self.captions is None else ("captions", "folder")
+                ("folder", "captions")
+                if self.captions is None
+                else ("captions", "folder")
             )
             without = (
-                f"{given} is given without {missing}; " if self.folder != self.captions else ""
+                f"{given} is given without {missing}; "
+                if self.folder != self.captions
+                else ""
             )
-            raise ValueError(f"{without}give folder and captions (`images=` and `captions=`)")
+            raise ValueError(
+                f"{without}give folder and captions (`images=` and `captions=`)"
+            )
         return self
 
     @property
@@ -275,9 +303,24 @@ def as_images(images: Any) -> list[Any]:
     with pixels.
     """
     is_one = isinstance(
-        images, (str, bytes, bytearray, memoryview, Mapping, os.PathLike, Image.Image, SourcePixels)
+        images,
+        (
+            str,
+            bytes,
+            bytearray,
+            memoryview,
+            Mapping,
+            os.PathLike,
+            Image.Image,
+            SourcePixels,
+        ),
     )
-    if is_one or _is_array(images) or hasattr(images, "read") or not isinstance(images, Iterable):
+    if (
+        is_one
+        or _is_array(images)
+        or hasattr(images, "read")
+        or not isinstance(images, Iterable)
+    ):
         return [images]
     return list(images)
 
@@ -291,7 +334,9 @@ def as_image(value: Any, name: str) -> ImageSource:
     anything else, with how to convert it.
     """
     if isinstance(value, str) and (not value or "\0" in value):
-        raise DataError(f"{name}: {value[:40]!r} is no path; give the path of an image file")
+        raise DataError(
+            f"{name}: {value[:40]!r} is no path; give the path of an image file"
+        )
     if isinstance(value, Image.Image) and value.mode == "F":
         raise DataError(
             f"{name}: got an image of Pillow in mode F, whose values have no known range; wanted "
@@ -313,7 +358,8 @@ def as_image(value: Any, name: str) -> ImageSource:
         remedy = "; give its content: file.read()"
     elif isinstance(value, (list, tuple)):
         remedy = (
-            "; give all images in one flat list, pixels as numpy.asarray(pixels, dtype='uint8')"
+            "; give all images in one flat list, "
+            "pixels as numpy.asarray(pixels, dtype='uint8')"
         )
     raise DataError(f"{name}: {wanted}, got {describe(value)}{remedy}")
 
@@ -335,10 +381,11 @@ def _from_array(value: Any, name: str) -> Image.Image:
     )
     got = f"{name}: got {kind} of shape {tuple(value.shape)}"
     try:
-        array = value.detach().cpu().to_dense().numpy() if is_tensor else np.asarray(value)
-    except (
-        Exception
-    ) as problem:  # of any class, such as that of a quantised tensor, or of another package's array
+        array = (
+            value.detach().cpu().to_dense().numpy() if is_tensor else np.asarray(value)
+        )
+    except Exception as problem:
+        # Of any class, such as that of a quantised tensor, or of another package's array.
         raise DataError(
             f"{got}, which NumPy cannot read ({problem}); convert it to uint8"
         ) from None
@@ -349,7 +396,9 @@ def _from_array(value: Any, name: str) -> Image.Image:
         )
     if array.ndim not in (2, 3):
         hint = (
-            "; the content of a file is given as bytes: array.tobytes()" if array.ndim == 1 else ""
+            "; the content of a file is given as bytes: array.tobytes()"
+            if array.ndim == 1
+            else ""
         )
         raise DataError(f"{got}; wanted the pixels of an image, {wanted}{hint}")
     if 0 in array.shape:
@@ -362,7 +411,9 @@ def _from_array(value: Any, name: str) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def _channels_last(array: npt.NDArray[Any], is_tensor: bool, got: str) -> npt.NDArray[Any]:
+def _channels_last(
+    array: npt.NDArray[Any], is_tensor: bool, got: str
+) -> npt.NDArray[Any]:
     """Return an array of three axes with its channels last. Raises DataError if they are elsewhere,
     or could be.
     """
@@ -390,7 +441,10 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
     convert = ".to(torch.uint8)" if is_tensor else ".astype('uint8')"
     if array.dtype == np.bool_:
         return f"truth values; {wanted}: image{convert} * 255"
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+    if not (
+        np.issubdtype(array.dtype, np.integer)
+        or np.issubdtype(array.dtype, np.floating)
+    ):
         return f"values of another kind; {wanted}"
     low = float(array.min())
     high = float(array.max())
@@ -442,7 +496,9 @@ def load_pixels(
         source = read_bytes(Path(source), image_size.max_pixels)
     name = name or "the image"
     if isinstance(source, bytes):
-        source = decode_image(source, name, image_size, (image_size.height, image_size.width))
+        source = decode_image(
+            source, name, image_size, (image_size.height, image_size.width)
+        )
     elif 0 in source.size:
         raise DataError(
             f"{name}: has no pixels ({source.width} × {source.height}); give another image"
@@ -500,9 +556,12 @@ def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
         transpose = _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1))
     try:
         image.load()
-    except Exception as problem:  # decoders raise exceptions of any class for damaged files
+    except Exception as problem:
+        # Decoders raise exceptions of any class for damaged files.
         reason = str(problem).rstrip(".") or type(problem).__name__
-        raise DataError(f"{name}: a damaged {kind} image ({reason}); fetch it again") from None
+        raise DataError(
+            f"{name}: a damaged {kind} image ({reason}); fetch it again"
+        ) from None
     return image if transpose is None else image.transpose(transpose)
 
 
@@ -564,7 +623,9 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         if has_wide_values:
             values = np.asarray(strip, dtype=np.float64)
-            strip = Image.fromarray((values * (255 / white)).clip(0, 255).astype(np.uint8))
+            strip = Image.fromarray(
+                (values * (255 / white)).clip(0, 255).astype(np.uint8)
+            )
         if strip.has_transparency_data:
             strip = strip.convert("RGBA")
             strip = Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
@@ -579,7 +640,10 @@ def _resize(image: Image.Image, size: Size) -> Pixels:
 
 
 def _jitter_colours(
-    values: npt.NDArray[np.float32], brightness: float, contrast: float, saturation: float
+    values: npt.NDArray[np.float32],
+    brightness: float,
+    contrast: float,
+    saturation: float,
 ) -> npt.NDArray[np.float32]:
     """Multiply brightness, contrast and saturation, and clip to 0 to 1."""
     values = values * np.float32(brightness)

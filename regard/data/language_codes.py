@@ -19,7 +19,9 @@ from regard.common.lazy import lazy_pattern
 CODES_FILE = Path(__file__).parent / "language_codes.tsv"
 MAX_CODE = 35
 """Characters of the longest code (RFC 5646, section 4.4.1)."""
-WANTED_CODE = "wanted a language code such as ko, en or zh-Hans (BCP 47; empty: unknown)"
+WANTED_CODE = (
+    "wanted a language code such as ko, en or zh-Hans (BCP 47; empty: unknown)"
+)
 _LANGUAGE = lazy_pattern("[A-Za-z]{2,3}")
 _EXTENDED = lazy_pattern("[A-Za-z]{3}")
 _SCRIPT = lazy_pattern("[A-Za-z]{4}")
@@ -42,7 +44,15 @@ _MODIFIERS = {
 """Modifiers of a locale, such as sr@latin, that name a script."""
 _NO_VARIANTS = ("euro", "cjknarrow")
 """Modifiers that say nothing of the language."""
-_ROMANISED = ("alalc97", "hepburn", "heploc", "jyutping", "pinyin", "tongyong", "wadegile")
+_ROMANISED = (
+    "alalc97",
+    "hepburn",
+    "heploc",
+    "jyutping",
+    "pinyin",
+    "tongyong",
+    "wadegile",
+)
 """Variants that are a way to write another script in Latin letters."""
 _SCRIPT_VARIANTS = {
     "Aran": "Arab",
@@ -107,7 +117,9 @@ class LanguageTag:
     rest: str = ""
 
     def __str__(self) -> str:
-        return "-".join(filter(None, (self.language, self.script, self.region, self.rest)))
+        return "-".join(
+            filter(None, (self.language, self.script, self.region, self.rest))
+        )
 
     @property
     def likely_script(self) -> str:
@@ -141,7 +153,11 @@ def _parse_subtags(subtags: list[str]) -> LanguageTag | None:
     if not _LANGUAGE.fullmatch(subtags[0]):
         return None
     language, *others = subtags
-    if others and _EXTENDED.fullmatch(others[0]) and not _REGION_OF_ANDROID.fullmatch(others[0]):
+    if (
+        others
+        and _EXTENDED.fullmatch(others[0])
+        and not _REGION_OF_ANDROID.fullmatch(others[0])
+    ):
         language = others.pop(0)
     tag = _from_alias(language.lower())
     if others and _SCRIPT.fullmatch(others[0]):
@@ -212,7 +228,9 @@ def code_exists(code: str) -> bool:
     tag = parse_tag(code)
     if tag is None:
         return False
-    is_private = tag.language.startswith("x-") or bool(_LOCAL_USE.fullmatch(tag.language))
+    is_private = tag.language.startswith("x-") or bool(
+        _LOCAL_USE.fullmatch(tag.language)
+    )
     return is_private or tag.language in _table().scripts
 
 
@@ -259,19 +277,24 @@ class CodeIndex:
             self._by_name.setdefault(code.lower(), code)
             tag = parse_tag(code)
             if tag is not None and code not in stand_ins:
-                self._by_language[_SAME_LANGUAGE.get(tag.language, tag.language)].append(
-                    (tag, code)
-                )
+                self._by_language[
+                    _SAME_LANGUAGE.get(tag.language, tag.language)
+                ].append((tag, code))
 
     def match(self, text: str) -> str | None:
         """Return the code that a client's code means; None: there is none."""
-        named = self._by_name.get(text.lower().replace("_", "-")) or self._by_name.get(text.lower())
+        named = self._by_name.get(text.lower().replace("_", "-")) or self._by_name.get(
+            text.lower()
+        )
         wanted = parse_tag(text)
         if named is not None or wanted is None:
             return named
-        tags = self._by_language.get(_SAME_LANGUAGE.get(wanted.language, wanted.language), [])
+        tags = self._by_language.get(
+            _SAME_LANGUAGE.get(wanted.language, wanted.language), []
+        )
         ranks = [
-            (_closeness(wanted, tag), -number, code) for number, (tag, code) in enumerate(tags)
+            (_closeness(wanted, tag), -number, code)
+            for number, (tag, code) in enumerate(tags)
         ]
         return max((rank for rank in ranks if rank[0]), default=((), 0, None))[2]
 

@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.checksums import SEAL, sealed, why_broken
 from regard.common.reading import parse_json, reason_of
-from regard.common.seal import SEAL, sealed, why_broken
 from regard.data.language_codes import canonical_code
 from regard.data.text import nfc
 
@@ -80,7 +80,9 @@ class LanguageId:
         out.
         """
         profiles = {code: _learn(lines) for code, lines in texts.items()}
-        return cls({code: profile for code, profile in profiles.items() if profile is not None})
+        return cls(
+            {code: profile for code, profile in profiles.items() if profile is not None}
+        )
 
     @classmethod
     def merge(cls, parts: Iterable[LanguageId]) -> LanguageId:
@@ -88,7 +90,9 @@ class LanguageId:
         profiles: dict[str, LanguageProfile] = {}
         for part in parts:
             for code, profile in part.profiles.items():
-                profiles[code] = _joined(profiles[code], profile) if code in profiles else profile
+                profiles[code] = (
+                    _joined(profiles[code], profile) if code in profiles else profile
+                )
         return cls(profiles)
 
     @classmethod
@@ -97,7 +101,9 @@ class LanguageId:
         another model.
         """
         if len(content) > MAX_SIZE:
-            raise ValueError(f"of {len(content):,} bytes; at most {MAX_SIZE:,} are read")
+            raise ValueError(
+                f"of {len(content):,} bytes; at most {MAX_SIZE:,} are read"
+            )
         values = parse_json(content)
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise ValueError(f"not language identification of format {FORMAT}")
@@ -112,17 +118,26 @@ class LanguageId:
                     for code, entry in values["languages"].items()
                 }
             )
-        except (KeyError, TypeError, AttributeError, OverflowError, binascii.Error) as problem:
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            binascii.Error,
+        ) as problem:
             raise ValueError(reason_of(problem)) from None
 
     def to_json(self, identity: str = "") -> str:
         """Write the languages as JSON with a digest, for the model of this identity; counts are
         rounded to 4 %.
         """
-        languages = {code: _profile_values(profile) for code, profile in self.profiles.items()}
+        languages = {
+            code: _profile_values(profile) for code, profile in self.profiles.items()
+        }
         return (
             json.dumps(
-                sealed({"format": FORMAT, "languages": languages}, id=identity), ensure_ascii=False
+                sealed({"format": FORMAT, "languages": languages}, id=identity),
+                ensure_ascii=False,
             )
             + "\n"
         )
@@ -132,7 +147,8 @@ class LanguageId:
         empty one is left out.
         """
         parts = (
-            LanguageId({codes.get(code, code): profile}) for code, profile in self.profiles.items()
+            LanguageId({codes.get(code, code): profile})
+            for code, profile in self.profiles.items()
         )
         return LanguageId.merge(part for part in parts if "" not in part.profiles)
 
@@ -151,9 +167,13 @@ class LanguageId:
         shares = np.exp((total - total.max()) / TEMPERATURE)
         nats = np.array([profile.nats for profile in self.profiles.values()])
         ratios = -total / count / nats
-        certainty = (UNKNOWN_RATIO - ratios) * math.sqrt(min(count, _DOUBT)) / UNKNOWN_WIDTH
+        certainty = (
+            (UNKNOWN_RATIO - ratios) * math.sqrt(min(count, _DOUBT)) / UNKNOWN_WIDTH
+        )
         is_known = 0.5 + 0.5 * np.tanh(0.5 * certainty)
-        results = zip(self.profiles, (shares / shares.sum() * is_known).tolist(), strict=True)
+        results = zip(
+            self.profiles, (shares / shares.sum() * is_known).tolist(), strict=True
+        )
         return sorted(results, key=lambda item: (-item[1], item[0]))
 
     @cached_property
@@ -174,14 +194,16 @@ class LanguageId:
         """Return the log-probability of each character but the first in each language (L, N)."""
         totals = np.array([[profile.characters] for profile in self.profiles.values()])
         counts = [self._counts_of(hashes) for hashes in _hashes(_code_points(letters))]
-        probabilities = ((counts[0] + _SMOOTHING / _ALPHABET) / (totals + _SMOOTHING))[:, 1:]
+        probabilities = ((counts[0] + _SMOOTHING / _ALPHABET) / (totals + _SMOOTHING))[
+            :, 1:
+        ]
         for shorter, longer in pairwise(counts):
             size = longer.shape[1]
             context = shorter[:, :size]
             rest = probabilities.shape[1] - size
-            sure = (np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]) / (
-                context + _SMOOTHING
-            )
+            sure = (
+                np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]
+            ) / (context + _SMOOTHING)
             probabilities = np.concatenate([probabilities[:, :rest], sure], axis=1)
         return np.log(probabilities)
 
@@ -252,7 +274,9 @@ def _learn(lines: Sequence[str]) -> LanguageProfile | None:
     """Learn a language; every twentieth line is held out to measure how well the others predict
     it.
     """
-    texts = [letters for line in spread(lines) if (letters := _letters(line[:LINE])).strip()]
+    texts = [
+        letters for line in spread(lines) if (letters := _letters(line[:LINE])).strip()
+    ]
     if not texts:
         return None
     held_out = texts[::_HELD_OUT] if len(texts) >= 2 * _HELD_OUT else texts
@@ -292,13 +316,15 @@ def _count(text: str) -> dict[str, float]:
     numbers = np.concatenate(counts)
     most = np.argsort(-numbers, kind="stable")[:NGRAMS]
     rounded = _unpack(_pack(numbers[most]))
-    return {texts[index]: count for index, count in zip(most.tolist(), rounded, strict=True)}
+    return {
+        texts[index]: count for index, count in zip(most.tolist(), rounded, strict=True)
+    }
 
 
 def _pack(counts: Numbers) -> bytes:
-    packed: npt.NDArray[np.uint8] = np.minimum(np.rint(np.log1p(counts) * _STEP), 255).astype(
-        np.uint8
-    )
+    packed: npt.NDArray[np.uint8] = np.minimum(
+        np.rint(np.log1p(counts) * _STEP), 255
+    ).astype(np.uint8)
     return packed.tobytes()
 
 
@@ -312,7 +338,9 @@ def _joined(first: LanguageProfile, second: LanguageProfile) -> LanguageProfile:
     for text, count in second.counts.items():
         counts[text] = counts.get(text, 0.0) + count
     characters = first.characters + second.characters
-    nats = (first.nats * first.characters + second.nats * second.characters) / characters
+    nats = (
+        first.nats * first.characters + second.nats * second.characters
+    ) / characters
     return LanguageProfile(characters, nats, counts)
 
 
@@ -348,7 +376,12 @@ def _read_profile(values: Mapping[str, Any]) -> LanguageProfile:
     whole = len(orders) == ORDER and not any(
         len(text) % order for order, text in enumerate(orders, 1)
     )
-    if not whole or not texts or len(texts) != len(counts) or len({*texts}) != len(texts):
+    if (
+        not whole
+        or not texts
+        or len(texts) != len(counts)
+        or len({*texts}) != len(texts)
+    ):
         raise ValueError("n-grams and their counts do not belong together")
     "".join(texts).encode("utf-32-le")  # ValueError: surrogates
     return LanguageProfile(characters, nats, dict(zip(texts, counts, strict=True)))

@@ -27,7 +27,20 @@ from regard.data.language_codes import (
 AUTO = "auto"
 _NAMED = re.compile(r"([a-z]{2,3})(?:[-_]([A-Za-z]{2}|[A-Za-z]{4}))?")
 _BOTH_NAMED = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
-_ENDINGS = {"gz", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "raw", "tok", "bpe", "lc", "tc"}
+_ENDINGS = {
+    "gz",
+    "txt",
+    "tsv",
+    "csv",
+    "json",
+    "jsonl",
+    "ndjson",
+    "raw",
+    "tok",
+    "bpe",
+    "lc",
+    "tc",
+}
 """Endings of names that come after the language."""
 _NO_LANGUAGES = {
     "src",

@@ -32,7 +32,8 @@ class LetterCase:
 
     def lower(self, text: str) -> str:
         """Return a text in small letters."""
-        return text.replace("İ", "i").lower()  # Unicode's own rule leaves a dot beside the i
+        # Unicode's own rule leaves a dot beside the i.
+        return text.replace("İ", "i").lower()
 
     def initial(self, text: str) -> str:
         """Return a text with a capital at its start, if a letter stands there, or an apostrophe and
@@ -108,7 +109,8 @@ class _Greek(LetterCase):
 
     _OR = "(?<![^\\W\\d_])(?<![\u0300-\u036f])[ηΗ]\u0301(?![\\w\u0300-\u036f])"
     _PARTED = (
-        "([αεηιουωΑΕΗΙΟΥΩ][\u0313\u0314]?[\u0300\u0301\u0342][ιυΙΥ])(?![\u0300-\u0345]?\u0308)"
+        "([αεηιουωΑΕΗΙΟΥΩ][\u0313\u0314]?[\u0300\u0301\u0342][ιυΙΥ])"
+        "(?![\u0300-\u0345]?\u0308)"
     )
     _MARKED = "[\u0370-\u03ff][\u0300-\u0345]+"
     _DROPPED = dict.fromkeys(
@@ -120,7 +122,9 @@ class _Greek(LetterCase):
         decomposed = re.sub(self._OR, "Ή", _nfd(text))
         parted = re.sub(self._PARTED, r"\1" + _DIALYTIKA, decomposed)
         return nfc(
-            re.sub(self._MARKED, lambda match: match[0].translate(self._DROPPED), parted).upper()
+            re.sub(
+                self._MARKED, lambda match: match[0].translate(self._DROPPED), parted
+            ).upper()
         )
 
     def spellings(self, word: str) -> list[str]:
@@ -142,7 +146,9 @@ class _Greek(LetterCase):
         ]
         parted = [_inserted(small, _DIALYTIKA, match.end()) for match in pairs]
         joined = small.replace(_DIALYTIKA, "")  # ΡΟΪΔΙ may be ρόιδι
-        accented = [form for base in (small, *parted, joined) for form in self._accented(base)]
+        accented = [
+            form for base in (small, *parted, joined) for form in self._accented(base)
+        ]
         forms = [small, *accented] if len(syllables) < 2 else [*accented, small]
         return [*dict.fromkeys(map(nfc, forms))]
 
@@ -153,9 +159,13 @@ class _Greek(LetterCase):
         syllables = [*re.finditer(self._SYLLABLE, word)][-3:]
         ends = [match.end() for match in syllables]
         firsts = [
-            match.start() + 1 for match in syllables if len(match[0]) > 1 and match[0][-1] in "ιυ"
+            match.start() + 1
+            for match in syllables
+            if len(match[0]) > 1 and match[0][-1] in "ιυ"
         ]
-        forms = [_inserted(word, _TONOS, end) for end in [*ends[-2:], *ends[:-2], *firsts]]
+        forms = [
+            _inserted(word, _TONOS, end) for end in [*ends[-2:], *ends[:-2], *firsts]
+        ]
         if len(ends) == 3:
             forms.append(_inserted(_inserted(word, _TONOS, ends[-1]), _TONOS, ends[0]))
         return forms

@@ -47,6 +47,10 @@ class PieceTable:
         if missing := [name for name in _NEEDED if name not in table]:
             raise ValueError(f"the tokens {' '.join(missing)} are missing")
         pad, unknown, end = (table[name] for name in _NEEDED)
-        rest = sorted((number, token) for token, number in table.items() if token not in _NEEDED)
+        rest = sorted(
+            (number, token) for token, number in table.items() if token not in _NEEDED
+        )
         names = (*SPECIAL, *(token for _, token in rest))
-        return cls(text, names, (pad, unknown, pad, end, *(number for number, _ in rest)))
+        return cls(
+            text, names, (pad, unknown, pad, end, *(number for number, _ in rest))
+        )

@@ -19,7 +19,9 @@ class Mixture(BatchSource):
     The seed and the number of batches so far determine which corpus a batch comes from.
     """
 
-    def __init__(self, streams: Sequence[BatchStream], weights: Sequence[float], seed: int) -> None:
+    def __init__(
+        self, streams: Sequence[BatchStream], weights: Sequence[float], seed: int
+    ) -> None:
         """All streams have equally many micro-batches per update. Raises ConfigurationError for bad
         weights.
         """
@@ -42,14 +44,16 @@ class Mixture(BatchSource):
         """Statistics of the stretch in which every corpus is read at least once."""
         stats = [stream.epoch_stats for stream in self.streams]
         length = max(
-            corpus.batches / share for corpus, share in zip(stats, self.shares, strict=True)
+            corpus.batches / share
+            for corpus, share in zip(stats, self.shares, strict=True)
         )
         epochs = [
             float(length * share / corpus.batches)
             for corpus, share in zip(stats, self.shares, strict=True)
         ]
         return reduce(
-            EpochStats.__add__, (corpus.scaled(n) for corpus, n in zip(stats, epochs, strict=True))
+            EpochStats.__add__,
+            (corpus.scaled(n) for corpus, n in zip(stats, epochs, strict=True)),
         )
 
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
@@ -60,13 +64,21 @@ class Mixture(BatchSource):
                 f"data.mix: the run has positions in {len(positions)} corpora and the recipe has "
                 f"{len(self.streams)}; give those it began with, or train anew with another `out=`"
             )
-        plans = [stream.plans(start) for stream, start in zip(self.streams, positions, strict=True)]
+        plans = [
+            stream.plans(start)
+            for stream, start in zip(self.streams, positions, strict=True)
+        ]
         number = position.batch
         while True:
             corpus = self._draw_corpus(number)
             positions[corpus], plan = next(plans[corpus])
             number += 1
-            yield Position(min(part.epoch for part in positions), 0, number, tuple(positions)), plan
+            yield (
+                Position(
+                    min(part.epoch for part in positions), 0, number, tuple(positions)
+                ),
+                plan,
+            )
 
     def epoch(self, n: int) -> list[BatchPlan]:
         """Return epoch n of each corpus, one after another."""
@@ -76,5 +88,6 @@ class Mixture(BatchSource):
         """Return the index of the corpus that the batch of this number comes from."""
         draw = np.random.Generator(np.random.PCG64([self.seed, number, 0, 1])).random()
         return min(
-            int(np.searchsorted(np.cumsum(self.shares), draw, side="right")), len(self.streams) - 1
+            int(np.searchsorted(np.cumsum(self.shares), draw, side="right")),
+            len(self.streams) - 1,
         )

@@ -39,8 +39,12 @@ from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
-from regard.data.pairs import Pair, chunks
-from regard.data.prepare_captions import CaptionCorpus, caption_batches, read_caption_corpora
+from regard.data.pair_filters import Pair, chunks
+from regard.data.prepare_captions import (
+    CaptionCorpus,
+    caption_batches,
+    read_caption_corpora,
+)
 from regard.data.provenance import (
     DATA_FILE,
     Fingerprints,
@@ -51,15 +55,16 @@ from regard.data.provenance import (
     write_fingerprints,
 )
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.streaming import scan
+from regard.data.streamed_corpus import scan
 from regard.data.text import data_path
+from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
-from regard.data.variation import VariationSettings
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder
 SUMMARY = "summary.json"  # in the folder of shards
-SHARD_BYTES = 1_000_000_000  # bytes of training text above which `shards = "auto"` uses shards
+# Bytes of training text above which `shards = "auto"` uses shards.
+SHARD_BYTES = 1_000_000_000
 # Or if the text times this exceeds the memory: a byte of text takes 18, and half is left free.
 MEMORY_FACTOR = 36
 GZIP_RATIO = 4  # text is about so many times larger than its .gz
@@ -78,7 +83,9 @@ class PreparedData:
     report: tuple[str, ...]  # on the corpora, line by line
     tokenizer: Tokenizer
     longest_source: (
-        int  # tokens of the longest training source with its EOS; of images, of the longest caption
+        # Tokens of the longest training source with its EOS; of images, of the longest
+        # caption.
+        int
     )
     valid: Corpus | CaptionCorpus
     test: Corpus | None
@@ -118,7 +125,7 @@ class _DataRequest:
         return ()
 
 
-def prepare_data(
+def prepare_data(  # noqa: PLR0913 - keyword options of a public function
     data: CorpusSettings,
     tokenizer: TokenizerSettings | Tokenizer,
     batching: BatchingSettings,
@@ -144,7 +151,15 @@ def prepare_data(
     functions = (log or _ignore, inspect or _ignore)
     varied = variation or VariationSettings()
     request = _DataRequest(
-        data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied, resumed
+        data,
+        tokenizer,
+        batching,
+        seed,
+        run,
+        *functions,
+        fingerprint_files(data),
+        varied,
+        resumed,
     )
     request.check_files()
     if data.images is not None:
@@ -178,7 +193,9 @@ def _check_rereadable(data: CorpusSettings) -> None:
         except Exception as problem:
             if not is_address:
                 raise  # what opens addresses raises exceptions of any class
-            causes.append(f"{path}: cannot be read ({reason_of(problem)}); check the address")
+            causes.append(
+                f"{path}: cannot be read ({reason_of(problem)}); check the address"
+            )
     DataError.raise_all(causes)
 
 
@@ -192,16 +209,28 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
     captions = train.caption_set.captions
     request.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
-        tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
-    batches, flip_note = caption_batches(train, images, tokenizer, request.batching, request.seed)
+        tokenizer = Tokenizer.train(
+            [] if tokenizer.joint else captions, captions, tokenizer
+        )
+    batches, flip_note = caption_batches(
+        train, images, tokenizer, request.batching, request.seed
+    )
     by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
     request.fingerprints.update(
-        {f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()}
+        {
+            f"{name}.images": corpus.image_fingerprint()
+            for name, corpus in by_name.items()
+        }
     )
     request.check_files()
     mirroring = f"  mirroring (data.images.flip): {flip_note}"
     return PreparedData(
-        report=(*train.caption_set.lines(), mirroring, *valid.caption_set.lines(), *notes),
+        report=(
+            *train.caption_set.lines(),
+            mirroring,
+            *valid.caption_set.lines(),
+            *notes,
+        ),
         tokenizer=tokenizer,
         longest_source=max(
             len(target) for example in batches.examples for target in example.targets
@@ -217,7 +246,9 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
     )
 
 
-def _read_links(data: CorpusSettings, train: Mapping[str, TrainingCorpus]) -> dict[str, WordLinks]:
+def _read_links(
+    data: CorpusSettings, train: Mapping[str, TrainingCorpus]
+) -> dict[str, WordLinks]:
     """Read the word links of the corpora that have some. Raises DataError with all causes at
     once.
     """
@@ -245,7 +276,11 @@ def _reuse_shards(request: _DataRequest) -> PreparedData:
         except DataError as problem:
             reason = f"{problem.causes[0].removesuffix(REMEDY)}: made anew"
     prepared = _encode(request, on_disk=True)
-    return prepared if reason is None else replace(prepared, report=(reason, *prepared.report))
+    return (
+        prepared
+        if reason is None
+        else replace(prepared, report=(reason, *prepared.report))
+    )
 
 
 def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
@@ -258,16 +293,21 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
         rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(
             summary["held_out"]
         )
-        held_out = {name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()}
+        held_out = {
+            name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()
+        }
         report, shared = (
-            TypeAdapter(list[str]).validate_python(summary[key]) for key in ("report", "shared")
+            TypeAdapter(list[str]).validate_python(summary[key])
+            for key in ("report", "shared")
         )
         compared = summary["compared_with"]
         old_key = dict(summary["cache_key"])
     except FileNotFoundError:
         raise DataError(f"{folder}: there are no complete shards{REMEDY}") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}") from None
+        raise DataError(
+            f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}"
+        ) from None
     if changed := sorted({_subject(key) for key in differences(old_key, cache_key)}):
         raise DataError(
             f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}"
@@ -331,7 +371,9 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     examples = dict[str, Sequence[Example]]()
     facts = dict[str, CorpusFacts]()
     for name, corpus in train.items():
-        log(f"tokenising the {counted(len(corpus), 'pair')} of {name}, into {folder / name}")
+        log(
+            f"tokenising the {counted(len(corpus), 'pair')} of {name}, into {folder / name}"
+        )
         digest = CorpusDigest()
         pairs = _observed(corpus, [digest, *overlaps.values()])
         if on_disk:
@@ -340,7 +382,9 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             examples[name] = encode_pairs(*_sides(pairs), tokenizer, links.get(name))
         facts[name] = digest.facts()
     report = [line for corpus in train.values() for line in corpus.report.lines()]
-    shared = [line for name, overlap in overlaps.items() for line in overlap.lines(name)]
+    shared = [
+        line for name, overlap in overlaps.items() for line in overlap.lines(name)
+    ]
     if on_disk:
         summary = {
             "cache_key": cache_key,
@@ -355,11 +399,14 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
         }
         # Last: without it the folder does not count.
         write_text(folder / SUMMARY, json.dumps(summary, indent=1))
-    report += [*(line for other in others.values() for line in other.report.lines()), *shared]
+    report += [
+        *(line for other in others.values() for line in other.report.lines()),
+        *shared,
+    ]
     return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
 
 
-def _prepared(
+def _prepared(  # noqa: PLR0913 - the parts of which a PreparedData is made
     request: _DataRequest,
     tokenizer: Tokenizer,
     examples: Mapping[str, Sequence[Example]],
@@ -374,13 +421,22 @@ def _prepared(
     dropout = request.batching.subword_dropout
 
     def stream(number: int, name: str, part: Sequence[Example]) -> BatchStream:
-        vary = None if name in links else pair_variation(request.variation, part, tokenizer)
+        vary = (
+            None
+            if name in links
+            else pair_variation(request.variation, part, tokenizer)
+        )
         resample = (
-            resampler(part, tokenizer, dropout, links.get(name), vary) if dropout or vary else None
+            resampler(part, tokenizer, dropout, links.get(name), vary)
+            if dropout or vary
+            else None
         )
         return BatchStream(part, batching, request.seed + number, resample)
 
-    streams = [stream(number, name, part) for number, (name, part) in enumerate(examples.items())]
+    streams = [
+        stream(number, name, part)
+        for number, (name, part) in enumerate(examples.items())
+    ]
     weights = [request.data.weights[name] for name in examples]
     return PreparedData(
         report=(*report, *(word_links.report for word_links in links.values())),
@@ -388,7 +444,9 @@ def _prepared(
         longest_source=max(map(_longest_source, examples.values())),
         valid=others["valid"],
         test=others.get("test"),
-        batches=streams[0] if len(streams) == 1 else Mixture(streams, weights, request.seed),
+        batches=streams[0]
+        if len(streams) == 1
+        else Mixture(streams, weights, request.seed),
         pairs=sum(map(len, examples.values())),
         facts={**facts, **{name: corpus.facts() for name, corpus in others.items()}},
         changes=request.compare(),
@@ -417,7 +475,9 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
     return [source for source, _ in sides], [target for _, target in sides]
 
 
-def _observed(pairs: Iterable[Pair], observers: Sequence[CorpusDigest | Overlap]) -> Iterator[Pair]:
+def _observed(
+    pairs: Iterable[Pair], observers: Sequence[CorpusDigest | Overlap]
+) -> Iterator[Pair]:
     """Yield the pairs, after each was passed to the observers."""
     for chunk in chunks(pairs):
         for observer in observers:
@@ -436,7 +496,8 @@ def _needs_shards(data: CorpusSettings) -> bool:
         if path.is_file()
     ]
     text_bytes = sum(
-        path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths
+        path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
+        for path in paths
     )
     return text_bytes > min(SHARD_BYTES, _memory_bytes() / MEMORY_FACTOR)
 
@@ -445,7 +506,8 @@ def _memory_bytes() -> float:
     """Return the memory of this machine; infinity if it is unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # Windows, and systems that do not say
+    except (AttributeError, ValueError, OSError):
+        # Windows, and systems that do not say.
         return math.inf
 
 
@@ -468,7 +530,13 @@ def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
 def _subject(key: str) -> str:
     """Name in words what a key of `_cache_key` is about."""
     kind = key.split(".")[0]
-    return "held-out pairs" if kind.startswith("held_out") else "text" if kind == "files" else kind
+    return (
+        "held-out pairs"
+        if kind.startswith("held_out")
+        else "text"
+        if kind == "files"
+        else kind
+    )
 
 
 def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:

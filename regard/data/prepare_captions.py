@@ -22,7 +22,12 @@ from regard.data.caption_files import (
 from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
 from regard.data.image_augmentation import augmented, flippable, varies
 from regard.data.image_cache import ImageCache, Log, cached_images
-from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels, source_pixels
+from regard.data.images import (
+    ImageSettings,
+    ImageSizeSettings,
+    SourcePixels,
+    source_pixels,
+)
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
@@ -87,7 +92,11 @@ def read_caption_corpora(
 
 
 def read_caption_corpus(
-    captions: Path, folder: Path, image_size: ImageSizeSettings, skip_bad: bool, log: Log
+    captions: Path,
+    folder: Path,
+    image_size: ImageSizeSettings,
+    skip_bad: bool,
+    log: Log,
 ) -> CaptionCorpus:
     """Read and decode captioned images for evaluation, in memory."""
     problems = Problems(skip_bad, "`skip_bad=True` leaves out what cannot be used")
@@ -120,7 +129,9 @@ def caption_batches(
     dropout = batching.subword_dropout
     resample = None
     if dropout or varies(images, free, train.images):
-        resample = augmented(examples, [free[n] for n in numbers], images, tokenizer, dropout)
+        resample = augmented(
+            examples, [free[n] for n in numbers], images, tokenizer, dropout
+        )
     return BatchStream(examples, batching, seed, resample), flip_note
 
 
@@ -153,13 +164,24 @@ def _read_caption_sets(
     folder = Path(images.folder)
     causes = list[str]()
     caption_sets = list[CaptionSet]()
-    files: list[tuple[str, str, Path, int | None]] = [("train", images.captions, folder, max_words)]
+    files: list[tuple[str, str, Path, int | None]] = [
+        ("train", images.captions, folder, max_words)
+    ]
     if images.valid_captions is not None:
         longest = max(max_words, EVALUATION_WORDS)
-        files.append(("valid", images.valid_captions, Path(images.valid_folder or folder), longest))
+        files.append(
+            (
+                "valid",
+                images.valid_captions,
+                Path(images.valid_folder or folder),
+                longest,
+            )
+        )
     for name, path, image_folder, limit in files:
         try:
-            caption_sets.append(read_captions(Path(path), image_folder, problems, name, limit))
+            caption_sets.append(
+                read_captions(Path(path), image_folder, problems, name, limit)
+            )
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     DataError.raise_all(causes)
@@ -174,7 +196,9 @@ def _read_caption_sets(
     )
 
 
-def _add_problems(problems: Problems, caption_set: CaptionSet, cache: ImageCache) -> None:
+def _add_problems(
+    problems: Problems, caption_set: CaptionSet, cache: ImageCache
+) -> None:
     for cause in cache.problems.values():
         problems.add(UNREADABLE, f"{caption_set.path}: {cause}")
 
@@ -202,6 +226,5 @@ def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
         return f"valid: none of its {counted(len(valid), 'image')} is also in train"
     names = ", ".join(shared[:5]) + (" …" if len(shared) > 5 else "")
     verb = "is" if len(shared) == 1 else "are"
-    return (
-        f"valid: {len(shared):,} of {counted(len(valid), 'image')} {verb} also in train ({names})"
-    )
+    images = counted(len(valid), "image")
+    return f"valid: {len(shared):,} of {images} {verb} also in train ({names})"

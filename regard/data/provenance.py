@@ -40,7 +40,8 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     are left out.
     """
     files = data.paths | {
-        f"{name}.alignments": data_path(path) for name, path in data.alignment_files.items()
+        f"{name}.alignments": data_path(path)
+        for name, path in data.alignment_files.items()
     }
     fingerprints: Fingerprints = {}
     for role, path in files.items():
@@ -53,7 +54,9 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     return fingerprints
 
 
-def write_fingerprints(data: CorpusSettings, fingerprints: Fingerprints, run: Path) -> None:
+def write_fingerprints(
+    data: CorpusSettings, fingerprints: Fingerprints, run: Path
+) -> None:
     """Record in the run folder what data the run starts with."""
     run.mkdir(parents=True, exist_ok=True)
     values = {"version": VERSION, "settings": _selection(data), "files": fingerprints}
@@ -80,7 +83,10 @@ def describe_changes(
                 f"{run}: was begun by a version of Regard that held out other pairs for "
                 "validation, which would now be trained on; train anew, in another `out=`"
             )
-        sentences = [_describe_file(role, old.get(role), new.get(role)) for role in {**old, **new}]
+        sentences = [
+            _describe_file(role, old.get(role), new.get(role))
+            for role in {**old, **new}
+        ]
         settings = _selection(data)
         sentences += [
             f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the run "
@@ -95,7 +101,9 @@ def describe_changes(
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def refuse_changed_files(run: Path, fingerprints: Fingerprints, remedy: str = REMEDY) -> None:
+def refuse_changed_files(
+    run: Path, fingerprints: Fingerprints, remedy: str = REMEDY
+) -> None:
     """Raise DataError, with all causes, if files have another content than those that the run began
     with.
 
@@ -115,12 +123,15 @@ def refuse_changed_files(run: Path, fingerprints: Fingerprints, remedy: str = RE
         KeyError,
         TypeError,
         AttributeError,
-    ):  # `describe_changes` says that it is damaged
+    ):
+        # `describe_changes` says that it is damaged.
         return
     DataError.raise_all(f"{sentence}; {remedy}" for sentence in sentences if sentence)
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = ""
+) -> list[str]:
     """Return the dotted names of the values that differ between two nested tables."""
     names: list[str] = []
     for key in {**before, **after}:

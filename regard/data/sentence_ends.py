@@ -35,7 +35,9 @@ _ARMENIAN_MARKS = rf"(?<=[{character_class(tables.ARMENIAN)}])[{_MARKS}:]+"
 """The full stop of Armenian is often typed as a colon."""
 _INDIC_MARKS = rf"(?<=[{character_class(tables.INDIC)}])[{_MARKS}|]+"
 """The danda is often typed as a vertical bar."""
-_ETHIOPIC_MARKS = rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
+_ETHIOPIC_MARKS = (
+    rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
+)
 """The full stop of Ethiopic scripts is often typed as two signs between words, or as two colons."""
 _GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
 SENTENCE_END = (
@@ -97,7 +99,9 @@ def usual_clauses(lines: Iterable[str]) -> int | None:
     no such lines.
     """
     counts = sorted(
-        1 + sum(1 for _ in clause_ends(line)) for line in lines if _CLAUSE_LETTER.search(line)
+        1 + sum(1 for _ in clause_ends(line))
+        for line in lines
+        if _CLAUSE_LETTER.search(line)
     )
     return counts[(len(counts) - 1) * 99 // 100] if counts else None
 
@@ -119,20 +123,24 @@ def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
     """Judge marks that need no white space behind them."""
     last = match["glued"][-1]
     after = match["after"]
-    if (
-        match["quote"] and "\u3040" <= after <= "\u309f"
-    ):  # Japanese goes on after a quotation: 「…。」と
+    # Japanese goes on after a quotation: 「…。」と.
+    if match["quote"] and "\u3040" <= after <= "\u309f":
         return False
     before = text[max(start, match.start() - LONGEST_ABBREVIATION) : match.start()]
     following = text[match.end() : match.end() + LONGEST_ABBREVIATION]
-    if last in tables.BETWEEN_DIGITS and before[-1:].isdecimal() and following[:1].isdecimal():
+    if (
+        last in tables.BETWEEN_DIGITS
+        and before[-1:].isdecimal()
+        and following[:1].isdecimal()
+    ):
         return False
     if last == "۔" and _last_word(before) in tables.URDU_LETTERS:
         return _first_letters(following) not in tables.URDU_LETTERS
     if last in tables.TIBETAN:
         syllable = re.split(r"[་༌\s།]", before.rstrip(" ་༌།"))[-1]
         return not (
-            syllable in tables.TIBETAN_CONNECTIVES or syllable.endswith(tables.TIBETAN_GENITIVE)
+            syllable in tables.TIBETAN_CONNECTIVES
+            or syllable.endswith(tables.TIBETAN_GENITIVE)
         )
     return not (last == "។" and following.startswith(tables.KHMER_ETC))
 
@@ -167,7 +175,9 @@ def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bo
         return not (match["closers"] or is_bracketed or _goes_on(word))
     is_variable = marks[0] in ";\u037e" and len(word) == 1  # in a list: α; β
     return (
-        not match["closers"] and not is_variable and any(mark not in tables.QUIET for mark in marks)
+        not match["closers"]
+        and not is_variable
+        and any(mark not in tables.QUIET for mark in marks)
     )
 
 
@@ -200,7 +210,8 @@ def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     stop = match.start()
     first = match["next"]
     word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
-    if len(word) == 1 and word.isalpha() and not _CJK_LETTER.match(word):  # an initial, or "d. h."
+    # An initial, or "d. h.".
+    if len(word) == 1 and word.isalpha() and not _CJK_LETTER.match(word):
         return True
     folded = word.translate(tables.FOLDED)
     is_number = word.isdecimal()

@@ -18,7 +18,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 SPACED: Final = (
-    ".!?…\u2024\u203c\u203d\u2047\u2048\u2049\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61\ufe52\uff0e"
+    ".!?…\u2024\u203c\u203d\u2047\u2048\u2049"
+    "\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61\ufe52\uff0e"
 )
 """Marks of all scripts: they stand in numbers, addresses and code too, and end a sentence before
 white space.
@@ -31,7 +32,9 @@ TIBETAN: Final = "\u0f0d\u0f0e\u0f0f\u0f10\u0f11\u0f12\u0f14"
 """The shad and its like, which Unicode does not call terminal: they end clauses, too."""
 _ALSO_TERMINAL = TIBETAN + "\u05c3\u0df4\u0e5a\u0e5b\u10fb\u17da"
 """The ends of a Hebrew verse, and of a Sinhala, Thai, Georgian and Khmer paragraph."""
-GLUED: Final = "".join(sorted({*SENTENCE_TERMINAL, *_ALSO_TERMINAL} - {*SPACED, *_COMMAS}))
+GLUED: Final = "".join(
+    sorted({*SENTENCE_TERMINAL, *_ALSO_TERMINAL} - {*SPACED, *_COMMAS})
+)
 """Marks of one script, or of East Asian width: they end a sentence without white space, too."""
 MARKS: Final = SPACED + GLUED
 CALLS: Final = "!?\u203c\u203d\u2047\u2048\u2049\ufe52\uff0e"
@@ -103,7 +106,12 @@ GEORGIAN: Final[Ranges] = ((0x10A0, 0x10FF),)
 GREEK: Final[Ranges] = ((0x0370, 0x037D), (0x037F, 0x03FF), (0x1F00, 0x1FFF))
 ARMENIAN: Final[Ranges] = ((0x0531, 0x0556), (0x0560, 0x0588))
 INDIC: Final[Ranges] = ((0x0900, 0x0963), (0x0971, 0x0DFF))
-ETHIOPIC: Final[Ranges] = ((0x1200, 0x135A), (0x1380, 0x138F), (0x2D80, 0x2DDF), (0xAB00, 0xAB2F))
+ETHIOPIC: Final[Ranges] = (
+    (0x1200, 0x135A),
+    (0x1380, 0x138F),
+    (0x2D80, 0x2DDF),
+    (0xAB00, 0xAB2F),
+)
 THAI_AND_LAO: Final[Ranges] = ((0x0E01, 0x0E4E), (0x0E81, 0x0ECE))
 CLAUSES: Final[Ranges] = (
     (0x0E01, 0x0E2E),
@@ -219,7 +227,11 @@ def _folded_letters() -> dict[int, int]:
         (0x400, 0x40F, 80),
         (0x410, 0x42F, 32),
     )
-    return {code: code + step for first, last, step in ranges for code in range(first, last + 1)}
+    return {
+        code: code + step
+        for first, last, step in ranges
+        for code in range(first, last + 1)
+    }
 
 
 FOLDED: Final = _folded_letters()

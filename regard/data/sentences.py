@@ -63,17 +63,26 @@ def needs_space(translations: Sequence[str], lines: Sequence[str]) -> bool:
     by a space.
     """
     left, right = translations
-    return bool(left and right) and (left, right) != tuple(lines) and has_spaces(left[-1], right[0])
+    return (
+        bool(left and right)
+        and (left, right) != tuple(lines)
+        and has_spaces(left[-1], right[0])
+    )
 
 
 def has_spaces(left: str, right: str) -> bool:
     """Return whether two characters are of scripts with spaces, and neither is one."""
     return not (
-        left.isspace() or right.isspace() or _UNSPACED.match(left) or _UNSPACED.match(right)
+        left.isspace()
+        or right.isspace()
+        or _UNSPACED.match(left)
+        or _UNSPACED.match(right)
     )
 
 
-def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> TextLayout:
+def split_text(
+    text: str, *, sentences: bool = True, newlines: bool = True
+) -> TextLayout:
     """Split a text into lines to translate: sentences, none across a line break.
 
     `sentences=False` keeps text lines whole. `newlines=False`: a line break ends no sentence, and
@@ -100,7 +109,9 @@ def has_letters(text: str) -> bool:
     return any(map(str.isalpha, text))
 
 
-def _spans(text: str, newline: re.Pattern[str], sentences: bool) -> Iterator[tuple[int, int]]:
+def _spans(
+    text: str, newline: re.Pattern[str], sentences: bool
+) -> Iterator[tuple[int, int]]:
     """Yield where lines begin and end, white space included."""
     start = 0
     for stop, following in [

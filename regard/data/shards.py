@@ -25,7 +25,7 @@ from regard.common.atomic import atomic_folder, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
 from regard.data.batch import Example, IntArray
-from regard.data.pairs import Pair, chunks
+from regard.data.pair_filters import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 
@@ -33,7 +33,9 @@ ROWS = 1 << 18  # pairs in a shard
 FORMAT = "Regard shards"
 VERSION = 1
 INDEX = "index.json"
-REMEDY = "; remove the folder, and train with `resume=True`: it is made anew from the text"
+REMEDY = (
+    "; remove the folder, and train with `resume=True`: it is made anew from the text"
+)
 
 _SIDES = ("source", "target")
 _FILE_NAME = re.compile(r"[0-9]{5,9}\.(source|target)_(offsets|tokens)\.npy")
@@ -50,7 +52,9 @@ class _Side:
     tokens: Array
 
     def row(self, number: int) -> list[int]:
-        ids: list[int] = self.tokens[self.offsets[number] : self.offsets[number + 1]].tolist()
+        ids: list[int] = self.tokens[
+            self.offsets[number] : self.offsets[number + 1]
+        ].tolist()
         return ids
 
 
@@ -66,7 +70,8 @@ class Shards(Sequence[Example]):
         self._rows = int(index["rows"])
         count = -(-self._pairs // self._rows)
         self._shards = [
-            tuple(_map_side(folder, number, side) for side in _SIDES) for number in range(count)
+            tuple(_map_side(folder, number, side) for side in _SIDES)
+            for number in range(count)
         ]
 
     @classmethod
@@ -79,7 +84,8 @@ class Shards(Sequence[Example]):
             if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
             for entry in index["files"]:
-                if not _FILE_NAME.fullmatch(entry["name"]):  # which could lead out of the folder
+                # Which could lead out of the folder.
+                if not _FILE_NAME.fullmatch(entry["name"]):
                     raise ValueError(
                         f"its index names {entry['name']!r}, which is no file of shards"
                     )
@@ -111,7 +117,9 @@ class Shards(Sequence[Example]):
         for shard in np.unique(shards):
             chosen = shards == shard
             for side, sizes in zip(self._shards[shard], lengths, strict=True):
-                sizes[chosen] = side.offsets[rows[chosen] + 1] - side.offsets[rows[chosen]]
+                sizes[chosen] = (
+                    side.offsets[rows[chosen] + 1] - side.offsets[rows[chosen]]
+                )
         return lengths[0], lengths[1]
 
 
@@ -128,9 +136,9 @@ def write_shards(
     `cache_key` is any JSON object that says what the shards are made from; it is stored, to decide
     about their reuse.
     """
-    dtype = np.min_scalar_type(max(len(tokenizer.source), len(tokenizer.target)) - 1).newbyteorder(
-        "<"
-    )
+    dtype = np.min_scalar_type(
+        max(len(tokenizer.source), len(tokenizer.target)) - 1
+    ).newbyteorder("<")
     try:
         with atomic_folder(folder) as temporary:
             files = list[dict[str, Any]]()
@@ -144,12 +152,16 @@ def write_shards(
                             side.offsets.astype("<i8"),
                         )
                     )
-                    files.append(_save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens))
+                    files.append(
+                        _save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens)
+                    )
                 lengths = np.diff(shard[0].offsets)
                 total = total + len(lengths)
                 longest = max(longest, int(lengths.max()))
             if not files:
-                raise DataError(f"{folder}: there is no sentence pair to write; give at least one")
+                raise DataError(
+                    f"{folder}: there is no sentence pair to write; give at least one"
+                )
             index = {
                 "format": FORMAT,
                 "version": VERSION,
@@ -183,19 +195,25 @@ def _tokenise(
         yield source, target
 
 
-def _encode(vocabulary: Vocabulary, texts: Sequence[str], dtype: np.dtype[Any]) -> _Side:
+def _encode(
+    vocabulary: Vocabulary, texts: Sequence[str], dtype: np.dtype[Any]
+) -> _Side:
     ids = [[*row, EOS] for row in vocabulary.encode_all(texts)]
     lengths = np.array([0, *map(len, ids)], dtype=np.int64)
     return _Side(
-        np.cumsum(lengths), np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum()))
+        np.cumsum(lengths),
+        np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum())),
     )
 
 
 def _concatenate(parts: Sequence[_Side]) -> _Side:
     starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
-    offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+    offsets = [
+        part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)
+    ]
     return _Side(
-        np.concatenate([starts[:1], *offsets]), np.concatenate([part.tokens for part in parts])
+        np.concatenate([starts[:1], *offsets]),
+        np.concatenate([part.tokens for part in parts]),
     )
 
 
@@ -209,7 +227,9 @@ def _check(path: Path, entry: Mapping[str, Any]) -> None:
     """Raise ValueError if a file is not what was written."""
     size = path.stat().st_size
     if size != entry["bytes"]:
-        raise ValueError(f"{path.name} holds {size:,} bytes where {entry['bytes']:,} were written")
+        raise ValueError(
+            f"{path.name} holds {size:,} bytes where {entry['bytes']:,} were written"
+        )
     if _crc32(path) != entry["crc32"]:
         raise ValueError(f"{path.name} is not what was written")
 
@@ -224,9 +244,9 @@ def _crc32(path: Path) -> int:
 
 def _map_side(folder: Path, number: int, side: str) -> _Side:
     offsets, tokens = (
-        np.lib.format.open_memmap(folder / f"{number:05}.{side}_{array}.npy", mode="r").view(
-            np.ndarray
-        )
+        np.lib.format.open_memmap(
+            folder / f"{number:05}.{side}_{array}.npy", mode="r"
+        ).view(np.ndarray)
         for array in ("offsets", "tokens")
     )
     return _Side(offsets, tokens)

@@ -23,7 +23,8 @@ _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
 _TOP = r"(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)"
 _ENDINGS = (
-    r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)"
+    r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml"
+    r"|od[tsp]|docx?)"
 )
 _BRACKETS = r"\([!#-'*-;=?-~]{0,80}\)"
 _FOLDER = r"[\w.()-]{1,60}"
@@ -98,7 +99,18 @@ particles do. Right before and behind a span letters with accents (U+00C0 to U+0
 they make a word of language of it.
 """
 KEPT = frozenset(
-    {"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"}
+    {
+        "own",
+        "address",
+        "tag",
+        "entity",
+        "message",
+        "placeholder",
+        "token",
+        "code",
+        "path",
+        "emoji",
+    }
 )
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has
 learnt.
@@ -109,7 +121,9 @@ SHOWN = 3
 """Spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
-_SIGN = lazy_pattern(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
+_SIGN = lazy_pattern(
+    r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w"
+)
 """A span has one of these, in its first word or its second: they are found in a fraction of the
 time.
 """
@@ -164,7 +178,9 @@ def own_pattern(patterns: Sequence[str]) -> Any:
                 "translated"
             )
     UsageError.raise_all(causes)
-    return re2.compile("|".join(f"(?:{_closed(nfc(pattern))})" for pattern in patterns), options)
+    return re2.compile(
+        "|".join(f"(?:{_closed(nfc(pattern))})" for pattern in patterns), options
+    )
 
 
 def _closed(pattern: str) -> str:
@@ -211,7 +227,8 @@ def _own_spans(line: str, own: Any) -> Iterator[Span]:
         window = line[first : at + 2 * LONGEST_OWN + 1]
         hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
         if hit is None:
-            at += LONGEST_OWN + 1  # any match that begins before that would have been seen
+            # Any match that begins before that would have been seen.
+            at += LONGEST_OWN + 1
             continue
         start, end = hit.span()
         if first + start > at + LONGEST_OWN:
@@ -239,14 +256,20 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
         if match and match.start < at:
             if sign := _SIGN.search(line, at):
                 second = max(at, line.rfind(" ", at, sign.start()))
-            hit = _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1)) if sign else None
+            hit = (
+                _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1))
+                if sign
+                else None
+            )
             match = Span(*hit.span(), hit.lastgroup or "") if hit else None
         if messages and part and part.start < at:
             hit = _MESSAGE_PART.search(line, at)
             part = Span(*hit.span(), "message") if hit else None
         while places and places[-1].start < at:
             places.pop()
-        ahead = [each for each in (*places[-1:], part if messages else None, match) if each]
+        ahead = [
+            each for each in (*places[-1:], part if messages else None, match) if each
+        ]
         if not ahead:
             break
         spans.append(min(ahead, key=lambda span: span.start))
@@ -256,7 +279,9 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     return tuple(spans)
 
 
-def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str], list[str]]:
+def differing_spans(
+    source: str, output: str, own: Any = None
+) -> tuple[list[str], list[str]]:
     """Return the spans of a source that its translation lacks, and those that it has invented or
     doubled.
 

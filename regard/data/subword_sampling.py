@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 VARIANTS = 4
 # Characters; a longer word is segmented in parts, since the time of merging grows with the square.
 LONGEST = 500
-UNKNOWN_PENALTY = (
-    10.0  # an unknown character is so many nats less likely than the least likely token
-)
+UNKNOWN_PENALTY = 10.0
+"""An unknown character is so many nats less likely than the least likely token."""
 
 Segmenter = Callable[[str, random.Random], list[str]]
 
@@ -46,7 +45,9 @@ def bpe_dropout(scores: Mapping[str, float], dropout: float) -> Segmenter:
                     best_index = index
             if best_index < 0:
                 return tokens
-            tokens[best_index : best_index + 2] = [tokens[best_index] + tokens[best_index + 1]]
+            tokens[best_index : best_index + 2] = [
+                tokens[best_index] + tokens[best_index + 1]
+            ]
 
     return segment
 
@@ -77,7 +78,9 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
             if not any(start == end - 1 for start, _ in incoming):
                 incoming.append((end - 1, forward[end - 1] + alpha * unknown_score))
             top = max(value for _, value in incoming)
-            forward.append(top + math.log(sum(math.exp(value - top) for _, value in incoming)))
+            forward.append(
+                top + math.log(sum(math.exp(value - top) for _, value in incoming))
+            )
             arcs.append(incoming)
         tokens = list[str]()
         end = len(word)
@@ -90,7 +93,9 @@ def unigram_sampling(scores: Mapping[str, float], alpha: float) -> Segmenter:
     return segment
 
 
-def _draw_start(arcs: Sequence[tuple[int, float]], total: float, rng: random.Random) -> int:
+def _draw_start(
+    arcs: Sequence[tuple[int, float]], total: float, rng: random.Random
+) -> int:
     """Draw one of the starts in proportion to the exponential of its log weight."""
     remaining = rng.random()
     for start, value in arcs:

@@ -23,7 +23,9 @@ from regard.data.file_kinds import binary_kind
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
-INVISIBLE = lazy_pattern("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+INVISIBLE = lazy_pattern(
+    "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
 """Soft hyphens, spaces of no width, marks of direction and of byte order."""
 _BYTE = lazy_pattern("<0x[0-9A-F]{2}>")
 COMPATIBILITY = lazy_pattern(
@@ -85,9 +87,15 @@ def unknown_share(line: str, tokens: Sequence[str]) -> float:
     """Return the share of a clean line's characters (spaces aside) that its tokens do not spell:
     bytes, or lost.
     """
-    known = [token for token in tokens if token != "<unk>" and not _BYTE.fullmatch(token)]
+    known = [
+        token for token in tokens if token != "<unk>" and not _BYTE.fullmatch(token)
+    ]
     characters = len(line.replace(" ", ""))
-    unknown = characters - len("".join(known).replace("▁", "")) if len(known) < len(tokens) else 0
+    unknown = (
+        characters - len("".join(known).replace("▁", ""))
+        if len(known) < len(tokens)
+        else 0
+    )
     return max(0, unknown) / max(1, characters)
 
 
@@ -98,7 +106,8 @@ def nfc(text: str) -> str:
     if len(text) > _SHORT and not unicodedata.is_normalized("NFC", text):
         runs = (("".join(run), marks) for marks, run in groupby(text, _is_mark))
         text = "".join(
-            _in_order(run) if marks and len(run) > _FEW_MARKS else run for run, marks in runs
+            _in_order(run) if marks and len(run) > _FEW_MARKS else run
+            for run, marks in runs
         )
     return unicodedata.normalize("NFC", text)
 
@@ -110,7 +119,9 @@ def nfc_with_places(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
     parts = list[str]()
     places = list[tuple[int, int]]()
     starts = [
-        index for index, character in enumerate(text) if not (index and _is_joined(character))
+        index
+        for index, character in enumerate(text)
+        if not (index and _is_joined(character))
     ]
     for start, end in pairwise([*starts, len(text)]):
         parts.append(nfc(text[start:end]))
@@ -176,7 +187,9 @@ def data_path(path: str | Path) -> Path:
         return Path(path)
     if kind.lower() not in ADDRESSES:
         kinds = f"wanted one of {', '.join(ADDRESSES)}, got {kind[:40]}"
-        raise DataError(f"{path}: addresses of this kind cannot be opened here ({kinds})")
+        raise DataError(
+            f"{path}: addresses of this kind cannot be opened here ({kinds})"
+        )
     try:
         from upath import UPath
     except ModuleNotFoundError:
@@ -281,12 +294,7 @@ class LineReader:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
-            if (
-                self.count == 1
-                and not self.keep_ends
-                and not raw.endswith(b"\n")
-                and b"\r" in raw.rstrip(b"\r")
-            ):
+            if self.count == 1 and not self.keep_ends and _ends_in_returns(raw):
                 damage["ends"] = (
                     "its lines end in CR alone, so it would be one line; save it with line feeds"
                 )
@@ -306,32 +314,55 @@ class LineReader:
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as problem:
+                start_of_damage = problem.start
                 byte = (
-                    f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
+                    f"(byte 0x{raw[start_of_damage]:02X}, "
+                    f"the line's byte number {start_of_damage + 1})"
                 )
                 damage.setdefault(
-                    "coding", f"line {self.count} is not UTF-8 {byte}{_looks_like(start)}"
+                    "coding",
+                    f"line {self.count} is not UTF-8 {byte}{_looks_like(start)}",
                 )
             if damage and is_stream:
                 break
             returns += raw.endswith((b"\r\n", b"\r"))
             if raw and not damage:
-                yield line if self.keep_ends else line.removesuffix("\n").removesuffix("\r")
-        whole = binary_kind(self.path) if damage.keys() & {"nul", "coding"} else None
-        causes = (
-            [whole]
-            if whole
-            else [damage[kind] for kind in ("coding", "nul", "ends", "long") if kind in damage]
-        )
-        self.causes = tuple(
-            f"{self.path}: {cause}" for cause in causes[: 1 if _looks_like(start, "") else None]
-        )
-        self.notes = (
-            (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
-        )
+                yield (
+                    line
+                    if self.keep_ends
+                    else line.removesuffix("\n").removesuffix("\r")
+                )
+        self._set_causes(damage, start)
+        self._set_notes(marked, returns)
+
+    def _set_notes(self, marked: bool, returns: int) -> None:
+        notes = []
+        if marked:
+            notes.append(f"{self.path}: the byte-order mark before line 1 was removed")
         if returns:
             ends = counted(returns, "line ends", "lines end")
-            self.notes += (f"{self.path}: {ends} in CR LF; the CR was removed",)
+            notes.append(f"{self.path}: {ends} in CR LF; the CR was removed")
+        self.notes = tuple(notes)
+
+    def _set_causes(self, damage: dict[str, str], start: bytes) -> None:
+        """Set the causes: of a file that is of another kind by its name and first bytes, that
+        kind alone.
+        """
+        is_no_text = bool(damage.keys() & {"nul", "coding"})
+        kind = binary_kind(self.path) if is_no_text else None
+        causes = [
+            damage[name] for name in ("coding", "nul", "ends", "long") if name in damage
+        ]
+        if kind:
+            causes = [kind]
+        elif _looks_like(start, ""):  # the first cause names what the file looks like
+            causes = causes[:1]
+        self.causes = tuple(f"{self.path}: {cause}" for cause in causes)
+
+
+def _ends_in_returns(line: bytes) -> bool:
+    """Return whether what was read as one line is several that end in CR alone."""
+    return not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r")
 
 
 def bounded_lines(file: ByteFile, max_line: int) -> Iterator[bytes]:
@@ -349,7 +380,9 @@ def is_too_long(raw: bytes, max_line: int) -> bool:
     """Return whether a line of `bounded_lines` has more than `max_line` characters."""
     if len(raw) <= max_line:
         return False
-    return len(raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")) > max_line
+    return (
+        len(raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")) > max_line
+    )
 
 
 def too_long(max_line: int) -> str:
@@ -369,7 +402,9 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
         "a line that holds a line break would shift all lines after it"
     )
     data = "".join(line + "\n" for line in text).encode("utf-8", "replace")
-    write_bytes(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
+    write_bytes(
+        path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data
+    )
 
 
 def did_you_mean(path: Path) -> str:
@@ -401,7 +436,10 @@ def _is_joined(character: str) -> bool:
     """Return whether NFC may join a character to the one before it: a mark, or a later letter of a
     Hangul syllable.
     """
-    return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"
+    return (
+        unicodedata.category(character).startswith("M")
+        or "\u1160" <= character <= "\u11ff"
+    )
 
 
 def _in_order(marks: str) -> str:

@@ -45,7 +45,9 @@ class TokenizerSettings(Settings):
         "split at spaces, as formulas are written (unseen tokens are unknown). "
         "subword_dropout has no effect on these two.",
     )
-    joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
+    joint: bool = Field(
+        True, description="One vocabulary for both sides, or one for each."
+    )
     size: int | None = Field(
         None,
         ge=5,
@@ -54,7 +56,8 @@ class TokenizerSettings(Settings):
         "given.",
     )
     byte_fallback: bool = Field(
-        True, description="Encode characters never seen in training as bytes, not as unknown."
+        True,
+        description="Encode characters never seen in training as bytes, not as unknown.",
     )
     character_coverage: float = Field(
         0.9999,
@@ -84,7 +87,9 @@ class TokenizerSettings(Settings):
 class Tokenizer:
     """The vocabularies of a model: one per side, or the same for both."""
 
-    def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
+    def __init__(
+        self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings
+    ) -> None:
         assert (source is target) == settings.joint or settings.numbering == "marian", (
             "a joint tokenizer has one vocabulary, any other has two, unless a table numbers the "
             "tokens of both"
@@ -114,7 +119,9 @@ class Tokenizer:
                 )
             )
             return cls(joint, joint, settings)
-        source = vocabulary_of(_train(_sample_lines(sources), settings, "the source side"))
+        source = vocabulary_of(
+            _train(_sample_lines(sources), settings, "the source side")
+        )
         return cls(
             source,
             vocabulary_of(_train(_sample_lines(targets), settings, "the target side")),
@@ -140,7 +147,9 @@ class Tokenizer:
     @property
     def copies(self) -> str:
         """The characters of the copy tokens that both vocabularies have."""
-        return "".join(text for text in self.source.copy_ids if text in self.target.copy_ids)
+        return "".join(
+            text for text in self.source.copy_ids if text in self.target.copy_ids
+        )
 
     def copies_of(self, source: Sequence[int]) -> tuple[int, ...]:
         """Return the ids in the target's vocabulary of the copy tokens of a source, each once, in
@@ -148,15 +157,22 @@ class Tokenizer:
         """
         if not self.source.copy_ids:
             return ()
-        target = {self.source.copy_ids[text]: self.target.copy_ids[text] for text in self.copies}
-        return tuple(dict.fromkeys(target[index] for index in source if index in target))
+        target = {
+            self.source.copy_ids[text]: self.target.copy_ids[text]
+            for text in self.copies
+        }
+        return tuple(
+            dict.fromkeys(target[index] for index in source if index in target)
+        )
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the vocabularies."""
         sides = (self.source, self.target)
         tables = b"".join(side.table.text for side in sides if side.table is not None)
-        return hashlib.sha256(self.source.model + self.target.model + tables).hexdigest()
+        return hashlib.sha256(
+            self.source.model + self.target.model + tables
+        ).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
@@ -168,12 +184,15 @@ class Tokenizer:
         """The files that the vocabularies are stored as, by name."""
         sides = (self.source, self.target)
         models = {
-            name: side.model for name, side in zip(_model_names(self.settings), sides, strict=False)
+            name: side.model
+            for name, side in zip(_model_names(self.settings), sides, strict=False)
         }
         tables = zip(_table_names(self.settings), sides, strict=False)
         return {
             **models,
-            **{name: side.table.text for name, side in tables if side.table is not None},
+            **{
+                name: side.table.text for name, side in tables if side.table is not None
+            },
         }
 
     @classmethod
@@ -192,7 +211,8 @@ class Tokenizer:
         names = [*_table_names(settings), *_model_names(settings)]
         contents = {name: _read(Path(folder) / name, digests, remedy) for name in names}
         tables = [
-            _parse_table(Path(folder) / name, contents[name]) for name in _table_names(settings)
+            _parse_table(Path(folder) / name, contents[name])
+            for name in _table_names(settings)
         ]
         vocabularies = [
             _parse(
@@ -215,7 +235,9 @@ def choose_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
         length += len(text)
         characters.update(text)
     alphabet = len(characters) + 4 + 256 * settings.byte_fallback
-    return max(alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3))))
+    return max(
+        alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3)))
+    )
 
 
 def _model_names(settings: TokenizerSettings) -> tuple[str, ...]:
@@ -266,7 +288,8 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
         "vocab_size": (settings.size or choose_size(lines, settings)) + len(copies),
         "hard_vocab_limit": settings.size
         is not None,  # a size that we chose may be lowered to what the corpus allows
-        "use_all_vocab": settings.size is None and settings.kind in ("char", "whitespace"),
+        "use_all_vocab": settings.size is None
+        and settings.kind in ("char", "whitespace"),
         "byte_fallback": settings.byte_fallback and not whitespace,
         "character_coverage": settings.character_coverage,
         "required_chars": ""
@@ -274,7 +297,8 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
         else SPACE,  # however rare: as bytes it would not be decoded as a space
         "normalization_rule_name": "identity",  # `clean` normalises
         "max_sentence_length": 2**30,
-        "num_threads": 4,  # affects the result: sums of floats depend on how they are split
+        # Affects the result: sums of floats depend on how they are split.
+        "num_threads": 4,
         "minloglevel": 4,
         "user_defined_symbols": [*copies],
         "unk_surface": "⁇",
@@ -288,7 +312,11 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
 def _size_error(
     problem: str, settings: TokenizerSettings, side: str
 ) -> DataError | ConfigurationError:
-    start = f"tokenizer.size: {settings.size:,} tokens are" if settings.size else "tokenizer:"
+    start = (
+        f"tokenizer.size: {settings.size:,} tokens are"
+        if settings.size
+        else "tokenizer:"
+    )
     copies = len(settings.copy_characters)
     if limit := re.search(r"value <= (\d+)", problem):
         largest = int(limit[1]) - copies
@@ -313,10 +341,14 @@ def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
     try:
         content = file_bytes(path)
     except OSError as problem:
-        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
+        raise ModelFolderError(
+            f"{path}: cannot be read ({problem.strerror}); {_REMEDY}"
+        ) from None
     if not content:
         raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
-    if digests is not None and hashlib.sha256(content).hexdigest() != digests.get(path.name):
+    if digests is not None and hashlib.sha256(content).hexdigest() != digests.get(
+        path.name
+    ):
         raise ModelFolderError(
             f"{path}: damaged or changed (it does not match its SHA-256 in config.json); {remedy}"
         )
@@ -334,7 +366,11 @@ def _parse(path: Path, content: bytes, table: PieceTable | None = None) -> Vocab
     try:
         vocabulary = vocabulary_of(content, table)
     except ValueError:
-        raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
+        raise ModelFolderError(
+            f"{path}: damaged, not a SentencePiece model; {_REMEDY}"
+        ) from None
     if len(vocabulary) <= EOS or vocabulary.tokens(range(4)) != [*SPECIAL]:
-        raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}")
+        raise ModelFolderError(
+            f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}"
+        )
     return vocabulary

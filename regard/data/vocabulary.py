@@ -13,7 +13,11 @@ from typing import Any, Literal
 from regard.common.reading import reason_of
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
-from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
+from regard.data.subword_sampling import (
+    bpe_dropout,
+    sample_segmentations,
+    unigram_sampling,
+)
 from regard.data.text import COMPATIBILITY, clean, unknown_share
 
 PAD = 0
@@ -29,7 +33,8 @@ _GAPS = (SPACE, *(f"<0x{ord(space):02X}>" for space in "\t\n\v\f\r\x1c\x1d\x1e\x
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _LONGEST_CODE = 40
 """Characters within which a language code ends."""
-_STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, so no vocabulary has them
+# Noncharacters of Unicode, so no vocabulary has them.
+_STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"
 
 
 def normalised_line(text: str) -> str:
@@ -64,13 +69,20 @@ def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
     try:
         if not model:
             raise ValueError("it is empty")
-        vocabulary = Vocabulary(model) if table is None else TableVocabulary(model, table)
+        vocabulary = (
+            Vocabulary(model) if table is None else TableVocabulary(model, table)
+        )
         vocabulary.tokens(range(min(4, len(vocabulary))))
         if not all(map(math.isfinite, vocabulary._scores.values())):
             raise ValueError("a token has no finite score")
-    except (RuntimeError, ValueError) as problem:  # ValueError: a token is not UTF-8, too
+    except (RuntimeError, ValueError) as problem:
+        # ValueError: a token is not UTF-8, too.
         raise ValueError(f"not a SentencePiece model ({reason_of(problem)})") from None
-    return WhitespaceVocabulary(model) if table is None and vocabulary.is_whitespace else vocabulary
+    return (
+        WhitespaceVocabulary(model)
+        if table is None and vocabulary.is_whitespace
+        else vocabulary
+    )
 
 
 class Vocabulary:
@@ -103,7 +115,11 @@ class Vocabulary:
         """The algorithm of the vocabulary: BPE scores tokens by their rank, unigram by their
         log-probability.
         """
-        return "bpe" if all(score == int(score) for score in self._scores.values()) else "unigram"
+        return (
+            "bpe"
+            if all(score == int(score) for score in self._scores.values())
+            else "unigram"
+        )
 
     def encode(self, text: str) -> list[int]:
         """Encode a line, without BOS and EOS."""
@@ -122,7 +138,11 @@ class Vocabulary:
     ) -> list[list[int]]:
         """Encode many lines with a sampled segmentation; see `Tokenizer.sample`."""
         lines = [
-            [SPACE + word for word in self._replace_unknown(self._normal(text)).split(" ") if word]
+            [
+                SPACE + word
+                for word in self._replace_unknown(self._normal(text)).split(" ")
+                if word
+            ]
             for text in texts
         ]
         segment = (
@@ -131,7 +151,10 @@ class Vocabulary:
             else unigram_sampling(self._scores, 1 - dropout)
         )
         sampled = sample_segmentations(lines, segment, seed)
-        return [self._ids_with_bytes(token for word in line for token in word) for line in sampled]
+        return [
+            self._ids_with_bytes(token for word in line for token in word)
+            for line in sampled
+        ]
 
     def id_of(self, token: str) -> int:
         """Return the id of a token of text; UNK if there is no such token."""
@@ -156,7 +179,11 @@ class Vocabulary:
     @cached_property
     def copy_ids(self) -> dict[str, int]:
         """The ids of the copy tokens by their characters; empty in vocabularies that have none."""
-        return {text: index for text in COPY_CHARACTERS if (index := self.id_of(text)) != UNK}
+        return {
+            text: index
+            for text in COPY_CHARACTERS
+            if (index := self.id_of(text)) != UNK
+        }
 
     @cached_property
     def copy_tokens(self) -> tuple[int, ...]:
@@ -168,14 +195,24 @@ class Vocabulary:
         """The tokens that stand for single bytes of a character (byte fallback), ASCII aside, or
         for a space alone.
         """
-        single = ((index, text) for index, text in enumerate(self.surface_bytes) if len(text) == 1)
-        return {index: text for index, text in single if text >= b"\x80" or text == b" "}
+        single = (
+            (index, text)
+            for index, text in enumerate(self.surface_bytes)
+            if len(text) == 1
+        )
+        return {
+            index: text for index, text in single if text >= b"\x80" or text == b" "
+        }
 
     def decode(self, ids: Iterable[int]) -> str:
         """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK
         becomes ⁇.
         """
-        return clean(self._join([int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"))
+        return clean(
+            self._join(
+                [int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"
+            )
+        )
 
     def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return texts that `encode_all` encodes as these ids (EOS aside), to be segmented anew.
@@ -183,7 +220,9 @@ class Vocabulary:
         A run of unknown characters becomes one character that no text contains, and so is unknown
         too.
         """
-        return [self._detokenised([index for index in row if index != EOS]) for row in rows]
+        return [
+            self._detokenised([index for index in row if index != EOS]) for row in rows
+        ]
 
     def language_code(self, text: str) -> str:
         """Return the language code that a line begins with, such as >>fra<<; empty if the model has
@@ -236,7 +275,11 @@ class Vocabulary:
     def _scores(self) -> dict[str, float]:
         """The score of each token that SentencePiece segments text into, with or without an id."""
         p = self._processor
-        ids = (i for i in range(len(p)) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i)))
+        ids = (
+            i
+            for i in range(len(p))
+            if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i))
+        )
         return {p.id_to_piece(i): p.get_score(i) for i in ids}
 
     @cached_property
@@ -257,7 +300,9 @@ class Vocabulary:
         the letters.
         """
         form = unicodedata.normalize("NFKC", letters)
-        if not self._characters.issuperset(letters) and self._characters.issuperset(form):
+        if not self._characters.issuperset(letters) and self._characters.issuperset(
+            form
+        ):
             return form
         return "".join(map(self.known_form, letters)) if len(letters) > 1 else letters
 
@@ -275,7 +320,9 @@ class Vocabulary:
         """
         if self.id_of("<0x41>") != UNK:
             return text
-        runs = groupby(text, lambda character: character == " " or character in self._scores)
+        runs = groupby(
+            text, lambda character: character == " " or character in self._scores
+        )
         return "".join("".join(run) if known else _STRANGE for known, run in runs)
 
     def _ids_with_bytes(self, tokens: Iterable[str]) -> list[int]:
@@ -301,7 +348,8 @@ class Vocabulary:
 
     def _join(self, ids: Sequence[int], unknown: str) -> str:
         surfaces = (
-            unknown.encode() if index == UNK else self.surface_bytes[index] for index in ids
+            unknown.encode() if index == UNK else self.surface_bytes[index]
+            for index in ids
         )
         return b"".join(surfaces).decode("utf-8", "ignore").replace(SPACE, " ")
 
@@ -353,7 +401,9 @@ class TableVocabulary(Vocabulary):
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """Encode many lines, with the language code that one may begin with."""
         lines = [_split_code(normalised_line(text)) for text in texts]
-        tokens: list[list[str]] = self._processor.encode([rest for _, rest in lines], out_type=str)
+        tokens: list[list[str]] = self._processor.encode(
+            [rest for _, rest in lines], out_type=str
+        )
         return [
             [*map(self.id_of, code), *self._ids_of(row)]
             for (code, _), row in zip(lines, tokens, strict=True)
@@ -363,7 +413,11 @@ class TableVocabulary(Vocabulary):
         """Look up tokens; of a detokenised text SentencePiece joins unknown ones, and puts a space
         before the first.
         """
-        if tokens[:1] == [SPACE] and tokens[1:] and tokens[1].startswith(_STRANGE_START):
+        if (
+            tokens[:1] == [SPACE]
+            and tokens[1:]
+            and tokens[1].startswith(_STRANGE_START)
+        ):
             tokens = tokens[1:]
         for token in tokens:
             unknown = sum(map(token.count, (_STRANGE, _STRANGE_START)))
@@ -375,7 +429,9 @@ class TableVocabulary(Vocabulary):
         """Like `Vocabulary.sample_all`; a language code is not segmented."""
         ids = super().sample_all(texts, kind, dropout, seed)
         codes = [_split_code(normalised_line(text))[0] for text in texts]
-        return [[*map(self.id_of, code), *row] for code, row in zip(codes, ids, strict=True)]
+        return [
+            [*map(self.id_of, code), *row] for code, row in zip(codes, ids, strict=True)
+        ]
 
     def id_of(self, token: str) -> int:
         """Return the id of a token of text; UNK if there is no such token."""
@@ -387,7 +443,9 @@ class TableVocabulary(Vocabulary):
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """Return the id of each token: the inverse of `tokens`, special tokens included."""
-        special = {name: index for index, name in enumerate(self.table.names[: EOS + 1])}
+        special = {
+            name: index for index, name in enumerate(self.table.names[: EOS + 1])
+        }
         return [special.get(token, self.id_of(token)) for token in tokens]
 
     def language_code(self, text: str) -> str:
@@ -401,7 +459,9 @@ class TableVocabulary(Vocabulary):
         """The language codes that a line may begin with, such as >>fra<<; empty if the model has
         none.
         """
-        return tuple(token for token in self.table.names if _split_code(token) == ([token], ""))
+        return tuple(
+            token for token in self.table.names if _split_code(token) == ([token], "")
+        )
 
     def _normal(self, text: str) -> str:
         """Normalise a line as SentencePiece does before segmentation: imported models have rules of
@@ -411,8 +471,12 @@ class TableVocabulary(Vocabulary):
         return line.replace(SPACE, " ").strip()
 
     def _detokenised(self, ids: list[int]) -> str:
-        tokens = [_STRANGE if index == UNK else token for index, token in self._with_tokens(ids)]
-        first = int(bool(tokens) and bool(_split_code(tokens[0])[0]))  # after the language code
+        tokens = [
+            _STRANGE if index == UNK else token
+            for index, token in self._with_tokens(ids)
+        ]
+        # After the language code.
+        first = int(bool(tokens) and bool(_split_code(tokens[0])[0]))
         if ids[first : first + 1] == [UNK]:  # not a space and then something unknown
             tokens[first] = _STRANGE_START
         return str(self._processor.decode_pieces(tokens))

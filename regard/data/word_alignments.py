@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.given_words import GivenWords, given_words, to_clean
-from regard.data.pairs import Pair, format_lines
+from regard.data.pair_filters import Pair, format_lines
 from regard.data.text import CUT, MAX_LINE, LineReader, too_long
 from regard.data.vocabulary import Vocabulary
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer
 
 Link = tuple[int, int]  # source word, target word
-FlatLinks: TypeAlias = (
-    "array[int]"  # source, target, source, target …: compact, as there is one per training pair
-)
+FlatLinks: TypeAlias = "array[int]"
+"""Source, target, source, target …: compact, as there is one per training pair."""
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 UNEVEN = "leading or doubled spaces, or tabs, between which links count no words"
 _SHOWN = 5  # wrong lines that are reported one by one
@@ -87,7 +86,10 @@ def read_word_links(
             linked = {target for _, target in sure}
             links = sorted(sure | {link for link in possible if link[1] not in linked})
             if pair := pair_of.get(number):
-                words = pair.words or (given_words(pair.source), given_words(pair.target))
+                words = pair.words or (
+                    given_words(pair.source),
+                    given_words(pair.target),
+                )
                 check_links(links, *words)
                 uneven += any(side.is_uneven for side in words)
                 rows[number] = array(
@@ -96,7 +98,11 @@ def read_word_links(
         except ValueError as problem:
             wrong.append((number, str(problem)))
     DataError.raise_all(
-        [*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)]
+        [
+            *reader.causes,
+            *_describe_wrong(path, wrong),
+            *_check_count(path, reader, lines, name),
+        ]
     )
     ordered = tuple(rows[pair.line] for pair in pairs)
     total = sum(map(len, ordered)) // 2
@@ -131,7 +137,9 @@ def token_links(
         )
 
 
-def _token_positions(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, list[int]]:
+def _token_positions(
+    vocabulary: Vocabulary, ids: Sequence[int]
+) -> dict[int, list[int]]:
     """Return the positions of the tokens of each word."""
     positions: dict[int, list[int]] = {}
     for position, word in enumerate(vocabulary.word_indices(vocabulary.tokens(ids))):
@@ -142,7 +150,9 @@ def _token_positions(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, li
 def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -> None:
     """Raise ValueError if a link names a word that does not exist."""
     for link in links:
-        for word, words, side in zip(link, (source, target), ("source", "target"), strict=True):
+        for word, words, side in zip(
+            link, (source, target), ("source", "target"), strict=True
+        ):
             if word >= words.total:
                 numbers = (
                     f"{counted(words.total, 'word')}, 0 to {words.total - 1}"
@@ -156,7 +166,9 @@ def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -
 
 def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:
     """Yield a sentence for each of the first wrong lines, and one for the others."""
-    yield from (f"{path}, line {number}: {problem}" for number, problem in wrong[:_SHOWN])
+    yield from (
+        f"{path}, line {number}: {problem}" for number, problem in wrong[:_SHOWN]
+    )
     if rest := [number for number, _ in wrong[_SHOWN:]]:
         yield f"{path}: {len(rest):,} more such lines{format_lines(rest)}"
 

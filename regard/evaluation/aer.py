@@ -51,10 +51,14 @@ def parse_gold(
     """
     gold = []
     problems = []
-    for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
+    for number, (line, *pair) in enumerate(
+        zip(lines, sources, targets, strict=True), 1
+    ):
         try:
             gold.append(Gold(*read_gold(line)))
-            check_links(sorted(gold[-1].sure | gold[-1].possible), *map(given_words, pair))
+            check_links(
+                sorted(gold[-1].sure | gold[-1].possible), *map(given_words, pair)
+            )
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
     DataError.raise_all(problems[:5])
@@ -76,15 +80,24 @@ class AlignmentScores:
     recall: float
 
 
-def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> AlignmentScores:
+def alignment_scores(
+    predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]
+) -> AlignmentScores:
     """Score predicted links against the gold links of the same sentences."""
     counts = np.zeros(4)
     for links, wanted in zip(map(frozenset, predicted), gold, strict=True):
-        sets = (links & wanted.sure, links & (wanted.possible | wanted.sure), links, wanted.sure)
+        sets = (
+            links & wanted.sure,
+            links & (wanted.possible | wanted.sure),
+            links,
+            wanted.sure,
+        )
         counts += [len(each) for each in sets]
     sure_hits, possible_hits, total, total_sure = map(float, counts)
     return AlignmentScores(
-        1 - (sure_hits + possible_hits) / (total + total_sure) if total + total_sure else 0.0,
+        1 - (sure_hits + possible_hits) / (total + total_sure)
+        if total + total_sure
+        else 0.0,
         possible_hits / total if total else 1.0,
         sure_hits / total_sure if total_sure else 1.0,
     )
@@ -103,12 +116,16 @@ def read_all(
     ):
         words = given_words(source), given_words(target)
         if not all(side.is_clean for side in words):
-            reading = replace(reading, given_words=(words[0].positions, words[1].positions))
+            reading = replace(
+                reading, given_words=(words[0].positions, words[1].positions)
+            )
         readings.append(reading)
     return readings
 
 
-def extract_choice_links(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
+def extract_choice_links(
+    readings: Iterable[Readings], choice: AlignmentChoice
+) -> list[list[Link]]:
     """Return the links that a choice of layer, head, row and symmetry extracts, between words as
     they were given.
     """
@@ -144,7 +161,9 @@ def best_choice(
     """
     best, _ = _best(all_choices(readings[0]), readings, gold)
     return _best(
-        [best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold
+        [best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)],
+        readings,
+        gold,
     )
 
 
@@ -172,7 +191,11 @@ def best_pair(
     alone, _ = _best(
         [choice, *(replace(choice, symmetry=own) for own in SYMMETRIES)], forward, gold
     )
-    return replace(alone, with_reverse=symmetry), replace(reverse, with_reverse=symmetry), scores
+    return (
+        replace(alone, with_reverse=symmetry),
+        replace(reverse, with_reverse=symmetry),
+        scores,
+    )
 
 
 def _best_few(
@@ -184,7 +207,11 @@ def _best_few(
     scored = []
     for choice in all_choices(readings[0]):
         links = extract_choice_links(readings, choice)
-        links = [[(t, s) for s, t in sentence] for sentence in links] if transposed else links
+        links = (
+            [[(t, s) for s, t in sentence] for sentence in links]
+            if transposed
+            else links
+        )
         scored.append((alignment_scores(links, gold).aer, choice, links))
     return [
         (choice, links)
@@ -193,7 +220,9 @@ def _best_few(
 
 
 def _best(
-    choices: Iterable[AlignmentChoice], readings: Sequence[Readings], gold: Sequence[Gold]
+    choices: Iterable[AlignmentChoice],
+    readings: Sequence[Readings],
+    gold: Sequence[Gold],
 ) -> tuple[AlignmentChoice, AlignmentScores]:
     scored = [
         (choice, alignment_scores(extract_choice_links(readings, choice), gold))
@@ -215,7 +244,9 @@ def agreeing_choices(
     """
     if backward is None:
         scored = [
-            (_self_agreement(forward, c), c) for c in all_choices(forward[0]) if not c.shifted
+            (_self_agreement(forward, c), c)
+            for c in all_choices(forward[0])
+            if not c.shifted
         ]
         agreement, choice = max(scored, key=lambda pair: pair[0])
         return choice, None, agreement

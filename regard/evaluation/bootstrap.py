@@ -41,7 +41,10 @@ class Difference:
 
 
 def paired_bootstrap(
-    first: Sequence[float], second: Sequence[float], draws: int = DRAWS, seed: int = 12345
+    first: Sequence[float],
+    second: Sequence[float],
+    draws: int = DRAWS,
+    seed: int = 12345,
 ) -> Difference:
     """Compare two systems by their scores of the same items, resampled with replacement `draws`
     times.
@@ -56,7 +59,9 @@ def paired_bootstrap(
     differences = second_scores - first_scores
     rng = np.random.Generator(np.random.PCG64(seed))
     count = len(differences)
-    means = np.array([differences[rng.integers(0, count, count)].mean() for _ in range(draws)])
+    means = np.array(
+        [differences[rng.integers(0, count, count)].mean() for _ in range(draws)]
+    )
     low, high = np.quantile(means, [0.025, 0.975])
     below = int((means <= 0).sum())
     above = int((means >= 0).sum())
@@ -89,17 +94,22 @@ def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
 @cache
 def student_quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
-    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(
-        degrees * math.pi
-    )
+    scale = math.exp(
+        math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
+    ) / math.sqrt(degrees * math.pi)
 
     def integral(
         end: float,
-    ) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
+        # From 0; t = √degrees · tan u makes it an integral of a power of a cosine.
+    ) -> float:
         last = math.atan(end / math.sqrt(degrees))
         steps = 400
-        values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
-        simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
+        values = [
+            math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)
+        ]
+        simpson = (
+            values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
+        )
         return scale * math.sqrt(degrees) * simpson * last / steps / 3
 
     low = 0.0

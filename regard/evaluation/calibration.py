@@ -56,14 +56,18 @@ def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
     model.eval()
     probabilities = list[torch.Tensor]()
     right = list[torch.Tensor]()
-    for plan in BatchStream(list(examples), BatchingSettings(tokens=TOKENS), seed=0).epoch(0):
+    for plan in BatchStream(
+        list(examples), BatchingSettings(tokens=TOKENS), seed=0
+    ).epoch(0):
         batch = plan.batch().to(device_of(model))
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
         best = model.project(features).float().softmax(-1).max(-1)
         keep = batch.target_out != PAD
         probabilities.append(best.values[keep].cpu())
         right.append((best.indices == batch.target_out)[keep].cpu())
-    return calibration_of(torch.cat(probabilities).double().numpy(), torch.cat(right).numpy())
+    return calibration_of(
+        torch.cat(probabilities).double().numpy(), torch.cat(right).numpy()
+    )
 
 
 def calibration_of(
@@ -77,8 +81,11 @@ def calibration_of(
         if count := int(inside.sum()):
             mean = float(probabilities[inside].mean())
             share = float(right[inside].mean())
-            bins.append(CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share))
+            bins.append(
+                CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share)
+            )
     total = max(1, len(probabilities))
     return Calibration(
-        tuple(bins), sum(item.tokens * abs(item.probability - item.right) for item in bins) / total
+        tuple(bins),
+        sum(item.tokens * abs(item.probability - item.right) for item in bins) / total,
     )

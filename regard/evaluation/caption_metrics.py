@@ -15,7 +15,7 @@ from regard.common.version import __version__
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
-from regard.evaluation.metrics import MetricScore
+from regard.evaluation.text_metrics import MetricScore
 
 WordTokenizer = Callable[[str], list[str]]
 
@@ -28,7 +28,11 @@ def _combining_marks() -> str:
     """Return the combining marks (vowel signs of Hindi and Thai, accents) and the zero-width
     joiners.
     """
-    marks = [code for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M"]
+    marks = [
+        code
+        for code in range(0x300, 0x1F000)
+        if unicodedata.category(chr(code))[0] == "M"
+    ]
     return "".join(map(chr, marks)) + "\u200c\u200d"
 
 
@@ -58,7 +62,9 @@ def tokenizer_for(tokenizer: TokenizerSettings) -> WordTokenizer:
 
 
 def cider_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer = words,
 ) -> list[float]:
     """Return the CIDEr-D of each caption; `references` are the reference captions of each image."""
     return cider_d(
@@ -68,7 +74,9 @@ def cider_scores(
 
 
 def caption_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer = words,
 ) -> list[MetricScore]:
     """Return all scores with their signatures; `references` are the reference captions of each
     image, one or more.
@@ -90,27 +98,45 @@ def caption_scores(
     results.append(MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
     return [
         *results,
-        MetricScore("exact", _exact(outputs, references), f"{data}|case:mixed|{version}"),
+        MetricScore(
+            "exact", _exact(outputs, references), f"{data}|case:mixed|{version}"
+        ),
     ]
 
 
 def validation_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer = words,
 ) -> dict[str, float]:
     """Return the scores that are logged when a captioner is validated during training."""
-    scores = {score.name: score.value for score in caption_scores(outputs, references, tokenize)}
-    return {"chrf": scores["chrF"], "bleu": scores["BLEU-4"], "cider": scores["CIDEr-D"]}
+    scores = {
+        score.name: score.value
+        for score in caption_scores(outputs, references, tokenize)
+    }
+    return {
+        "chrf": scores["chrF"],
+        "bleu": scores["BLEU-4"],
+        "cider": scores["CIDEr-D"],
+    }
 
 
 def _bleu(
-    n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer
+    n: int,
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: WordTokenizer,
 ) -> float:
     """Return corpus BLEU up to n-grams, unsmoothed as in coco-caption."""
     metric = BLEU(tokenize="none", force=True, smooth_method="none", max_ngram_order=n)
     streams = _streams(
         [[" ".join(tokenize(text)) or NO_WORD for text in refs] for refs in references]
     )
-    return float(metric.corpus_score([" ".join(tokenize(text)) for text in outputs], streams).score)
+    return float(
+        metric.corpus_score(
+            [" ".join(tokenize(text)) for text in outputs], streams
+        ).score
+    )
 
 
 def _streams(references: Sequence[Sequence[str]]) -> Any:
@@ -125,6 +151,7 @@ def _streams(references: Sequence[Sequence[str]]) -> Any:
 def _exact(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Return the percentage of outputs that equal one of their references."""
     same = sum(
-        clean(text) in map(clean, refs) for text, refs in zip(outputs, references, strict=True)
+        clean(text) in map(clean, refs)
+        for text, refs in zip(outputs, references, strict=True)
     )
     return 100 * same / max(1, len(outputs))

@@ -34,7 +34,9 @@ class _Vector:
     bigrams: int
 
 
-def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[float]:
+def cider_d(
+    outputs: Sequence[Words], references: Sequence[Sequence[Words]]
+) -> list[float]:
     """Return the CIDEr-D of each caption, given as words, against the references of its image;
     their mean is the score.
 
@@ -46,7 +48,9 @@ def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> 
             f"{counted(len(references), 'image')}: wanted a caption and at least one reference for "
             "each image"
         )
-    reference_counts = [[_count_ngrams(words) for words in captions] for captions in references]
+    reference_counts = [
+        [_count_ngrams(words) for words in captions] for captions in references
+    ]
     document_counts: Counter[NGram] = Counter(
         ngram for counts in reference_counts for ngram in set().union(*counts)
     )
@@ -64,7 +68,9 @@ def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> 
 
 def _count_ngrams(words: Words) -> Counter[NGram]:
     return Counter(
-        tuple(words[i : i + n]) for n in range(1, MAX_N + 1) for i in range(len(words) - n + 1)
+        tuple(words[i : i + n])
+        for n in range(1, MAX_N + 1)
+        for i in range(len(words) - n + 1)
     )
 
 
@@ -76,8 +82,12 @@ def _vector(
         tables[len(ngram) - 1][ngram] = count * (
             log_documents - math.log(max(1, document_counts[ngram]))
         )
-    norms = tuple(math.sqrt(sum(weight**2 for weight in table.values())) for table in tables)
-    return _Vector(tables, norms, sum(count for ngram, count in counts.items() if len(ngram) == 2))
+    norms = tuple(
+        math.sqrt(sum(weight**2 for weight in table.values())) for table in tables
+    )
+    return _Vector(
+        tables, norms, sum(count for ngram, count in counts.items() if len(ngram) == 2)
+    )
 
 
 def _similarity(output: _Vector, reference: _Vector) -> float:

@@ -23,7 +23,9 @@ def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
     target_keep = batch.target_out != PAD
     other_keep = {"encoder": _source_keep(model, batch)}
     return {
-        name: _mean(weights, other_keep.get(str(model.get_submodule(name).role), target_keep))
+        name: _mean(
+            weights, other_keep.get(str(model.get_submodule(name).role), target_keep)
+        )
         for name, weights in readings.items()
     }
 

@@ -62,7 +62,9 @@ def measure_faithfulness(
         )
     source_ids = translator.encode(source)
     by_token = gradient_times_input(translator.model, source_ids, target)
-    gradient = merge_words(by_token, readings.source_words, readings.target_words).weights
+    gradient = merge_words(
+        by_token, readings.source_words, readings.target_words
+    ).weights
     erased = erasure(translator.model, source_ids, target, readings)
     attention = readings.words(choice.layer, choice.head, choice.shifted).weights
     return Faithfulness(
@@ -70,7 +72,9 @@ def measure_faithfulness(
     )
 
 
-def gradient_times_input(model: Model, source: Sequence[int], target: Sequence[int]) -> Array:
+def gradient_times_input(
+    model: Model, source: Sequence[int], target: Sequence[int]
+) -> Array:
     """Saliency: gradient × input, |∂ log p(token t) / ∂ e_s · e_s|, with e_s the embedding of
     source token s.
 
@@ -128,11 +132,18 @@ def erasure(
     """
     count = max(readings.source_words, default=-1) + 1
     shortened = [
-        [token for token, word in zip(source, readings.source_words, strict=True) if word != erased]
+        [
+            token
+            for token, word in zip(source, readings.source_words, strict=True)
+            if word != erased
+        ]
         for erased in range(count)
     ]
     full, *others = force_decode(
-        model, [list(source), *shortened], [list(target)] * (count + 1), with_attention=False
+        model,
+        [list(source), *shortened],
+        [list(target)] * (count + 1),
+        with_attention=False,
     )
     # (T tokens, S words)
     losses = np.stack([full.log_probs - other.log_probs for other in others], 1)

@@ -44,7 +44,10 @@ def by_length(
             selected = [[lines[i] for i in rows] for lines in references]
             buckets.append(
                 LengthBucket(
-                    first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)
+                    first,
+                    last,
+                    len(rows),
+                    *_with_interval([outputs[i] for i in rows], selected),
                 )
             )
     return buckets
@@ -56,7 +59,9 @@ def length_ranges(longest: int) -> list[tuple[int, int]]:
     return list(zip([1, *(edge + 1 for edge in edges[:-1])], edges, strict=True))
 
 
-def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[float, float, float]:
+def _with_interval(
+    outputs: list[str], references: list[list[str]]
+) -> tuple[float, float, float]:
     """Return chrF and its interval as sacreBLEU does, cut at 0 and 100.
 
     sacreBLEU's own function fails if all lines of a resample are empty, and its symmetric interval
@@ -64,10 +69,15 @@ def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[flo
     """
     metric = CHRF()
     counts = metric._extract_corpus_statistics(outputs, references)
-    rows = np.random.default_rng(SEED).choice(len(counts), size=(DRAWS, len(counts)), replace=True)
+    rows = np.random.default_rng(SEED).choice(
+        len(counts), size=(DRAWS, len(counts)), replace=True
+    )
     sums = np.array(counts, dtype=np.float32)[rows].sum(1)
     scores = np.sort(
-        [float(metric._compute_score_from_stats(statistics).score) for statistics in sums]
+        [
+            float(metric._compute_score_from_stats(statistics).score)
+            for statistics in sums
+        ]
     )
     mean = float(scores.mean())
     half = float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2

@@ -60,14 +60,18 @@ class Pointing:
 
     words: int
     accuracy: float  # share of words whose map peaks in their region
-    chance: float  # mean share of pixels in a region: accuracy of a map that peaks anywhere
+    # Mean share of pixels in a region: accuracy of a map that peaks anywhere.
+    chance: float
     centre: (
-        float  # share of regions with the centre of the image: accuracy of a map that peaks there
+        # Share of regions with the centre of the image: accuracy of a map that peaks
+        # there.
+        float
     )
 
     def __str__(self) -> str:
         baselines = (
-            f"chance {100 * self.chance:.1f} %, centre of the image {100 * self.centre:.1f} %"
+            f"chance {100 * self.chance:.1f} %, "
+            f"centre of the image {100 * self.centre:.1f} %"
         )
         return f"{100 * self.accuracy:.1f} % of {self.words:,} words ({baselines})"
 
@@ -88,5 +92,8 @@ def pointing_game(
     chance = float(np.mean([region.mean() for region in regions])) if regions else 0.0
     single_cell = np.ones((1, 1))  # peaks in the centre of the image
     return Pointing(
-        len(regions), accuracy, chance, pointing_accuracy([single_cell] * len(regions), regions)
+        len(regions),
+        accuracy,
+        chance,
+        pointing_accuracy([single_cell] * len(regions), regions),
     )

@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.evaluation.metrics import MAX_TER_WORDS
+from regard.evaluation.text_metrics import MAX_TER_WORDS
 
 SEED = "12345"
 """sacreBLEU's own default; it would take another one from the environment."""
@@ -66,21 +66,37 @@ def paired_tests(
                 f"{name}: wanted an output for each of {len(references[0]):,} references, got "
                 f"{len(outputs):,}"
             )
-    texts = [[list(lines) for lines in references], *[[list(outputs)] for _, outputs in systems]]
-    longest = max(len(line.split()) for streams in texts for lines in streams for line in lines)
-    metrics: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF(), "TER": TER()}
+    texts = [
+        [list(lines) for lines in references],
+        *[[list(outputs)] for _, outputs in systems],
+    ]
+    longest = max(
+        len(line.split()) for streams in texts for lines in streams for line in lines
+    )
+    metrics: dict[str, Any] = {
+        "BLEU": BLEU(tokenize=tokenizer),
+        "chrF": CHRF(),
+        "TER": TER(),
+    }
     if not ter or longest > MAX_TER_WORDS:
         del metrics["TER"]
-    named: list[tuple[str, Sequence[str]]] = [(name, list(outputs)) for name, outputs in systems]
+    named: list[tuple[str, Sequence[str]]] = [
+        (name, list(outputs)) for name, outputs in systems
+    ]
     with _fixed_seed():
         test = PairedTest(named, metrics, texts[0], test_type="bs")
         signatures, results = test()
     names = dict(zip(signatures, metrics, strict=True))  # sacreBLEU calls chrF chrF2
-    return [tuple(_tested(names, signatures, results, number)) for number in range(len(named))]
+    return [
+        tuple(_tested(names, signatures, results, number))
+        for number in range(len(named))
+    ]
 
 
 def score_with_intervals(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenizer: BleuTokenizer = "13a",
 ) -> tuple[TestedScore, ...]:
     """Score one system with 95 % intervals, those of `paired_tests`."""
     return paired_tests(
@@ -89,7 +105,10 @@ def score_with_intervals(
 
 
 def _tested(
-    names: Mapping[str, str], signatures: Mapping[str, Any], results: Mapping[str, Any], number: int
+    names: Mapping[str, str],
+    signatures: Mapping[str, Any],
+    results: Mapping[str, Any],
+    number: int,
 ) -> Iterator[TestedScore]:
     for theirs, name in names.items():
         result = results[theirs][number]
@@ -103,7 +122,15 @@ def _tested(
         p = None if p is None else float(p)
         is_equal = number > 0 and result.score == results[theirs][0].score
         yield TestedScore(
-            name, float(result.score), mean, ci, low, high, p, str(signatures[theirs]), is_equal
+            name,
+            float(result.score),
+            mean,
+            ci,
+            low,
+            high,
+            p,
+            str(signatures[theirs]),
+            is_equal,
         )
 
 

@@ -61,7 +61,9 @@ class _Worker:
             self.process.stdin.close()
         if answer:  # it lives, and something else writes to its standard output
             self.process.kill()
-            return f"its process wrote {answer.strip()[:80]!r} in place of a measurement"
+            return (
+                f"its process wrote {answer.strip()[:80]!r} in place of a measurement"
+            )
         status = self.process.wait()
         self.errors.seek(0)
         lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
@@ -69,7 +71,10 @@ class _Worker:
 
 
 def measure_speed(
-    runs: Mapping[str, Path], sources: Sequence[str], device: str, options: Mapping[str, Any]
+    runs: Mapping[str, Path],
+    sources: Sequence[str],
+    device: str,
+    options: Mapping[str, Any],
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return tokens_per_second, latency in seconds and memory in MiB of each run, medians of rounds
     in turns.
@@ -82,7 +87,8 @@ def measure_speed(
     causes: dict[str, str] = {}
     with ExitStack() as stack:
         workers = {
-            name: stack.enter_context(_start(run, device, options)) for name, run in runs.items()
+            name: stack.enter_context(_start(run, device, options))
+            for name, run in runs.items()
         }
         for line in (json.dumps(list(sources)), *[""] * ROUNDS):
             for name, worker in workers.items():
@@ -91,16 +97,22 @@ def measure_speed(
                 try:
                     rounds[name].append(worker.ask(line))
                 except WorkerError as problem:
-                    causes[name] = f"{name}: speed and memory could not be measured: {problem}"
+                    causes[name] = (
+                        f"{name}: speed and memory could not be measured: {problem}"
+                    )
     results = {
-        name: _medians(answers[1:]) for name, answers in rounds.items() if name not in causes
+        name: _medians(answers[1:])
+        for name, answers in rounds.items()
+        if name not in causes
     }
     return results, list(causes.values())
 
 
 def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {
-        "tokens_per_second": statistics.median(answer["tokens_per_second"] for answer in rounds),
+        "tokens_per_second": statistics.median(
+            answer["tokens_per_second"] for answer in rounds
+        ),
         "latency": statistics.median(answer["latency"] for answer in rounds),
         "memory": max(answer["memory"] for answer in rounds),
     }
@@ -109,9 +121,15 @@ def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
 @contextmanager
 def _start(run: Path, device: str, options: Mapping[str, Any]) -> Iterator[_Worker]:
     values = (str(run), device, json.dumps(dict(options)))
-    command = module_command("regard.evaluation.speed", *values, call="serve(*sys.argv[1:])")
+    command = module_command(
+        "regard.evaluation.speed", *values, call="serve(*sys.argv[1:])"
+    )
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(command, **pipes, stderr=errors, env=environment) as process,
@@ -123,12 +141,16 @@ def serve(run: str, device: str, options: str) -> None:
     """Answer the lines of standard input: the process that `measure_speed` starts for each run."""
     from regard.pipeline import Captioner, load
 
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
+    torch.set_num_threads(
+        int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads()
+    )
     warnings.simplefilter("ignore")
     pipeline = load(run, device)
     search = json.loads(options)
     sources: list[str] = json.loads(sys.stdin.readline())
-    translate = pipeline.caption if isinstance(pipeline, Captioner) else pipeline.translate
+    translate = (
+        pipeline.caption if isinstance(pipeline, Captioner) else pipeline.translate
+    )
     many = _spread(sources, MANY)
     alone = _spread(sources, ALONE)
     translate(many[:4], **search)  # compiles and packs

@@ -85,7 +85,8 @@ def make_report(
     metric = CHRF()
     rows = zip(sources, references, outputs, strict=True)
     pairs = tuple(
-        TranslatedPair(*row, float(metric.sentence_score(row[2], [row[1]]).score)) for row in rows
+        TranslatedPair(*row, float(metric.sentence_score(row[2], [row[1]]).score))
+        for row in rows
     )
     kinds = {}
     for kind, holds in KINDS.items():
@@ -96,14 +97,18 @@ def make_report(
             kinds[kind] = len(chosen), float(score.score)
     advice, command = _next_step(out, journal, by_patience)
     buckets = tuple(by_length(sources, outputs, [references]))
-    return TrainingReport(_meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs))
+    return TrainingReport(
+        _meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs)
+    )
 
 
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     """Return in a sentence what the scores of the lines are good for."""
     chrf = (
         CHRF()
-        .corpus_score([pair.output for pair in pairs], [[pair.reference for pair in pairs]])
+        .corpus_score(
+            [pair.output for pair in pairs], [[pair.reference for pair in pairs]]
+        )
         .score
     )
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
@@ -136,7 +141,9 @@ def _kept(pairs: Sequence[TranslatedPair]) -> str:
 def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the validations of a journal that have a score."""
     return [
-        event for event in journal if event["event"] == "valid" and event.get("chrf") is not None
+        event
+        for event in journal
+        if event["event"] == "valid" and event.get("chrf") is not None
     ]
 
 
@@ -153,10 +160,14 @@ def _next_step(
             "",
         )
     last = valid[-1]
-    early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
+    early = [
+        event for event in valid if event["update"] <= 0.75 * last["update"]
+    ] or valid[:1]
     gain = last["chrf"] - max(event["chrf"] for event in early)
     updates = last["update"] - early[-1]["update"]
-    if not by_patience and (gain >= RISING or len(valid) == 1 or last["update"] < SHORT):
+    if not by_patience and (
+        gain >= RISING or len(valid) == 1 or last["update"] < SHORT
+    ):
         why = (
             f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
             if gain >= RISING
@@ -184,16 +195,28 @@ def _next_step(
 
 
 def render_report(
-    report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]
+    report: TrainingReport,
+    name: str,
+    journal: Sequence[Mapping[str, Any]],
+    data: Sequence[str],
 ) -> str:
     """Render the page; `data`: lines on the corpora and on what was dropped of them."""
     points = tuple((event["update"], event["chrf"]) for event in validations(journal))
     curve = []
     if len(points) > 1:
         curve = [
-            Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))
+            Chart(
+                "",
+                (
+                    Panel(
+                        "chrF on validation pairs", "updates", (Series("chrF", points),)
+                    ),
+                ),
+            )
         ]
-    test = next((event for event in reversed(journal) if event["event"] == "test"), None)
+    test = next(
+        (event for event in reversed(journal) if event["event"] == "test"), None
+    )
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -203,6 +226,9 @@ def render_report(
         report=report,
         test=test,
         curves=[Markup(draw_svg(layout_chart(chart), styled=False)) for chart in curve],
-        examples={"Ten of the best": good, "Ten of the worst": ranked[len(good) :][-SHOWN:]},
+        examples={
+            "Ten of the best": good,
+            "Ten of the worst": ranked[len(good) :][-SHOWN:],
+        },
         data=data,
     )

@@ -20,7 +20,7 @@ from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, FolderTranslator
@@ -57,20 +57,29 @@ class Validator:
             warnings.simplefilter("ignore", LineWarning)
             scores = self.score(model)
         batch = self.batches.epoch(0)[0].batch().to(device_of(model))
-        return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, batch)}
+        return {
+            "loss": self._loss(model),
+            **scores,
+            "attention": attention_entropy(model, batch),
+        }
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
         objective = Objective(model, 0.0)
         device = device_of(model)
-        losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
+        losses: list[Loss] = [
+            objective(plan.batch().to(device)) for plan in self.batches.epoch(0)
+        ]
         return sum(float(loss.cross_entropy) for loss in losses) / sum(
             loss.tokens for loss in losses
         )
 
 
 def make_validator(
-    data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int
+    data: Corpus | CaptionCorpus,
+    tokenizer: Tokenizer,
+    settings: FolderSettings,
+    max_outputs: int,
 ) -> Validator:
     """Make the validator of sentence pairs (`chrf` and `bleu`) or of captioned images (`cider`
     too).
@@ -86,7 +95,9 @@ def make_validator(
         def score(model: Model) -> dict[str, float]:
             captions = Captioner(model, tokenizer, settings).caption(images)
             return validation_scores(
-                [item.text for item in captions], references, tokenizer_for(settings.tokenizer)
+                [item.text for item in captions],
+                references,
+                tokenizer_for(settings.tokenizer),
             )
     else:
         examples = encode_pairs(data.sources, data.targets, tokenizer)
@@ -94,10 +105,14 @@ def make_validator(
         targets = data.targets[:max_outputs]
 
         def score(model: Model) -> dict[str, float]:
-            translations = FolderTranslator(model, tokenizer, settings).translate(sources)
+            translations = FolderTranslator(model, tokenizer, settings).translate(
+                sources
+            )
             language = settings.languages.target
             return chrf_and_bleu(
                 [item.text for item in translations], targets, bleu_tokenizer(language)
             )
 
-    return Validator(BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score)
+    return Validator(
+        BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score
+    )

@@ -20,7 +20,11 @@ from regard.common.shapes import Tensor
 from regard.data.vocabulary import BOS, Vocabulary
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Batch, Decoder, Model, State
-from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    NoAttentionDecoder,
+    RecurrentDecoder,
+    RecurrentEncoder,
+)
 from regard.pipeline import (
     AlignmentChoice,
     Caption,
@@ -59,7 +63,10 @@ class Explanation:
 
 
 def explain(
-    translator: FolderTranslator, text: str, beam: int | None = None, attributions: bool = True
+    translator: FolderTranslator,
+    text: str,
+    beam: int | None = None,
+    attributions: bool = True,
 ) -> Explanation:
     """Translate a line and explain the translation; `attributions` adds gradient × input and
     erasure (one model only).
@@ -81,7 +88,12 @@ def explain(
     )
     states = _states(translator, text, readings)
     data = _data(
-        translator, readings, steps, readings.source_text, attributions=measured, states=states
+        translator,
+        readings,
+        steps,
+        readings.source_text,
+        attributions=measured,
+        states=states,
     )
     return Explanation(translation, data)
 
@@ -100,7 +112,10 @@ def explain_caption(
             "the caption is empty, so there is nothing to draw; show another image, or train longer"
         )
     view = SourceImage(
-        captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent
+        captioner.model_view(image),
+        readings.grid,
+        readings.cell_centre,
+        readings.cell_extent,
     )
     return caption, _data(captioner, readings, steps, view.cells(), image=view)
 
@@ -122,10 +137,14 @@ def _data(
         shown = ShownHead(layers.index(choice.layer), choice.head, choice.shifted)
     target = (readings.target_text, readings.target, readings.target_words)
     trace = _steps(pipeline.tokenizer.target, readings.target, steps)
-    return ExplanationData(source, *target, layer_weights(readings), shown, trace, **more)
+    return ExplanationData(
+        source, *target, layer_weights(readings), shown, trace, **more
+    )
 
 
-def overlay_of(data: ExplanationData, readings: Readings, choice: AlignmentChoice) -> Overlay:
+def overlay_of(
+    data: ExplanationData, readings: Readings, choice: AlignmentChoice
+) -> Overlay:
     """Lay the attention map of each word of a caption over the image: a figure that does not
     move.
     """
@@ -133,11 +152,16 @@ def overlay_of(data: ExplanationData, readings: Readings, choice: AlignmentChoic
     words = readings.words(choice.layer, choice.head, choice.shifted)
     maps = words.weights.reshape(-1, *data.image.grid)
     return Overlay(
-        data.image, readings.target_text, maps, caption=describe_choice(choice, readings)
+        data.image,
+        readings.target_text,
+        maps,
+        caption=describe_choice(choice, readings),
     )
 
 
-def alignment_choice(pipeline: FolderTranslator | Captioner, readings: Readings) -> AlignmentChoice:
+def alignment_choice(
+    pipeline: FolderTranslator | Captioner, readings: Readings
+) -> AlignmentChoice:
     """Return the head chosen for alignments, or the mean of the last layer."""
     return pipeline.choice or last_layer(readings)
 
@@ -178,12 +202,16 @@ def _attributions(
     )
     agreement = measured.gradient_agreement, measured.erasure_agreement
     return Attributions(
-        ("gradient × input", "word erasure"), (measured.gradient, measured.erasure), agreement
+        ("gradient × input", "word erasure"),
+        (measured.gradient, measured.erasure),
+        agreement,
     )
 
 
 @torch.inference_mode()
-def _states(translator: FolderTranslator, text: str, readings: Readings) -> States | None:
+def _states(
+    translator: FolderTranslator, text: str, readings: Readings
+) -> States | None:
     """Record the hidden states of a recurrent model that reads the line and writes the target.
 
     None for any other encoder, and for an ensemble.
@@ -199,9 +227,15 @@ def _states(translator: FolderTranslator, text: str, readings: Readings) -> Stat
     source = model.decoder.prepare(encoded)
     state = model.begin(source)
     tops = list[Tensor]()
-    begun = _top_state(model.decoder, state, encoded.outputs) if "states" in state.tensors else None
+    begun = (
+        _top_state(model.decoder, state, encoded.outputs)
+        if "states" in state.tensors
+        else None
+    )
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
-        features, state = model.step(torch.tensor([[token]], device=model.device), state, source)
+        features, state = model.step(
+            torch.tensor([[token]], device=model.device), state, source
+        )
         tops.append(_top_state(model.decoder, state, features))
     sides = encoded.outputs[0].view(len(ids), directions, -1), torch.stack(tops)
     encoder_states, decoder_states = (states.float().cpu().numpy() for states in sides)
@@ -264,7 +298,9 @@ def _steps(
 
 
 def _shown(
-    candidates: Sequence[Candidate], prefixes: Sequence[tuple[int, ...]], output: tuple[int, ...]
+    candidates: Sequence[Candidate],
+    prefixes: Sequence[tuple[int, ...]],
+    output: tuple[int, ...],
 ) -> list[tuple[Candidate, tuple[int, ...]]]:
     """Return the candidates to show, with their prefixes: all but the pruned, the best of those,
     and the output.
@@ -285,7 +321,10 @@ def _options(
     *prefix, taken = output
     candidates = [c for c in step.candidates if step.prefixes[c.beam] == tuple(prefix)]
     candidates.sort(key=lambda c: -c.log_prob)
-    shown = [c for rank, c in enumerate(candidates) if rank < MAX_OPTIONS or c.token == taken]
+    shown = [
+        c for rank, c in enumerate(candidates) if rank < MAX_OPTIONS or c.token == taken
+    ]
     return tuple(
-        (vocabulary.tokens([c.token])[0], exp(c.log_prob), c.token == taken) for c in shown
+        (vocabulary.tokens([c.token])[0], exp(c.log_prob), c.token == taken)
+        for c in shown
     )

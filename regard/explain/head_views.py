@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
     from regard.pipeline import FolderTranslator
     from regard.visualisation.head_arcs import HeadArcs
-    from regard.visualisation.heads import Heads
+    from regard.visualisation.head_grid import Heads
 
 Role = Literal["cross", "encoder", "decoder"]
 ROLES: dict[Role, str] = {
@@ -93,7 +93,9 @@ def _layer(
 
     names = readings.layers(options.role)
     if options.layer is not None:
-        return (names[options.layer - 1] if options.layer <= len(names) else None), False
+        return (
+            names[options.layer - 1] if options.layer <= len(names) else None
+        ), False
     if options.role == "cross":
         choice = alignment_choice(translator, readings)
         return choice.layer, choice.shifted
@@ -122,7 +124,11 @@ def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
 
 
 def _panels(
-    explanation: Explanation, layer: str, shifted: bool, heads: Sequence[int], title: str
+    explanation: Explanation,
+    layer: str,
+    shifted: bool,
+    heads: Sequence[int],
+    title: str,
 ) -> Heads:
     """Return heads side by side; if measured, the agreement of cross-attention with attributions
     beside each name.
@@ -134,14 +140,18 @@ def _panels(
     alignments = []
     assert readings is not None, "readings were requested"
     rows, columns = _words(readings, readings.roles[layer])
-    attributions = explanation.data.attributions if readings.roles[layer] == "cross" else None
+    attributions = (
+        explanation.data.attributions if readings.roles[layer] == "cross" else None
+    )
     for head in heads:
         read = readings.words(layer, head - 1, shifted)
         note = ""
         if attributions is not None:
             note = f" · {format_correlation(agreement(read.weights, attributions.weights[0]))}"
         caption = words("head {head}", head=head) + note
-        alignments.append(Alignment(columns, rows, read.weights, "", caption, read.special_weights))
+        alignments.append(
+            Alignment(columns, rows, read.weights, "", caption, read.special_weights)
+        )
     if attributions is not None:
         title += " · " + words(f"rank correlation with {attributions.names[0]}")
     return Heads(tuple(alignments), title)

@@ -23,7 +23,9 @@ from regard.visualisation.language import words
 
 
 @torch.inference_mode()
-def draw_residuals(translator: FolderTranslator, text: str, explanation: Explanation) -> Chart:
+def draw_residuals(
+    translator: FolderTranslator, text: str, explanation: Explanation
+) -> Chart:
     """Draw the mean length of x and of f(x) at each residual connection x + f(x), over the tokens
     of a translation.
 
@@ -34,7 +36,9 @@ def draw_residuals(translator: FolderTranslator, text: str, explanation: Explana
     inputs = dict[nn.Module, Tensor]()
     named = model.named_modules() if isinstance(model, Model) else ()
     connections = {
-        name: each for name, each in named if isinstance(each, Residual) and each.connected
+        name: each
+        for name, each in named
+        if isinstance(each, Residual) and each.connected
     }
     if not isinstance(model, Model) or not connections or readings is None:
         raise UsageError(
@@ -52,7 +56,8 @@ def draw_residuals(translator: FolderTranslator, text: str, explanation: Explana
     target = [BOS, *translator.tokenizer.target.ids(readings.target)[:-1]]
     try:
         model.eval()(
-            Batch.of([translator.encode(text)], model.device), pad([target])[0].to(model.device)
+            Batch.of([translator.encode(text)], model.device),
+            pad([target])[0].to(model.device),
         )
     finally:
         for handle in handles:
@@ -69,9 +74,12 @@ def draw_residuals(translator: FolderTranslator, text: str, explanation: Explana
         sides.setdefault(side, []).append(
             (label, float(x.norm(dim=-1).mean()), float(added.norm(dim=-1).mean()))
         )
-    title = words("Residual connections: what passes by, and the difference that is added")
+    title = words(
+        "Residual connections: what passes by, and the difference that is added"
+    )
     panels = tuple(
-        _panel(words(f"{side}: mean length of the vectors"), rows) for side, rows in sides.items()
+        _panel(words(f"{side}: mean length of the vectors"), rows)
+        for side, rows in sides.items()
     )
     return Chart(title, panels, f"{text.strip()} → {explanation.translation.text}")
 
@@ -81,8 +89,13 @@ def _panel(title: str, rows: Sequence[tuple[str, float, float]]) -> Panel:
     labels, passing, added = zip(*rows, strict=True)
     lines = {"x, which passes by": passing, "f(x), which is added": added}
     series = tuple(
-        Series(words(name), tuple(enumerate(lengths))) for name, lengths in lines.items()
+        Series(words(name), tuple(enumerate(lengths)))
+        for name, lengths in lines.items()
     )
     return Panel(
-        title, words("layer and sublayer"), series, labels, ((-0.5, 0.0), (len(rows) - 0.5, 0.0))
+        title,
+        words("layer and sublayer"),
+        series,
+        labels,
+        ((-0.5, 0.0), (len(rows) - 0.5, 0.0)),
     )

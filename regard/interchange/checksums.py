@@ -39,7 +39,9 @@ def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
         path = folder / name
         if not path.is_file():
             causes += (
-                [f"{path}: missing, but {SUMS} lists it; fetch it again"] if name in listed else []
+                [f"{path}: missing, but {SUMS} lists it; fetch it again"]
+                if name in listed
+                else []
             )
             continue
         expected = listed.get(name) or _downloaded(folder, name) or _blob(path)
@@ -48,7 +50,9 @@ def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
         elif expected != (file_sha256 if len(expected) == 64 else _git_blob)(path):
             where = SUMS if name in listed else _noted(folder, name).relative_to(folder)
             remedy = f"fetch it again, or delete {where} if it was changed on purpose"
-            causes.append(f"{path}: damaged or changed, its checksum is not {expected}; {remedy}")
+            causes.append(
+                f"{path}: damaged or changed, its checksum is not {expected}; {remedy}"
+            )
     ExportError.raise_all(causes)
     return unknown
 
@@ -56,7 +60,9 @@ def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def write_sums(folder: Path) -> None:
     """Write the checksums of all files of a folder."""
     paths = sorted(path for path in folder.iterdir() if path.name != SUMS)
-    write_text(folder / SUMS, "".join(f"{file_sha256(path)}  {path.name}\n" for path in paths))
+    write_text(
+        folder / SUMS, "".join(f"{file_sha256(path)}  {path.name}\n" for path in paths)
+    )
 
 
 def _listed(folder: Path) -> tuple[dict[str, str], list[str]]:
@@ -98,7 +104,11 @@ def _noted(folder: Path, name: str) -> Path:
 def _blob(path: Path) -> str | None:
     """Return the checksum that a file in Hugging Face's cache is named by."""
     target = path.resolve()
-    return target.name if target.parent.name == "blobs" and _DIGEST.fullmatch(target.name) else None
+    return (
+        target.name
+        if target.parent.name == "blobs" and _DIGEST.fullmatch(target.name)
+        else None
+    )
 
 
 def _git_blob(path: Path) -> str:

@@ -39,7 +39,9 @@ class CTranslate2:
     def __init__(self, export: Path, max_source: int, max_target: int | None) -> None:
         ctranslate2 = import_ctranslate2("an export to CTranslate2")
         with torch_threads():  # making a translator changes PyTorch's number of threads
-            self._translator = ctranslate2.Translator(str(export), inter_threads=1, intra_threads=0)
+            self._translator = ctranslate2.Translator(
+                str(export), inter_threads=1, intra_threads=0
+            )
         self.max_source = max_source
         self.max_target = max_target
         self._source, self._target = _vocabularies(export)
@@ -60,10 +62,16 @@ class CTranslate2:
         results = self._translate(sources, max(max_steps), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= max_steps[i] - 1 for h in results[i]):
-                (results[i],) = self._translate([source], max_steps[i], settings, patience=2)
+                (results[i],) = self._translate(
+                    [source], max_steps[i], settings, patience=2
+                )
             is_short = any(len(h.ids) < settings.min_length for h in results[i])
-            if is_short or any(token in h.ids for h in results[i] for token in _SUPPRESSED):
-                (results[i],) = self._translate([source], max_steps[i], settings, suppress=True)
+            if is_short or any(
+                token in h.ids for h in results[i] for token in _SUPPRESSED
+            ):
+                (results[i],) = self._translate(
+                    [source], max_steps[i], settings, suppress=True
+                )
         return results
 
     def score(
@@ -93,7 +101,9 @@ class CTranslate2:
         every probability: it is done only if one was written, and the targets are then scored
         again.
         """
-        exponent = _exponent(settings.length_penalty, sum(map(len, sources)) / len(sources))
+        exponent = _exponent(
+            settings.length_penalty, sum(map(len, sources)) / len(sources)
+        )
         count = settings.beam * patience if settings.beam > 1 else 1
         options: dict[str, Any] = {}
         if suppress:
@@ -116,7 +126,9 @@ class CTranslate2:
         )
         ranked = []
         for source, result in zip(sources, results, strict=True):
-            rows = [[self._ids[token] for token in tokens] for tokens in result.hypotheses]
+            rows = [
+                [self._ids[token] for token in tokens] for tokens in result.hypotheses
+            ]
             log_probs = [
                 # a target cut at max_steps: our search ends it there, and counts the end
                 score * len(ids) ** exponent
@@ -151,7 +163,9 @@ def _ranked(
         Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), log_prob, 0.0)
         for ids, log_prob in zip(rows, log_probs, strict=True)
     ]
-    scored = [replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in hypotheses]
+    scored = [
+        replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in hypotheses
+    ]
     return sorted(scored, key=lambda h: -h.score)[: settings.beam]
 
 
@@ -164,6 +178,7 @@ def _vocabularies(export: Path) -> tuple[list[str], list[str]]:
         else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
     )
     source, target = (
-        TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file))) for file in files
+        TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file)))
+        for file in files
     )
     return source, target

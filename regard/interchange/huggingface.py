@@ -15,15 +15,22 @@ from typing import Any
 import torch
 
 from regard.common.atomic import atomic_folder, write_bytes, write_text
+from regard.common.checksums import tensor_digest
 from regard.common.errors import ExportError, MissingExtra
 from regard.common.markdown import code_span, quote_argument
 from regard.common.reading import file_bytes, parse_json, read_tensors, reason_of
-from regard.common.seal import tensor_digest
 from regard.data.batch import pad
 from regard.data.languages import Languages
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import BOS, EOS, UNK, TableVocabulary, Vocabulary, vocabulary_of
+from regard.data.vocabulary import (
+    BOS,
+    EOS,
+    UNK,
+    TableVocabulary,
+    Vocabulary,
+    vocabulary_of,
+)
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
 from regard.interchange.parity import Parity, best_targets, check_new
@@ -79,7 +86,9 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     model = load_folder(folder)
     ExportError.raise_all(
         [
-            *huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint),
+            *huggingface_obstacles(
+                model.settings.model, model.settings.tokenizer.joint
+            ),
             *own_classes(model.model),
         ]
     )
@@ -100,7 +109,9 @@ def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     """
     unchecked = check_sums(folder, FILES)
     config = _read_table(folder / CONFIG)
-    generation = _read_table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    generation = (
+        _read_table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    )
     settings = marian.model_settings(config)
     tokenizer = _tokenizer(folder)
     ExportError.raise_all(_different_ids(config, tokenizer))
@@ -138,8 +149,12 @@ def write(model: ModelFolder, out: Path) -> None:
     tokenizer = model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
     write_text(out / CONFIG, _json(config))
-    write_text(out / GENERATION, _json(marian.generation_of(tokenizer, settings.search)))
-    write_text(out / TOKENIZER, _json(_tokenizer_config(tokenizer, config, settings.languages)))
+    write_text(
+        out / GENERATION, _json(marian.generation_of(tokenizer, settings.search))
+    )
+    write_text(
+        out / TOKENIZER, _json(_tokenizer_config(tokenizer, config, settings.languages))
+    )
     write_bytes(out / "source.spm", tokenizer.source.model)
     write_bytes(out / "target.spm", tokenizer.target.model)
     write_bytes(out / "vocab.json", _vocab_json(tokenizer.source))
@@ -155,10 +170,11 @@ def import_transformers() -> Any:
     try:
         package: Any = importlib.import_module("transformers")
     except ImportError:
-        raise MissingExtra("transformers", "hf", "a comparison with Hugging Face") from None
-    except (
-        Exception
-    ) as problem:  # of any class, if a package that it imports does not fit this PyTorch
+        raise MissingExtra(
+            "transformers", "hf", "a comparison with Hugging Face"
+        ) from None
+    except Exception as problem:
+        # Of any class, if a package that it imports does not fit this PyTorch.
         raise ExportError(_unusable(problem)) from None
     package.logging.set_verbosity_error()
     package.logging.disable_progress_bar()
@@ -166,7 +182,9 @@ def import_transformers() -> Any:
 
 
 @torch.inference_mode()
-def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: str) -> Parity:
+def compare(
+    model: ModelFolder, folder: Path, sentences: Sequence[str], origin: str
+) -> Parity:
     """Tokenise, translate and score the same sentences with both."""
     theirs, their_tokenizer = _load_marian(folder)
     tokenizer = model.tokenizer
@@ -176,22 +194,30 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
     pairs = zip(sentences, rows, strict=True)
     mismatches = {
         TOKENISATION: sum(
-            their_tokenizer(text).input_ids != [source[i] for i in ids] for text, ids in pairs
+            their_tokenizer(text).input_ids != [source[i] for i in ids]
+            for text, ids in pairs
         )
     }
     mismatches[GREEDY], difference = 0, 0.0
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
-    for batch in (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)):
+    for batch in (
+        rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)
+    ):
         ids, keep = pad(batch)
         their_ids = torch.tensor(source)[ids]
         mask = torch.ones_like(ids) if keep is None else keep.long()
         targets = best_targets(model, batch, settings)
         outputs = theirs.generate(
-            their_ids, attention_mask=mask, num_beams=1, do_sample=False, max_length=MAX_TOKENS + 1
+            their_ids,
+            attention_mask=mask,
+            num_beams=1,
+            do_sample=False,
+            max_length=MAX_TOKENS + 1,
         ).tolist()
         wanted = [[target[i] for i in (*ours, EOS)] for ours in targets]
         mismatches[GREEDY] += sum(
-            row[1 : len(ids) + 1] != ids for row, ids in zip(outputs, wanted, strict=True)
+            row[1 : len(ids) + 1] != ids
+            for row, ids in zip(outputs, wanted, strict=True)
         )
         target_in, _ = pad([[BOS, *ours] for ours in targets])
         logits = model.model.project(model.model(Batch(ids, keep), target_in))
@@ -203,9 +229,14 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
             torch.arange(target_in.shape[1])
             <= torch.tensor([len(ours) for ours in targets])[:, None]
         )
-        differences = (logits[..., UNK:] - their_logits[..., list(target)[UNK:]]).abs()[target_keep]
-        difference = float(torch.tensor([difference, float(differences.max())]).max())  # NaN stays
-    return Parity(len(sentences), origin, "largest difference of logits", difference, mismatches)
+        differences = (logits[..., UNK:] - their_logits[..., list(target)[UNK:]]).abs()[
+            target_keep
+        ]
+        # NaN stays.
+        difference = float(torch.tensor([difference, float(differences.max())]).max())
+    return Parity(
+        len(sentences), origin, "largest difference of logits", difference, mismatches
+    )
 
 
 def _load_marian(folder: Path) -> tuple[Any, Any]:
@@ -278,20 +309,30 @@ def _tokenizer(folder: Path) -> Tokenizer:
         _vocabulary(folder / f"{side}.spm", models[i])
         for i, side in enumerate(("source", "target"))
     ]
-    numbers = [_parse(folder / name, text) for name, text in zip(names, texts, strict=True)]
+    numbers = [
+        _parse(folder / name, text) for name, text in zip(names, texts, strict=True)
+    ]
     if (not joint or models[0] == models[1]) and numbers == [
-        json.loads(_vocab_json(vocabulary)) for vocabulary in vocabularies[: len(numbers)]
+        json.loads(_vocab_json(vocabulary))
+        for vocabulary in vocabularies[: len(numbers)]
     ]:
         source = vocabularies[0]
         target = vocabularies[0 if joint else 1]
         return Tokenizer(
-            source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source))
+            source,
+            target,
+            TokenizerSettings(kind=source.kind, joint=joint, size=len(source)),
         )
     try:
         tables = [PieceTable.parse(text) for text in texts]
     except ValueError as problem:
-        raise ExportError(f"{folder}: the file that numbers the tokens is {problem}") from None
-    numbered = TableVocabulary(models[0], tables[0]), TableVocabulary(models[1], tables[-1])
+        raise ExportError(
+            f"{folder}: the file that numbers the tokens is {problem}"
+        ) from None
+    numbered = (
+        TableVocabulary(models[0], tables[0]),
+        TableVocabulary(models[1], tables[-1]),
+    )
     settings = TokenizerSettings(
         kind=numbered[0].kind, joint=joint, size=len(numbered[0]), numbering="marian"
     )
@@ -330,7 +371,9 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
             f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian "
             "model"
         )
-    return read_tensors(path, ExportError, "copy it again, or convert it to safetensors")
+    return read_tensors(
+        path, ExportError, "copy it again, or convert it to safetensors"
+    )
 
 
 def _parse(path: Path, text: bytes) -> Any:
@@ -343,7 +386,9 @@ def _parse(path: Path, text: bytes) -> Any:
 def _read_table(path: Path) -> dict[str, Any]:
     values = _parse(path, _read(path))
     if not isinstance(values, dict):
-        raise ExportError(f"{path}: damaged, wanted a table, got {type(values).__name__}")
+        raise ExportError(
+            f"{path}: damaged, wanted a table, got {type(values).__name__}"
+        )
     return values
 
 

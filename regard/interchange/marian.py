@@ -14,7 +14,7 @@ from regard.common.shapes import Tensor
 from regard.data.languages import Languages, named_code
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from regard.layers.positions import sinusoids
+from regard.layers.positional_encoding import sinusoids
 from regard.models import ModelSettings
 from regard.search import SearchSettings
 
@@ -27,9 +27,17 @@ probability 0.
 TYPICAL_LENGTH = 20
 """Target length, in tokens, at which our length penalty and Hugging Face's grow alike."""
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
-_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+_PROJECTIONS = {
+    "query": "q_proj",
+    "key": "k_proj",
+    "value": "v_proj",
+    "output": "out_proj",
+}
 _LAYER = {
-    **{f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()},
+    **{
+        f"self_attention.{ours}": f"self_attn.{theirs}"
+        for ours, theirs in _PROJECTIONS.items()
+    },
     "self_attention_residual.norm": "self_attn_layer_norm",
     "feedforward.widen": "fc1",
     "feedforward.narrow": "fc2",
@@ -37,7 +45,8 @@ _LAYER = {
 }
 _CROSS = {
     **{
-        f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()
+        f"cross_attention.{ours}": f"encoder_attn.{theirs}"
+        for ours, theirs in _PROJECTIONS.items()
     },
     "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
@@ -48,7 +57,10 @@ _EMBEDDINGS = (
     "model.decoder.embed_tokens.weight",
 )
 _TIED = (*_EMBEDDINGS, "lm_head.weight")
-_POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_POSITIONS = (
+    "model.encoder.embed_positions.weight",
+    "model.decoder.embed_positions.weight",
+)
 _BIAS = "final_logits_bias"
 
 
@@ -74,7 +86,9 @@ def config_of(
         "dtype": "float32",
         "vocab_size": _row_count(tokenizer.source),
         "decoder_vocab_size": _row_count(tokenizer.target),
-        "share_encoder_decoder_embeddings": settings.resolved_share(tokenizer.settings.joint)
+        "share_encoder_decoder_embeddings": settings.resolved_share(
+            tokenizer.settings.joint
+        )
         == "all",
         "tie_word_embeddings": True,
         "d_model": encoder.size,
@@ -104,13 +118,17 @@ def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any
         "length_penalty": search.length_penalty * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH),
         "early_stopping": True,
         "max_length": POSITIONS,
-        "bad_words_ids": [[row] for row in sorted({row_of[token] for token in (PAD, UNK, BOS)})],
+        "bad_words_ids": [
+            [row] for row in sorted({row_of[token] for token in (PAD, UNK, BOS)})
+        ],
         "forced_eos_token_id": special["eos_token_id"],
         **special,
     }
 
 
-def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) -> SearchSettings:
+def search_settings(
+    generation: Mapping[str, Any], config: Mapping[str, Any]
+) -> SearchSettings:
     """Return the search settings of an imported model."""
     values = {**config, **generation}
     penalty = values.get("length_penalty")
@@ -127,7 +145,9 @@ def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
     """Return the languages that a `tokenizer_config.json` names; codes of families, such as
     ROMANCE, are unknown.
     """
-    codes = (str(tokenizer_config.get(name) or "") for name in ("source_lang", "target_lang"))
+    codes = (
+        str(tokenizer_config.get(name) or "") for name in ("source_lang", "target_lang")
+    )
     source, target = map(named_code, codes)
     return Languages(source=source, target=target)
 
@@ -136,10 +156,14 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have
     no such model.
     """
-    activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {"silu": "silu"}
+    activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {
+        "silu": "silu"
+    }
     causes = list[str]()
     if config.get("model_type") != "marian":
-        causes.append(f"model_type is {config.get('model_type')!r}, only 'marian' can be imported")
+        causes.append(
+            f"model_type is {config.get('model_type')!r}, only 'marian' can be imported"
+        )
     if config.get("activation_function", "gelu") not in activations:
         causes.append(
             f"activation_function is {config['activation_function']!r}, known are "
@@ -151,7 +175,11 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         )
     needed = (
         "d_model",
-        *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES.values()),
+        *(
+            f"{side}_{size}"
+            for side in ("encoder", "decoder")
+            for size in _SIZES.values()
+        ),
     )
     causes += [
         f"{name} is {config.get(name)!r}, wanted an integer"
@@ -170,7 +198,9 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
             "kind": "transformer",
             **{ours: config[f"{name}_{theirs}"] for ours, theirs in _SIZES.items()},
             "size": config["d_model"],
-            "dropout": float(0.1 if config.get("dropout") is None else config["dropout"]),
+            "dropout": float(
+                0.1 if config.get("dropout") is None else config["dropout"]
+            ),
             "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
             "norm": "post",
             "activation": activations[config.get("activation_function", "gelu")],
@@ -186,10 +216,16 @@ def to_marian(
     weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer
 ) -> dict[str, Tensor]:
     """Convert weights to those of a Marian model."""
-    converted = {theirs: weights[ours].clone() for ours, theirs in _weight_names(settings).items()}
+    converted = {
+        theirs: weights[ours].clone()
+        for ours, theirs in _weight_names(settings).items()
+    }
     for ours, theirs, vocabulary in _embeddings(settings, tokenizer):
         converted[theirs] = _to_rows(weights[ours], vocabulary)
-    return {**converted, _BIAS: _to_rows(weights["decoder.output.bias"], tokenizer.target)[None]}
+    return {
+        **converted,
+        _BIAS: _to_rows(weights["decoder.output.bias"], tokenizer.target)[None],
+    }
 
 
 def from_marian(
@@ -208,7 +244,9 @@ def from_marian(
         if theirs not in tensors
     ]
     causes += [
-        f"there are no weights called {theirs}" for theirs, name in stored.items() if name is None
+        f"there are no weights called {theirs}"
+        for theirs, name in stored.items()
+        if name is None
     ]
     known = {*names.values(), *_TIED, *_POSITIONS, _BIAS}
     causes += [
@@ -222,7 +260,9 @@ def from_marian(
     for ours, theirs, vocabulary in embeddings:
         converted[ours] = _from_rows(tensors[str(stored[theirs])], vocabulary, theirs)
     bias = tensors.get(_BIAS, torch.zeros(1, _row_count(tokenizer.target)))
-    converted["decoder.output.bias"] = _from_rows(bias.flatten(), tokenizer.target, _BIAS)
+    converted["decoder.output.bias"] = _from_rows(
+        bias.flatten(), tokenizer.target, _BIAS
+    )
     _check_tied(tensors, len(embeddings) == 1)
     if tokenizer.target.table is not None:
         converted["decoder.output.bias"][PAD] = SUPPRESSED
@@ -264,7 +304,9 @@ def _weight_names(settings: ModelSettings) -> dict[str, str]:
     return names
 
 
-def _embeddings(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str, str, Vocabulary]]:
+def _embeddings(
+    settings: ModelSettings, tokenizer: Tokenizer
+) -> list[tuple[str, str, Vocabulary]]:
     """Return each embedding: our name, Marian's, and its vocabulary."""
     source = tokenizer.source
     target = tokenizer.target
@@ -310,7 +352,9 @@ def _check_positions(tensors: Mapping[str, Tensor]) -> None:
     for name in _POSITIONS:
         if name in tensors:
             count, size = tensors[name].shape
-            if (tensors[name] - sinusoids(torch.arange(count)[None], size)[0]).abs().max() > 1e-4:
+            if (
+                tensors[name] - sinusoids(torch.arange(count)[None], size)[0]
+            ).abs().max() > 1e-4:
                 raise ExportError(
                     f"{name} holds other positions than the sinusoids of a Marian model"
                 )
@@ -319,7 +363,9 @@ def _check_positions(tensors: Mapping[str, Tensor]) -> None:
 def _check_tied(tensors: Mapping[str, Tensor], all_shared: bool) -> None:
     """Raise ExportError if matrices that must be tied are stored several times and differ."""
     tied = [name for name in (_TIED if all_shared else _TIED[2:]) if name in tensors]
-    different = [name for name in tied[1:] if not torch.equal(tensors[name], tensors[tied[0]])]
+    different = [
+        name for name in tied[1:] if not torch.equal(tensors[name], tensors[tied[0]])
+    ]
     ExportError.raise_all(
         f"{tied[0]} and {name} must be one matrix, and differ" for name in different
     )

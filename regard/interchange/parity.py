@@ -36,7 +36,9 @@ class Parity:
         return 1 - self.mismatches[name] / self.sentences
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{count} by {name}" for name, count in self.mismatches.items())
+        counts = ", ".join(
+            f"{count} by {name}" for name, count in self.mismatches.items()
+        )
         of = f"{counted(self.sentences, 'sentence')} of {self.source}"
         return f"{of}: {self.measure} {self.difference:.2g}; different: {counts}"
 
@@ -68,8 +70,13 @@ def best_targets(
         t = tokenizer.target
         own = zip(tasks, map(tokenizer.copies_of, sources), strict=True)
         tasks = [
-            replace(task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens)
+            replace(
+                task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens
+            )
             for task, c in own
         ]
     requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
-    return [hypotheses[0].ids for hypotheses in decode_requests(model.model, requests, settings)]
+    return [
+        hypotheses[0].ids
+        for hypotheses in decode_requests(model.model, requests, settings)
+    ]

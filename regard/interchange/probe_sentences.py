@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.common.errors import DataError, RegardError
 from regard.common.reading import check_links
 from regard.common.settings import read_toml
-from regard.data.pairs import PairFiles, PairReader
+from regard.data.pair_filters import PairFiles, PairReader
 from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
 
@@ -57,7 +57,10 @@ def real_sentences(
         .read_text("utf-8")
         .splitlines()[:MAX_SENTENCES]
     )
-    sides = [line.split("\t")[0] for line in lines], [line.split("\t")[1] for line in lines]
+    sides = (
+        [line.split("\t")[0] for line in lines],
+        [line.split("\t")[1] for line in lines],
+    )
     if language in SAMPLE_LANGUAGES:
         return sides[SAMPLE_LANGUAGES.index(language)], SAMPLE
     unknown = [sum(map(vocabulary.unknown_share, side)) / len(side) for side in sides]
@@ -72,14 +75,19 @@ def _drawn(vocabulary: Vocabulary) -> list[str]:
     knows.
     """
     chance = random.Random(0)
-    surfaces = [surface.decode(errors="replace") for surface in vocabulary.surface_bytes]
+    surfaces = [
+        surface.decode(errors="replace") for surface in vocabulary.surface_bytes
+    ]
     known = [
         token
         for token, text in enumerate(surfaces)
         if text.strip() and text.isprintable() and "\ufffd" not in text
     ]
     lines = (
-        [vocabulary.decode(chance.choices(known, k=1 + n % 16)) for n in range(MAX_SENTENCES)]
+        [
+            vocabulary.decode(chance.choices(known, k=1 + n % 16))
+            for n in range(MAX_SENTENCES)
+        ]
         if known
         else []
     )
@@ -99,13 +107,19 @@ def _data_files(folder: Path) -> list[PairFiles]:
     if not isinstance(data, dict):
         return []
     inside = Path(os.path.realpath(folder))
-    files = [PairFiles(pairs=folder / HELD_OUT)] if (folder / HELD_OUT).is_file() else []
+    files = (
+        [PairFiles(pairs=folder / HELD_OUT)] if (folder / HELD_OUT).is_file() else []
+    )
     for prefix in ("valid_", ""):
-        names = {name: data.get(prefix + name) for name in ("source", "target", "pairs")}
+        names = {
+            name: data.get(prefix + name) for name in ("source", "target", "pairs")
+        }
         paths = [name for name in names.values() if name]
         if not all(isinstance(name, str) and "\0" not in name for name in paths):
             continue
-        if not all(Path(os.path.realpath(name)).is_relative_to(inside) for name in paths):
+        if not all(
+            Path(os.path.realpath(name)).is_relative_to(inside) for name in paths
+        ):
             continue
         if names["pairs"] or (names["source"] and names["target"]):
             files.append(PairFiles(names["source"], names["target"], names["pairs"]))

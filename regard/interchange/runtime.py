@@ -21,10 +21,15 @@ from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
 from regard.interchange.parity import Parity, best_targets
 from regard.interchange.probe_sentences import real_sentences
-from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
+from regard.model_folder import (
+    ModelFolder,
+    load_folder,
+    load_language_id,
+    model_fingerprint,
+)
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.export_cache import export_name, write_export
-from regard.pipeline.loading import alignment_choice
+from regard.pipeline.folder_loading import alignment_choice
 from regard.runtime.engine.packed_model import pack_model, why_not_packed
 from regard.runtime.engine.program import Precision
 from regard.runtime.engine.runtime_file import FORMAT, runtime_file, share_embeddings
@@ -80,7 +85,9 @@ def export(
     return parity
 
 
-def keep_export(folder: Path, name: str, model: ModelFolder, precision: Precision) -> Path | None:
+def keep_export(
+    folder: Path, name: str, model: ModelFolder, precision: Precision
+) -> Path | None:
     """Write the export of a folder, which holds `model`, into the cache by its `name`; return its
     path.
 
@@ -96,7 +103,8 @@ def keep_export(folder: Path, name: str, model: ModelFolder, precision: Precisio
     ):
         warnings.simplefilter("error")
         content = _content(folder, model, precision, name=name)
-        if export_name(folder, precision) == name:  # nobody has changed the folder meanwhile
+        # Nobody has changed the folder meanwhile.
+        if export_name(folder, precision) == name:
             return write_export(name, content)
     return None
 
@@ -115,8 +123,12 @@ def _content(
         share_embeddings(packed)
     choice = alignment_choice(folder, model)
     languages = languages or model.settings.languages
-    about = card(folder, model, precision, choice, languages) | ({"name": name} if name else {})
-    return runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
+    about = card(folder, model, precision, choice, languages) | (
+        {"name": name} if name else {}
+    )
+    return runtime_file(
+        model, packed, choice, about, _language_id(folder, model, languages)
+    )
 
 
 def obstacles(model: ModelFolder) -> list[str]:
@@ -168,7 +180,9 @@ def card(
         "precision": precision,
         "fingerprint": model_fingerprint(folder),
         "parameters": sum(parameter.numel() for parameter in model.model.parameters()),
-        **model.settings.model_dump(mode="json", include={"model", "tokenizer", "search"}),
+        **model.settings.model_dump(
+            mode="json", include={"model", "tokenizer", "search"}
+        ),
         "familiar": asdict(model.settings.familiar) if model.settings.familiar else {},
         "warnings": model.settings.model.ablations(),
         "alignment": asdict(choice) if choice else None,
@@ -177,7 +191,10 @@ def card(
 
 
 def compare(
-    model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence[str], origin: str
+    model: ModelFolder,
+    exported: RuntimeTranslator,
+    sentences: Sequence[str],
+    origin: str,
 ) -> Parity:
     """Tokenise and translate with both, greedily and with a beam, and let the model score the
     file's translations.
@@ -185,7 +202,8 @@ def compare(
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
     mismatches = {
         TOKENS: sum(
-            ids != exported.encode(text) for ids, text in zip(sources, sentences, strict=True)
+            ids != exported.encode(text)
+            for ids, text in zip(sources, sentences, strict=True)
         )
     }
     own = model.settings.search
@@ -212,14 +230,22 @@ def compare(
         mismatches[name] = sum(
             ids != best.ids for ids, (_, best) in zip(targets, whole, strict=True)
         )
-        forced = force_decode(model.model, searched, [best.ids for _, best in whole], False)
+        forced = force_decode(
+            model.model, searched, [best.ids for _, best in whole], False
+        )
         penalty = LengthPenalty(settings.length_penalty)
-        scores = (float(item.log_probs.sum()) / penalty(len(item.log_probs)) for item in forced)
+        scores = (
+            float(item.log_probs.sum()) / penalty(len(item.log_probs))
+            for item in forced
+        )
         differences += [
-            abs(h.score - s) / max(1.0, abs(s)) for (_, h), s in zip(whole, scores, strict=True)
+            abs(h.score - s) / max(1.0, abs(s))
+            for (_, h), s in zip(whole, scores, strict=True)
         ]
     mean = sum(differences) / max(1, len(differences))
-    return Parity(len(sources), origin, "mean relative difference of scores", mean, mismatches)
+    return Parity(
+        len(sources), origin, "mean relative difference of scores", mean, mismatches
+    )
 
 
 def _check(parity: Parity, precision: Precision) -> None:
@@ -232,10 +258,15 @@ def _check(parity: Parity, precision: Precision) -> None:
             "differently"
         )
     if not parity.difference <= limit:
-        causes.append(f"scores differ by {parity.difference:.2g}, at most {limit:g} is allowed")
+        causes.append(
+            f"scores differ by {parity.difference:.2g}, at most {limit:g} is allowed"
+        )
     if min(parity.agreement(GREEDY), parity.agreement(BEAM)) < least:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
     ExportError.raise_all(
-        (f"the runtime file does not translate as the model does: {cause}" for cause in causes),
+        (
+            f"the runtime file does not translate as the model does: {cause}"
+            for cause in causes
+        ),
         f"{parity}; this is a bug in Regard: please report it",
     )

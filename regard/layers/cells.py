@@ -56,7 +56,9 @@ class Cell(nn.Module):
 
     @staticmethod
     def update(
-        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+        input_proj: Float[Tensor, "N G"],
+        hidden_proj: Float[Tensor, "N G"],
+        states: States,
     ) -> States:
         """Compute the next states from both projections to the gates."""
         raise NotImplementedError
@@ -72,7 +74,9 @@ class Elman(Cell):
 
     @staticmethod
     def update(
-        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+        input_proj: Float[Tensor, "N G"],
+        hidden_proj: Float[Tensor, "N G"],
+        states: States,
     ) -> States:
         return ((input_proj + hidden_proj).to(states[0].dtype).tanh(),)
 
@@ -87,7 +91,9 @@ class GRU(Cell):
 
     @staticmethod
     def update(
-        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+        input_proj: Float[Tensor, "N G"],
+        hidden_proj: Float[Tensor, "N G"],
+        states: States,
     ) -> States:
         return (_GRU.apply(input_proj, hidden_proj, states[0]),)  # type: ignore[no-untyped-call]
 
@@ -102,7 +108,9 @@ class LSTM(Cell):
 
     @staticmethod
     def update(
-        input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States
+        input_proj: Float[Tensor, "N G"],
+        hidden_proj: Float[Tensor, "N G"],
+        states: States,
     ) -> States:
         h, c = states
         i, f, g, o = (input_proj + hidden_proj).to(h.dtype).chunk(4, -1)
@@ -121,7 +129,11 @@ class _GRU(torch.autograd.Function):
     def forward(ctx: Any, input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> Tensor:
         E = h.shape[-1]
         ctx.dtype = (input_proj.dtype, hidden_proj.dtype)
-        rz = torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E]).to(h.dtype).sigmoid_()
+        rz = (
+            torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E])
+            .to(h.dtype)
+            .sigmoid_()
+        )
         r = rz[:, :E]
         z = rz[:, E:]
         hidden_n = hidden_proj[:, 2 * E :].to(h.dtype)

@@ -26,9 +26,13 @@ class WeightNormLinear(nn.Module):
     (Gehring et al. 2017, section 3.5).
     """
 
-    def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0
+    ) -> None:
         super().__init__()
-        weight = torch.randn(outputs, inputs).mul_(math.sqrt(gain * (1 - dropout) / inputs))
+        weight = torch.randn(outputs, inputs).mul_(
+            math.sqrt(gain * (1 - dropout) / inputs)
+        )
         self.direction = nn.Parameter(weight)
         self.length = nn.Parameter(weight.norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))

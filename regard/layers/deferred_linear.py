@@ -26,7 +26,9 @@ class DeferredLinear:
     ) -> None:
         device = weight.device.type
         dtype = (
-            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+            torch.get_autocast_dtype(device)
+            if torch.is_autocast_enabled(device)
+            else weight.dtype
         )
         self._dtype = dtype
         self._steps = list[tuple[int, Tensor, Tensor]]()
@@ -40,7 +42,9 @@ class DeferredLinear:
     @classmethod
     def from_layer(cls, layer: nn.Module) -> DeferredLinear:
         """Wrap an `nn.Linear` for one loop."""
-        assert isinstance(layer, nn.Linear), f"expected an nn.Linear, got {type(layer).__name__}"
+        assert isinstance(layer, nn.Linear), (
+            f"expected an nn.Linear, got {type(layer).__name__}"
+        )
         return cls(layer.weight, layer.bias)
 
     def __call__(self, x: Float[Tensor, "N Dk"]) -> Float[Tensor, "N Dv"]:
@@ -58,7 +62,10 @@ class _Anchor(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]
+        ctx: Any,
+        weight: Tensor,
+        bias: Tensor | None,
+        steps: list[tuple[int, Tensor, Tensor]],
     ) -> Tensor:
         ctx.steps = steps
         ctx.dtype = weight.dtype

@@ -16,7 +16,9 @@ from torch.autograd.function import once_differentiable
 from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Tensor
 
-_GENERATOR: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
+_GENERATOR: ContextVar[torch.Generator | None] = ContextVar(
+    "dropout_generator", default=None
+)
 
 
 @contextmanager
@@ -39,7 +41,9 @@ class Dropout(nn.Module):
 
     def __init__(self, probability: float, per_position: bool = False) -> None:
         super().__init__()
-        assert 0 <= probability < 1, f"dropout needs 0 <= probability < 1, got {probability}"
+        assert 0 <= probability < 1, (
+            f"dropout needs 0 <= probability < 1, got {probability}"
+        )
         self.probability = probability
         self.per_position = per_position
 
@@ -48,7 +52,10 @@ class Dropout(nn.Module):
         if not self.training or threshold == 0:
             return x
         if self.per_position:
-            keep = random_bytes(x.shape[:-1].numel(), x.device).view(*x.shape[:-1], 1) >= threshold
+            keep = (
+                random_bytes(x.shape[:-1].numel(), x.device).view(*x.shape[:-1], 1)
+                >= threshold
+            )
             return x * keep * (256 / (256 - threshold))
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -29,7 +29,9 @@ class Residual(nn.Module):
     sublayer(residual.before(x)))`.
     """
 
-    def __init__(self, size: int, norm: Norm, dropout: float, connected: bool = True) -> None:
+    def __init__(
+        self, size: int, norm: Norm, dropout: float, connected: bool = True
+    ) -> None:
         super().__init__()
         self.norm = make_norm(size, norm)
         self.dropout = Dropout(dropout)
@@ -83,12 +85,20 @@ def make_norm(size: int, norm: Norm) -> nn.Module:
 def to_autocast(x: Tensor) -> Tensor:
     """Cast to the autocast dtype once, if several matrix products would each do it."""
     device = x.device.type
-    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
+    return (
+        x.to(torch.get_autocast_dtype(device))
+        if torch.is_autocast_enabled(device)
+        else x
+    )
 
 
-def masked_mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
+def masked_mean(
+    x: Float[Tensor, "B S D"], keep: Tensor | None
+) -> Float[Tensor, "B 1 D"]:
     """Return the mean over the visible entries."""
     if keep is None:
         return x.mean(1, keepdim=True)
     weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
-    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(1, keepdim=True)
+    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(
+        1, keepdim=True
+    )

@@ -29,14 +29,19 @@ class GroupNorm(nn.GroupNorm):
     """Group normalisation over the visible pixels of each image (Wu and He 2018)."""
 
     def __init__(self, channels: int, group_size: int = GROUP_SIZE) -> None:
-        groups = next(g for g in range(max(1, channels // group_size), 0, -1) if channels % g == 0)
+        groups = next(
+            g for g in range(max(1, channels // group_size), 0, -1) if channels % g == 0
+        )
         super().__init__(groups, channels)
 
     def forward(
         self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None
     ) -> Float[Tensor, "B C Y X"]:
         if keep is None:
-            if x.dtype == torch.bfloat16 and self.num_channels < GROUP_SIZE * self.num_groups:
+            if (
+                x.dtype == torch.bfloat16
+                and self.num_channels < GROUP_SIZE * self.num_groups
+            ):
                 # PyTorch takes five times as long over narrow groups in bfloat16.
                 return super().forward(x.float()).to(x.dtype)
             return super().forward(x)
@@ -46,11 +51,13 @@ class GroupNorm(nn.GroupNorm):
         count = visible.sum(-1, keepdim=True) * (C // self.num_groups)
         mean = grouped.masked_fill(~visible, 0).sum((2, 3), keepdim=True) / count
         centred = grouped - mean
-        variance = centred.masked_fill(~visible, 0).square().sum((2, 3), keepdim=True) / count
-        normalised = (centred * (variance + self.eps).rsqrt()).view(B, C, Y, X)
-        return torch.addcmul(self.bias[:, None, None], normalised, self.weight[:, None, None]).to(
-            x.dtype
+        variance = (
+            centred.masked_fill(~visible, 0).square().sum((2, 3), keepdim=True) / count
         )
+        normalised = (centred * (variance + self.eps).rsqrt()).view(B, C, Y, X)
+        return torch.addcmul(
+            self.bias[:, None, None], normalised, self.weight[:, None, None]
+        ).to(x.dtype)
 
 
 class FrozenBatchNorm(nn.Module):
@@ -70,7 +77,12 @@ class FrozenBatchNorm(nn.Module):
         keep: KeepMask = None,  # noqa: ARG002
     ) -> Float[Tensor, "B C Y X"]:
         return F.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, training=False
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=False,
         )
 
 
@@ -83,7 +95,9 @@ class _Block(nn.Module):
     expansion: int
     downsample: nn.ModuleList | None
 
-    def _add_downsample(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
+    def _add_downsample(
+        self, inputs: int, channels: int, stride: int, norm: Norm
+    ) -> None:
         outputs = channels * self.expansion
         self.stride = stride
         same = stride == 1 and inputs == outputs
@@ -91,10 +105,11 @@ class _Block(nn.Module):
             None if same else nn.ModuleList([_conv(inputs, outputs, 1), norm(outputs)])
         )
 
-    def _add_shortcut(self, x: Tensor, branch: Tensor, keep: KeepMask) -> tuple[Tensor, KeepMask]:
-        if (
-            self.downsample is not None
-        ):  # itself without a stride, whose gradient breaks memory in oneDNN (issue 6035)
+    def _add_shortcut(
+        self, x: Tensor, branch: Tensor, keep: KeepMask
+    ) -> tuple[Tensor, KeepMask]:
+        if self.downsample is not None:
+            # Itself without a stride, whose gradient breaks memory in oneDNN (issue 6035)
             x = self.downsample[1](
                 self.downsample[0](x[:, :, :: self.stride, :: self.stride]), keep
             )
@@ -114,7 +129,9 @@ class BasicBlock(_Block):
         self.bn2 = norm(channels)
         self._add_downsample(inputs, channels, stride, norm)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
+    def forward(
+        self, x: Float[Tensor, "B C Y X"], keep: KeepMask
+    ) -> tuple[Tensor, KeepMask]:
         """Return the features and their mask."""
         keep_after = strided_mask(keep, self.stride)
         y = _masked_relu(self.bn1(self.conv1(x), keep_after), keep_after)
@@ -138,7 +155,9 @@ class Bottleneck(_Block):
         self.bn3 = norm(4 * channels)
         self._add_downsample(inputs, channels, stride, norm)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
+    def forward(
+        self, x: Float[Tensor, "B C Y X"], keep: KeepMask
+    ) -> tuple[Tensor, KeepMask]:
         """Return the features and their mask."""
         keep_after = strided_mask(keep, self.stride)
         y = _masked_relu(self.bn1(self.conv1(x), keep), keep)
@@ -172,7 +191,9 @@ class ResNetBackbone(nn.Module):
         classic = stem == "classic"
         self.conv1 = _conv(3, width, 7 if classic else 3, 1 if stem == "small" else 2)
         make_norm: Norm = (
-            FrozenBatchNorm if norm == "batch" else partial(GroupNorm, group_size=group_size)
+            FrozenBatchNorm
+            if norm == "batch"
+            else partial(GroupNorm, group_size=group_size)
         )
         self.bn1 = make_norm(width)
         self.pooled = classic
@@ -183,7 +204,9 @@ class ResNetBackbone(nn.Module):
             channels = width * 2**i
             blocks = []
             for j in range(depth):
-                blocks.append(kind(inputs, channels, 2 if i and not j else 1, make_norm))
+                blocks.append(
+                    kind(inputs, channels, 2 if i and not j else 1, make_norm)
+                )
                 inputs = channels * kind.expansion
             self.add_module(f"layer{i + 1}", nn.ModuleList(blocks))
         self.channels = inputs
@@ -193,7 +216,8 @@ class ResNetBackbone(nn.Module):
     ) -> tuple[Float[Tensor, "B _ _ _"], KeepMask]:
         """Encode images, zero outside their masks, into cells; return these and their mask."""
         keep = strided_mask(keep, self.conv1.stride[0])
-        x = x.contiguous(memory_format=torch.channels_last)  # a fifth faster, on a CPU too
+        # A fifth faster, on a CPU too.
+        x = x.contiguous(memory_format=torch.channels_last)
         x = _masked_relu(self.bn1(self.conv1(x), keep), keep)
         if self.pooled:  # padding is zero, the minimum after ReLU
             x = F.max_pool2d(x, 3, 2, 1)

@@ -59,11 +59,15 @@ def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNO
         return states[0].unsqueeze(1), states
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         outputs, states = _unroll(
-            cell, cell.input(x).unbind(1), DeferredLinear.from_layer(cell.hidden), states
+            cell,
+            cell.input(x).unbind(1),
+            DeferredLinear.from_layer(cell.hidden),
+            states,
         )
         return torch.stack(outputs, 1), states
     weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
-    initial = [state.unsqueeze(0).contiguous() for state in states]  # cuDNN takes no strided states
+    # cuDNN takes no strided states.
+    initial = [state.unsqueeze(0).contiguous() for state in states]
     training = torch.is_grad_enabled()  # cuDNN has a backward pass only then
     with torch.autocast(x.device.type, enabled=False):
         outputs, *last = cell.fused(
@@ -83,7 +87,9 @@ def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNO
 def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> RNNOutput:
     # cuDNN has no backward pass in eval mode, which attributions need.
     without_cudnn = x.is_cuda and torch.is_grad_enabled() and not network.training
-    flags = torch.backends.cudnn.flags(enabled=False) if without_cudnn else nullcontext()
+    flags = (
+        torch.backends.cudnn.flags(enabled=False) if without_cudnn else nullcontext()
+    )
     with torch.autocast(x.device.type, enabled=False), flags:
         if keep is None:
             outputs, states = network(x.float())
@@ -92,7 +98,9 @@ def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> RNNOutput:
                 x.float(), keep.sum(1).cpu(), batch_first=True, enforce_sorted=False
             )
             outputs, states = network(packed)
-            outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
+            outputs, _ = pad_packed_sequence(
+                outputs, batch_first=True, total_length=x.shape[1]
+            )
     states = states if isinstance(states, tuple) else (states,)
     return outputs, tuple(state.transpose(0, 1).flatten(1) for state in states)
 
@@ -105,7 +113,8 @@ def _step_by_step(
         directions.append(_run_direction(network, "_l0_reverse", cell, x, keep))
     outputs = torch.cat([outputs for outputs, _ in directions], -1)
     return outputs, tuple(
-        torch.cat(states, -1) for states in zip(*(states for _, states in directions), strict=True)
+        torch.cat(states, -1)
+        for states in zip(*(states for _, states in directions), strict=True)
     )
 
 
@@ -144,7 +153,9 @@ def _unroll(
     for t, input_proj in enumerate(input_projs):
         new = cell.update(input_proj, hidden_layer(states[0]), states)
         if keeps is not None:
-            new = tuple(torch.where(keeps[t], a, b) for a, b in zip(new, states, strict=True))
+            new = tuple(
+                torch.where(keeps[t], a, b) for a, b in zip(new, states, strict=True)
+            )
         states = new
         outputs.append(states[0])
     return outputs, states

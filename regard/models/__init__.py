@@ -4,10 +4,12 @@
 `Source`, then `begin` and `step` with a `State`, and `project` to logits. The families are
 `transformer`, `recurrent` and `convolutional`; image encoders are in `vision` and `timm_encoder`,
 their pretrained weights in `pretrained`. `registry` names the families and creates a model from its
-settings; `ensemble` averages several; `compatibility` says which can be exported.
+settings, with matrices tied as in `weight_tying`; `devices` are those to compute on; `ensemble`
+averages several; `compatibility` says which can be exported.
 """
 
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles
+from regard.models.devices import check_device, device_of, select_device
 from regard.models.ensemble import Ensemble
 from regard.models.interface import (
     Batch,
@@ -28,10 +30,7 @@ from regard.models.registry import (
     ENCODERS,
     ModelSettings,
     build,
-    check_device,
     count_parameters,
-    device_of,
-    select_device,
 )
 
 __all__ = [

@@ -48,7 +48,9 @@ def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
 def _transformers(settings: ModelSettings) -> list[tuple[str, TransformerSettings]]:
     """Return the sides that are Transformers, with their names."""
     sides = (("encoder", settings.encoder), ("decoder", settings.decoder))
-    return [(side, part) for side, part in sides if isinstance(part, TransformerSettings)]
+    return [
+        (side, part) for side, part in sides if isinstance(part, TransformerSettings)
+    ]
 
 
 def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
@@ -65,13 +67,21 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
                 f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only"
             )
         if part.norm not in ("pre", "post"):
-            causes.append(f"model.{side}.norm is {part.norm!r}: {toolkit} has layer normalisation")
+            causes.append(
+                f"model.{side}.norm is {part.norm!r}: {toolkit} has layer normalisation"
+            )
         if not part.residual:
-            causes.append(f"model.{side}.residual is false: {toolkit} has residual connections")
+            causes.append(
+                f"model.{side}.residual is false: {toolkit} has residual connections"
+            )
         if isinstance(part, TransformerDecoderSettings) and not part.causal:
-            causes.append(f"model.{side}.causal is false: {toolkit} hides later positions")
+            causes.append(
+                f"model.{side}.causal is false: {toolkit} hides later positions"
+            )
         if part.window is not None:
-            causes.append(f"model.{side}.window is {part.window}: {toolkit} has no local attention")
+            causes.append(
+                f"model.{side}.window is {part.window}: {toolkit} has no local attention"
+            )
     return causes
 
 
@@ -81,7 +91,9 @@ def _different_sides(settings: ModelSettings) -> list[str]:
     """
     encoder = settings.encoder
     decoder = settings.decoder
-    if not isinstance(encoder, TransformerSettings) or not isinstance(decoder, TransformerSettings):
+    if not isinstance(encoder, TransformerSettings) or not isinstance(
+        decoder, TransformerSettings
+    ):
         return []
     return [
         f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} "

@@ -16,9 +16,17 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.layers.positions import LearnedPositions
+from regard.layers.positional_encoding import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
+from regard.models.interface import (
+    Batch,
+    Decoder,
+    Encoded,
+    Encoder,
+    EncoderSizes,
+    Source,
+    State,
+)
 
 
 class ConvolutionalSettings(Settings):
@@ -26,8 +34,12 @@ class ConvolutionalSettings(Settings):
 
     kind: Literal["convolutional"] = "convolutional"
     layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
-    size: int = Field(256, ge=1, le=SIZE, description="size of the vectors between layers")
-    kernel_size: int = Field(3, ge=1, le=LENGTH, description="positions in a convolution kernel")
+    size: int = Field(
+        256, ge=1, le=SIZE, description="size of the vectors between layers"
+    )
+    kernel_size: int = Field(
+        3, ge=1, le=LENGTH, description="positions in a convolution kernel"
+    )
     embedding: int = Field(
         256, ge=1, le=SIZE, description="size of the embeddings and of the output"
     )
@@ -55,7 +67,9 @@ class ConvolutionalEncoderSettings(ConvolutionalSettings):
 class ConvolutionalDecoderSettings(ConvolutionalSettings):
     """Convolutional decoder, with causal kernels and attention in every layer."""
 
-    score: ScoreName = Field("dot", description="attention score of the cross-attention")
+    score: ScoreName = Field(
+        "dot", description="attention score of the cross-attention"
+    )
 
 
 @as_defined
@@ -64,15 +78,21 @@ class _InputEmbedding(nn.Module):
 
     def __init__(self, vocabulary: int, settings: ConvolutionalSettings) -> None:
         super().__init__()
-        self.embedding = Embedding(vocabulary, settings.embedding, scale_embedding=False)
-        self.position_embedding = LearnedPositions(settings.max_positions, settings.embedding)
+        self.embedding = Embedding(
+            vocabulary, settings.embedding, scale_embedding=False
+        )
+        self.position_embedding = LearnedPositions(
+            settings.max_positions, settings.embedding
+        )
         self.dropout = Dropout(settings.dropout)
         self.word_dropout = Dropout(settings.word_dropout, per_position=True)
 
     def forward(
         self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]
     ) -> Float[Tensor, "N T De"]:
-        embedded = self.word_dropout(self.embedding(tokens)) + self.position_embedding(positions)
+        embedded = self.word_dropout(self.embedding(tokens)) + self.position_embedding(
+            positions
+        )
         return self.dropout(embedded)  # type: ignore[no-any-return]
 
 
@@ -114,7 +134,9 @@ class ConvolutionalEncoder(Encoder):
 class ConvolutionalDecoderLayer(nn.Module):
     """Causal convolution, then attention queried by its output plus the target embedding."""
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: ConvolutionalDecoderSettings, source: EncoderSizes
+    ) -> None:
         super().__init__()
         s = settings
         self.convolution = GatedConvolution(s.size, s.kernel_size, s.dropout)
@@ -148,7 +170,8 @@ class ConvolutionalDecoderLayer(nn.Module):
         query = (self.query_in(y) + target) * SQRT_HALF
         # A mean of n entries has up to √n times less spread than one entry (section 3.4).
         context = (
-            self.cross_attention.attend(query, memory) * _visible_entries(memory, len(x)).sqrt()
+            self.cross_attention.attend(query, memory)
+            * _visible_entries(memory, len(x)).sqrt()
         )
         y = (y + self.context_out(context)) * SQRT_HALF
         return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
@@ -161,7 +184,10 @@ class ConvolutionalDecoder(Decoder):
     """
 
     def __init__(
-        self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes
+        self,
+        settings: ConvolutionalDecoderSettings,
+        vocabulary: int,
+        source: EncoderSizes,
     ) -> None:
         super().__init__()
         s = settings
@@ -170,7 +196,9 @@ class ConvolutionalDecoder(Decoder):
         self.max_target = s.max_positions
         self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
         self.narrow = WeightNormLinear(s.size, s.embedding)
-        self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
+        self.layers = nn.ModuleList(
+            ConvolutionalDecoderLayer(s, source) for _ in range(s.layers)
+        )
         self.fit_target = _fit(s.embedding, source.size)
         self.fit_source = _fit(source.embedding, source.size)
         self.output = OutputProjection(vocabulary, s.embedding)
@@ -184,7 +212,9 @@ class ConvolutionalDecoder(Decoder):
         """Prepare encoder outputs as keys; values add the embeddings (section 3.3), which identify
         the token itself.
         """
-        values = to_autocast((encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF)
+        values = to_autocast(
+            (encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF
+        )
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
             layer.cross_attention.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
@@ -229,4 +259,6 @@ def _visible_entries(memory: Memory, rows: int) -> Tensor:
     """Count the visible entries of each of N rows: (N, 1, 1), or (1, 1, 1) without a mask."""
     if memory.keep is None:
         return memory.keys.new_full((1, 1, 1), memory.entries, dtype=torch.float32)
-    return memory.keep.sum(1).float().repeat_interleave(rows // memory.rows)[:, None, None]
+    return (
+        memory.keep.sum(1).float().repeat_interleave(rows // memory.rows)[:, None, None]
+    )

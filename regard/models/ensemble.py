@@ -30,7 +30,10 @@ class EnsembleState:
 
     def join(self, other: EnsembleState) -> EnsembleState:
         return EnsembleState(
-            tuple(first.join(second) for first, second in zip(self.parts, other.parts, strict=True))
+            tuple(
+                first.join(second)
+                for first, second in zip(self.parts, other.parts, strict=True)
+            )
         )
 
 
@@ -51,7 +54,8 @@ class Ensemble(nn.Module):
     def max_target(self) -> int | None:
         """Longest target that all models can produce, or None."""
         return min(
-            (model.max_target for model in self._all if model.max_target is not None), default=None
+            (model.max_target for model in self._all if model.max_target is not None),
+            default=None,
         )
 
     @property
@@ -68,7 +72,10 @@ class Ensemble(nn.Module):
 
     def begin(self, source: EnsembleState) -> EnsembleState:
         return EnsembleState(
-            tuple(model.begin(part) for model, part in zip(self._all, source.parts, strict=True))
+            tuple(
+                model.begin(part)
+                for model, part in zip(self._all, source.parts, strict=True)
+            )
         )
 
     def step(
@@ -87,7 +94,8 @@ class Ensemble(nn.Module):
         normalised.
         """
         logits = (
-            model.project(part).float() for model, part in zip(self._all, features, strict=True)
+            model.project(part).float()
+            for model, part in zip(self._all, features, strict=True)
         )
         log_probs = torch.stack([part.log_softmax(-1) for part in logits])
         return log_probs.logsumexp(0) - math.log(len(self._all))
@@ -99,6 +107,8 @@ class Ensemble(nn.Module):
             self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed
         )
 
-    def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:
+    def forward(
+        self, batch: Batch, target_in: Int[Tensor, "B T"]
+    ) -> tuple[Tensor, ...]:
         """Teacher forcing: return the features of each model, for `project`."""
         return tuple(model(batch, target_in) for model in self._all)

@@ -39,18 +39,26 @@ class Batch:
     keep: Bool[Tensor, "B S"] | None = None
 
     @classmethod
-    def of(cls, sources: Sequence[SourceInput], device: torch.device | str = "cpu") -> Batch:
+    def of(
+        cls, sources: Sequence[SourceInput], device: torch.device | str = "cpu"
+    ) -> Batch:
         """Pad sentences, or images, of any sizes to one batch."""
         images = [source for source in sources if isinstance(source, Tensor)]
         sentences = [source for source in sources if not isinstance(source, Tensor)]
-        assert not images or not sentences, "a batch holds sentences or images, not both"
+        assert not images or not sentences, (
+            "a batch holds sentences or images, not both"
+        )
         data, keep = pad_images(images) if images else pad(sentences)
         return cls(data.to(device), None if keep is None else keep.to(device))
 
 
 def source_length(source: SourceInput) -> int:
     """Estimate how many entries a source has: its tokens, or image cells of 16 × 16 pixels."""
-    return -(-source[0].numel() // PIXELS_PER_ENTRY) if isinstance(source, Tensor) else len(source)
+    return (
+        -(-source[0].numel() // PIXELS_PER_ENTRY)
+        if isinstance(source, Tensor)
+        else len(source)
+    )
 
 
 @dataclass(frozen=True)
@@ -96,14 +104,19 @@ class Source:
     def select(self, sentences: Int[Tensor, " B2"]) -> Source:
         """Select sentences by index."""
         memories = tuple(memory.select(sentences) for memory in self.memories)
-        return replace(self, memories=memories, summary=self.summary.index_select(0, sentences))
+        return replace(
+            self, memories=memories, summary=self.summary.index_select(0, sentences)
+        )
 
     def join(self, other: Source) -> Source:
         """Concatenate the sentences of two sources."""
         memories = tuple(
-            first.join(second) for first, second in zip(self.memories, other.memories, strict=True)
+            first.join(second)
+            for first, second in zip(self.memories, other.memories, strict=True)
         )
-        return replace(self, memories=memories, summary=torch.cat([self.summary, other.summary]))
+        return replace(
+            self, memories=memories, summary=torch.cat([self.summary, other.summary])
+        )
 
 
 @dataclass(frozen=True)
@@ -126,8 +139,13 @@ class State:
         return replace(
             self,
             position=self.position.index_select(0, rows),
-            tensors={name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()},
-            memories={name: memory.select(rows) for name, memory in self.memories.items()},
+            tensors={
+                name: tensor.index_select(0, rows)
+                for name, tensor in self.tensors.items()
+            },
+            memories={
+                name: memory.select(rows) for name, memory in self.memories.items()
+            },
         )
 
     def join(self, other: State) -> State:
@@ -139,11 +157,14 @@ class State:
         """
         UsageError.raise_all(_why_not_joined(self, other))
         tensors = {
-            name: torch.cat(_padded(self.source_axes.get(name), tensor, other.tensors[name]))
+            name: torch.cat(
+                _padded(self.source_axes.get(name), tensor, other.tensors[name])
+            )
             for name, tensor in self.tensors.items()
         }
         memories = {
-            name: memory.join(other.memories[name]) for name, memory in self.memories.items()
+            name: memory.join(other.memories[name])
+            for name, memory in self.memories.items()
         }
         return replace(
             self,
@@ -206,7 +227,8 @@ class Encoder(nn.Module, ABC):
 
     sizes: EncoderSizes
     embedding: Embedding  # of text encoders
-    backbone: nn.Module  # of image encoders that can be initialised from pretrained weights
+    # Of image encoders that can be initialised from pretrained weights.
+    backbone: nn.Module
 
     @abstractmethod
     def forward(self, batch: Batch) -> Encoded:
@@ -295,7 +317,9 @@ class Model(nn.Module):
         """
         return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
-    def forward(self, batch: Batch, target_in: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+    def forward(
+        self, batch: Batch, target_in: Int[Tensor, "N T"]
+    ) -> Float[Tensor, "N T D"]:
         """Teacher forcing: return the features of every position of the target, in one step of
         decoding.
 
@@ -309,11 +333,15 @@ class Model(nn.Module):
             f"expected the same number of targets for each of {B} sources, got {N} in all"
         )
         if N > B:
-            state = state.select(torch.arange(B, device=target_in.device).repeat_interleave(N // B))
+            state = state.select(
+                torch.arange(B, device=target_in.device).repeat_interleave(N // B)
+            )
         return self.decoder.step(target_in, state, source)[0]
 
 
-def top_tokens(logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
+def top_tokens(
+    logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()
+) -> TopTokens:
     """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids,
     and that of EOS.
 
@@ -331,7 +359,8 @@ def top_tokens(logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] =
     k, k_and_next = min(k, log_probs.shape[1]), min(k + 1, log_probs.shape[1])
     top, tokens = log_probs.topk(k_and_next)
     tied = (top[:, 1:] == top[:, :-1]).any(1)
-    if bool(tied.any()):  # topk leaves open the order of equal values, and which of them it keeps
+    # Topk leaves open the order of equal values, and which of them it keeps.
+    if bool(tied.any()):
         rows = tied.nonzero()[:, 0]
         ordered, order = log_probs[rows].sort(descending=True, stable=True)
         top[rows], tokens[rows] = ordered[:, :k_and_next], order[:, :k_and_next]

@@ -16,7 +16,9 @@ def count_multiply_adds(run: Callable[[], Any]) -> int:
     """Return the multiply-adds of one call."""
     with (
         torch.no_grad(),
-        FlopCounterMode(display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}) as counter,
+        FlopCounterMode(
+            display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}
+        ) as counter,
     ):
         run()
     return int(counter.get_total_flops()) // 2
@@ -28,5 +30,7 @@ def _fused_flops(
     """Count two matrix products."""
     R, H, T, E = query
     S, Ev = values[-2:]
-    assert keys[-2:] == torch.Size((S, E)), "expected one key per value, as large as the query"
+    assert keys[-2:] == torch.Size((S, E)), (
+        "expected one key per value, as large as the query"
+    )
     return 2 * R * H * T * S * (E + Ev)

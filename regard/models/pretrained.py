@@ -72,16 +72,28 @@ def _select_stages(
     """Select the weights of the stages that timm created; in some networks `stages.0` is named
     `stages_0`.
     """
-    named = {name.replace(".", "_", 1): tensor for name, tensor in tensors.items()} | dict(tensors)
+    named = {
+        name.replace(".", "_", 1): tensor for name, tensor in tensors.items()
+    } | dict(tensors)
     return {name: named[name] for name in parameters if name in named}
 
 
 def _check(
-    parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path, is_complete: bool
+    parameters: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+    path: Path,
+    is_complete: bool,
 ) -> None:
-    problems = [f"{path}: no weights called {name}" for name in parameters if name not in tensors]
+    problems = [
+        f"{path}: no weights called {name}"
+        for name in parameters
+        if name not in tensors
+    ]
     unexpected = [name for name in tensors if name not in parameters]
-    problems += [f"{path}: weights {name} belong to no part of this network" for name in unexpected]
+    problems += [
+        f"{path}: weights {name} belong to no part of this network"
+        for name in unexpected
+    ]
     for name in parameters.keys() & tensors.keys():
         expected = tuple(parameters[name].shape)
         got = tuple(tensors[name].shape)
@@ -91,11 +103,16 @@ def _check(
             )
         elif not bool(torch.isfinite(tensors[name]).all()):
             problems.append(f"{path}: weights {name} hold NaN or infinite values")
-    more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
+    more = (
+        [f"and {len(problems) - MAX_PROBLEMS} more"]
+        if len(problems) > MAX_PROBLEMS
+        else []
+    )
     hint = "set model.encoder's depths, width, block and stem to those of the pretrained network"
     if not is_complete:
         hint = (
-            "set model.encoder.name to the network that these weights belong to, as timm names it"
+            "set model.encoder.name to the network that these weights belong to, "
+            "as timm names it"
         )
     if "bn1.running_mean" in unexpected:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"

@@ -22,7 +22,15 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
+from regard.models.interface import (
+    Batch,
+    Decoder,
+    Encoded,
+    Encoder,
+    EncoderSizes,
+    Source,
+    State,
+)
 
 Tensors = dict[str, Tensor]  # of a state, by name
 
@@ -34,12 +42,16 @@ class RecurrentEncoderSettings(Settings):
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = Field("gru", description="recurrent cell")
     layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
-    size: int = Field(256, ge=1, le=SIZE, description="size of the hidden state in each direction")
+    size: int = Field(
+        256, ge=1, le=SIZE, description="size of the hidden state in each direction"
+    )
     bidirectional: bool = Field(
         True, description="run in both directions and concatenate the states"
     )
     embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings")
-    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
+    dropout: float = Field(
+        0.3, ge=0, lt=1, description="dropout after embeddings and layers"
+    )
     word_dropout: float = Field(
         0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
     )
@@ -57,7 +69,9 @@ class _DecoderSettings(Settings):
         le=SIZE,
         description="size of the embeddings and of the features below the output projection",
     )
-    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
+    dropout: float = Field(
+        0.3, ge=0, lt=1, description="dropout after embeddings and layers"
+    )
     word_dropout: float = Field(
         0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
     )
@@ -73,7 +87,9 @@ class RecurrentDecoderSettings(_DecoderSettings):
         "luong_input_feeding: luong, and the features of a step are fed into the next "
         "(input feeding)",
     )
-    score: ScoreName = Field("additive", description="attention score of the cross-attention")
+    score: ScoreName = Field(
+        "additive", description="attention score of the cross-attention"
+    )
     attention_size: int = Field(
         256,
         ge=1,
@@ -87,7 +103,8 @@ class RecurrentDecoderSettings(_DecoderSettings):
         "their sizes must then be equal",
     )
     gate: bool = Field(
-        False, description="scale the context by a gate between 0 and 1, computed from the state"
+        False,
+        description="scale the context by a gate between 0 and 1, computed from the state",
     )
 
     def ablations(self) -> Iterator[str]:
@@ -144,9 +161,12 @@ class RecurrentEncoder(Encoder):
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
         last: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.layers):
-            x, states = run_rnn(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
+            layer_input = self.dropout(x) if i else x
+            x, states = run_rnn(network, self.cell, layer_input, batch.keep)  # type: ignore[arg-type]
             last.append(states)
-        summary = torch.stack([layer[s] for s in range(self.cell.states) for layer in last], 1)
+        summary = torch.stack(
+            [layer[s] for s in range(self.cell.states) for layer in last], 1
+        )
         return Encoded(self.dropout(x), embedded, summary, batch.keep)
 
 
@@ -175,7 +195,10 @@ class _RecurrentDecoder(Decoder):
 
     def _bridge(self, rows: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B R E"]:
         """Compute the first states, each from its own row through its own bridge."""
-        states = [torch.tanh(bridge(row)) for bridge, row in zip(self.bridges, rows, strict=True)]
+        states = [
+            torch.tanh(bridge(row))
+            for bridge, row in zip(self.bridges, rows, strict=True)
+        ]
         return torch.stack(states, 1).float()
 
     @property
@@ -191,7 +214,9 @@ class _RecurrentDecoder(Decoder):
 
     def _stack_states(self, layers: list[tuple[Tensor, ...]]) -> Float[Tensor, "N R E"]:
         """Stack the states of all layers."""
-        return torch.stack([layer[s] for s in range(self.states) for layer in layers], 1)
+        return torch.stack(
+            [layer[s] for s in range(self.states) for layer in layers], 1
+        )
 
     def _step_cells(
         self,
@@ -204,7 +229,9 @@ class _RecurrentDecoder(Decoder):
         for i, cell in enumerate(self.cells):
             if i:
                 input_proj = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
-            new.append(cell(input_proj, self._layer_states(states, i), hidden_layers[i]))
+            new.append(
+                cell(input_proj, self._layer_states(states, i), hidden_layers[i])
+            )
         return self._stack_states(new)
 
     def _run_cells(
@@ -215,7 +242,9 @@ class _RecurrentDecoder(Decoder):
         """
         new = []
         for i, cell in enumerate(self.cells):
-            x, last = continue_rnn(cell, self.dropout(x) if i else x, self._layer_states(states, i))  # type: ignore[arg-type]
+            layer_input = self.dropout(x) if i else x
+            layer_states = self._layer_states(states, i)
+            x, last = continue_rnn(cell, layer_input, layer_states)  # type: ignore[arg-type]
             new.append(last)
         return x, self._stack_states(new)
 
@@ -253,7 +282,9 @@ class RecurrentDecoder(_RecurrentDecoder):
         self.bridges = nn.ModuleList(
             nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states)
         )
-        readout_size = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
+        readout_size = (
+            s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
+        )
         self.readout = nn.Linear(readout_size, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
 
@@ -272,10 +303,14 @@ class RecurrentDecoder(_RecurrentDecoder):
         B, L, _ = source.summary.shape
         count = len(self.bridges)
         tensors = {
-            "states": self._bridge([source.summary[:, i * L // count] for i in range(count)])
+            "states": self._bridge(
+                [source.summary[:, i * L // count] for i in range(count)]
+            )
         }
         if self.order == "luong_input_feeding":
-            tensors["input_feed"] = tensors["states"].new_zeros(B, self.context_proj.in_features)
+            tensors["input_feed"] = tensors["states"].new_zeros(
+                B, self.context_proj.in_features
+            )
         return State(source.summary.new_zeros(B, dtype=int), tensors, {})  # type: ignore[call-overload]
 
     def step(
@@ -286,7 +321,9 @@ class RecurrentDecoder(_RecurrentDecoder):
             "luong": self._step_then_attend,
             "luong_input_feeding": self._input_feeding,
         }
-        features, tensors = orders[self.order](self._embed(tokens), state.tensors, source)
+        features, tensors = orders[self.order](
+            self._embed(tokens), state.tensors, source
+        )
         return features, State(state.position + tokens.shape[1], tensors, {})
 
     def _attend_then_step(
@@ -305,7 +342,9 @@ class RecurrentDecoder(_RecurrentDecoder):
         for input_proj in input_projs:
             top = states[:, self._top]
             # (N, 1, Dv)
-            context = self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0])
+            context = self.cross_attention.attend(
+                query(top).unsqueeze(1), source.memories[0]
+            )
             context = self._gated(context, top)
             states = self._step_cells(
                 input_proj + context_proj(context[:, 0]), states, hidden_layers
@@ -339,16 +378,26 @@ class RecurrentDecoder(_RecurrentDecoder):
         input_feed = before["input_feed"]
         features = []
         for input_proj in input_projs:
-            states = self._step_cells(input_proj + context_proj(input_feed), states, hidden_layers)
+            states = self._step_cells(
+                input_proj + context_proj(input_feed), states, hidden_layers
+            )
             top = states[:, self._top]
             context = self._gated(
-                self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top
+                self.cross_attention.attend(
+                    query(top).unsqueeze(1), source.memories[0]
+                ),
+                top,
             )
             input_feed = self._readout(top, context[:, 0], layer=readout)
             features.append(input_feed)
-        return torch.stack(features, 1), {"states": states, "input_feed": input_feed.float()}
+        return torch.stack(features, 1), {
+            "states": states,
+            "input_feed": input_feed.float(),
+        }
 
-    def _gated(self, context: Float[Tensor, "N T Dv"], states: Tensor) -> Float[Tensor, "N T Dv"]:
+    def _gated(
+        self, context: Float[Tensor, "N T Dv"], states: Tensor
+    ) -> Float[Tensor, "N T Dv"]:
         """Return β c with β = σ(f(h)), h being (N, T, E) or (N, E) (Xu et al. 2015, section
         4.2.1).
         """
@@ -357,7 +406,9 @@ class RecurrentDecoder(_RecurrentDecoder):
         beta = torch.sigmoid(self.gate(states)).to(context.dtype)
         return context * beta.view(len(context), -1, 1)
 
-    def _readout(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def _readout(
+        self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
         inputs = torch.cat([part.to(parts[0].dtype) for part in parts], -1)
         return self.dropout(torch.tanh((layer or self.readout)(inputs)))  # type: ignore[no-any-return]
 
@@ -390,7 +441,10 @@ class NoAttentionDecoder(_RecurrentDecoder):
     """Recurrent decoder without attention, initialised from all of the encoder's last states."""
 
     def __init__(
-        self, settings: NoAttentionDecoderSettings, vocabulary: int, source: EncoderSizes
+        self,
+        settings: NoAttentionDecoderSettings,
+        vocabulary: int,
+        source: EncoderSizes,
     ) -> None:
         super().__init__(settings, vocabulary)
         s = settings
@@ -432,11 +486,15 @@ class NoAttentionDecoder(_RecurrentDecoder):
         T = tokens.shape[1]
         x = self._embed(tokens)
         if self.every:
-            x = torch.cat([x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1)
+            x = torch.cat(
+                [x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1
+            )
         tops, states = self._run_cells(x, state.tensors["states"])
         inputs = torch.cat([tops, x], -1) if self.every else tops
         features = self.dropout(torch.tanh(self.readout(inputs)))
-        return features, State(state.position + T, {**state.tensors, "states": states}, {})
+        return features, State(
+            state.position + T, {**state.tensors, "states": states}, {}
+        )
 
 
 def _check_sizes(settings: RecurrentDecoderSettings, source: EncoderSizes) -> None:

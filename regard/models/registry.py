@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import torch
 from pydantic import Field
 
-from regard.common.errors import ConfigurationError, UsageError
+from regard.common.errors import ConfigurationError
 from regard.common.settings import Settings
 from regard.models.convolutional import (
     ConvolutionalDecoder,
@@ -44,6 +43,7 @@ from regard.models.vision import (
     ViTEncoder,
     ViTEncoderSettings,
 )
+from regard.models.weight_tying import tie_weights, tying_obstacles
 
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
@@ -93,7 +93,8 @@ class ModelSettings(Settings):
         """Return all, target or none; `joint`: source and target have one vocabulary."""
         if self.share != "auto":
             return self.share
-        return "all" if joint and self.encoder.embedding == self.decoder.embedding else "target"
+        is_one_matrix = joint and self.encoder.embedding == self.decoder.embedding
+        return "all" if is_one_matrix else "target"
 
     def check(self, joint: bool) -> None:
         """Raise ConfigurationError with every reason why this cannot be built; `joint`: one
@@ -105,7 +106,10 @@ class ModelSettings(Settings):
         for side, part in (("encoder", encoder), ("decoder", decoder)):
             if isinstance(part, VisionSettings) and not part.layers:
                 continue
-            if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
+            if (
+                isinstance(part, (TransformerSettings, VisionSettings))
+                and part.size % part.heads
+            ):
                 causes.append(
                     f"model.{side}: size {part.size} cannot be split into {part.heads} heads; "
                     "choose a multiple"
@@ -116,7 +120,7 @@ class ModelSettings(Settings):
                 "'target'"
             )
         elif self.share == "all":
-            causes += self._sharing_obstacles(joint)
+            causes += tying_obstacles(encoder.embedding, decoder.embedding, joint)
         ConfigurationError.raise_all(causes)
 
     def ablations(self) -> list[str]:
@@ -132,24 +136,6 @@ class ModelSettings(Settings):
             for text in side.ablations()
         ]
 
-    def _sharing_obstacles(self, joint: bool) -> list[str]:
-        """Return the reasons why both sides cannot share one embedding matrix."""
-        causes = []
-        encoder = self.encoder
-        decoder = self.decoder
-        if not joint:
-            causes.append(
-                "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or "
-                "model.share = 'target'"
-            )
-        if encoder.embedding != decoder.embedding:
-            causes.append(
-                f"model.share = 'all' needs embeddings of one size, got {encoder.embedding} in the "
-                f"encoder and {decoder.embedding} in the decoder; make them equal or set "
-                "model.share = 'target'"
-            )
-        return causes
-
 
 def build(
     settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool
@@ -158,58 +144,16 @@ def build(
     settings do not fit.
     """
     settings.check(joint)
-    encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
+    encoder: Encoder = ENCODERS[type(settings.encoder)](
+        settings.encoder, source_vocabulary
+    )
     decoder: Decoder = DECODERS[type(settings.decoder)](
         settings.decoder, target_vocabulary, encoder.sizes
     )
-    shared = settings.resolved_share(joint)
-    if shared != "none":
-        decoder.output.weight = decoder.embedding.weight
-    if shared == "all":
-        encoder.embedding.weight = decoder.embedding.weight
+    tie_weights(encoder, decoder, settings.resolved_share(joint))
     return Model(encoder, decoder)
 
 
 def count_parameters(model: Model) -> int:
     """Count parameters, frozen ones included, shared ones once."""
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def device_of(model: torch.nn.Module) -> torch.device:
-    """Return the device of a module's weights."""
-    return next(model.parameters()).device
-
-
-def check_device(name: str) -> str:
-    """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if
-    it is absent.
-    """
-    kind, colon, number = name.partition(":")
-    device = select_device(kind)
-    counts = {"cuda": torch.cuda.device_count(), "mps": 1}
-    if not colon:
-        return device
-    if not (number.isdecimal() and int(number) < counts.get(device, 0)):
-        raise UsageError(f"`device={name}`: there is no device of this number")
-    return f"{device}:{number}"
-
-
-def select_device(name: str) -> str:
-    """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError
-    if it is absent.
-    """
-    available = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if name == "auto":
-        return next(device for device, usable in available.items() if usable)
-    if name not in available:
-        raise UsageError(f"`device={name}`: wanted auto, cpu, cuda or mps")
-    if not available[name]:
-        names = " or ".join(device for device, usable in reversed(available.items()) if usable)
-        raise UsageError(
-            f"`device={name}`: this machine has none that PyTorch can use; use {names}"
-        )
-    return name

@@ -35,7 +35,10 @@ class TimmEncoderSettings(VisionSettings):
     kind: Literal["timm"] = "timm"
     name: str = Field("resnet18", description="name of the network in timm")
     stride: int = Field(
-        32, ge=1, le=SIDE, description="pixels per cell side: selects the feature map that is read"
+        32,
+        ge=1,
+        le=SIDE,
+        description="pixels per cell side: selects the feature map that is read",
     )
     weights: str | None = Field(
         None,
@@ -69,7 +72,10 @@ class TimmEncoder(ImageEncoder):
     def __init__(self, settings: TimmEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        (self.backbone, self.channels), self.stride = _create_network(s.name, s.stride), s.stride
+        (self.backbone, self.channels), self.stride = (
+            _create_network(s.name, s.stride),
+            s.stride,
+        )
         self._batch_norms = _freeze_batch_norm(self.backbone)
         self.projection = nn.Linear(self.channels, s.size)
         self.norm = nn.LayerNorm(s.size)
@@ -90,24 +96,33 @@ class TimmEncoder(ImageEncoder):
         """Middle of the cell, or its corner: whichever is nearer to the measured centre of the
         receptive field.
         """
-        measured = _receptive_centre(self._feature_map, self.stride, self.projection.weight.device)
+        measured = _receptive_centre(
+            self._feature_map, self.stride, self.projection.weight.device
+        )
         corner = 0.5 / self.stride
         return 0.5 if abs(measured - 0.5) < abs(measured - corner) else corner
 
     def forward(self, batch: Batch) -> Encoded:
         x, keep = normalise_pixels(batch)
-        x, keep = (self._feature_map(x), None) if keep is None else self._maps_by_size(x, keep)
+        x, keep = (
+            (self._feature_map(x), None)
+            if keep is None
+            else self._maps_by_size(x, keep)
+        )
         cells = self.norm(self.projection(x.flatten(2).transpose(1, 2)))
         return self.grid_head(cells, tuple(x.shape[2:]), flatten_mask(keep))  # type: ignore[no-any-return]
 
     def _feature_map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
         features: Tensor = self.backbone(x)[0]
         first, last = (features.shape[side] == self.channels for side in (1, 3))
-        if (
-            first and last
-        ):  # ambiguous layout: pad one row of cells and see which axis keeps its size
-            last = self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1] != self.channels
-        return features.movedim(3, 1) if last else features  # some networks put channels last
+        # Ambiguous layout: pad one row of cells and see which axis keeps its size.
+        if first and last:
+            last = (
+                self.backbone(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1]
+                != self.channels
+            )
+        # Some networks put channels last.
+        return features.movedim(3, 1) if last else features
 
     def _maps_by_size(
         self, x: Tensor, keep: Tensor
@@ -124,11 +139,15 @@ class TimmEncoder(ImageEncoder):
             rows[0]: self._feature_map(x[rows, :, :height, :width])
             for (height, width), rows in sizes.items()
         }
-        Y, X = (max(features.shape[side] for features in maps.values()) for side in (2, 3))
+        Y, X = (
+            max(features.shape[side] for features in maps.values()) for side in (2, 3)
+        )
         cells = x.new_zeros(len(x), self.channels, Y, X)
         cell_keep = keep.new_zeros(len(x), 1, Y, X)
         for rows, features in zip(sizes.values(), maps.values(), strict=True):
-            cells[rows, :, : features.shape[2], : features.shape[3]] = features.to(cells.dtype)
+            cells[rows, :, : features.shape[2], : features.shape[3]] = features.to(
+                cells.dtype
+            )
             cell_keep[rows, :, : features.shape[2], : features.shape[3]] = True
         return cells, cell_keep
 
@@ -160,15 +179,16 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
         import timm
     except ImportError:
         raise MissingExtra("timm", "vision", "model.encoder.kind = 'timm'") from None
-    except (
-        RuntimeError
-    ) as problem:  # PyPI's torchvision, which it imports, needs the CUDA build of torch
+    except RuntimeError as problem:
+        # PyPI's torchvision, which it imports, needs the CUDA build of torch.
         raise ConfigurationError(
             f"model.encoder.kind = 'timm': timm is installed but cannot be imported ({problem}); "
             "install the torchvision that was built for this torch"
         ) from None
     try:
-        info: Any = timm.create_model(name, pretrained=False, features_only=True).feature_info
+        info: Any = timm.create_model(
+            name, pretrained=False, features_only=True
+        ).feature_info
     except (
         RuntimeError,
         ValueError,
@@ -188,7 +208,9 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
             f"model.encoder.stride: {name} has feature maps of stride {known}, not {stride}"
         )
     index = strides.index(stride)
-    network = timm.create_model(name, pretrained=False, features_only=True, out_indices=(index,))
+    network = timm.create_model(
+        name, pretrained=False, features_only=True, out_indices=(index,)
+    )
     return network, info.channels()[index]
 
 
@@ -198,13 +220,19 @@ def _freeze_batch_norm(network: nn.Module) -> list[str]:
     """
     frozen = []
     for owner, module in network.named_modules():
-        buffers = {name: module._buffers.get(name) for name in ("running_mean", "running_var")}
-        if not all(isinstance(statistics, torch.Tensor) for statistics in buffers.values()):
+        buffers = {
+            name: module._buffers.get(name) for name in ("running_mean", "running_var")
+        }
+        if not all(
+            isinstance(statistics, torch.Tensor) for statistics in buffers.values()
+        ):
             continue
         for name, statistics in buffers.items():
             assert statistics is not None, "checked above"
             delattr(module, name)
-            module.register_parameter(name, nn.Parameter(statistics.clone(), requires_grad=False))
+            module.register_parameter(
+                name, nn.Parameter(statistics.clone(), requires_grad=False)
+            )
         module._buffers["num_batches_tracked"] = None
         frozen.append(owner)
     return frozen

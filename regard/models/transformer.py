@@ -17,7 +17,7 @@ from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
-from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.positional_encoding import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
 from regard.models.interface import (
     Batch,
@@ -37,16 +37,23 @@ class TransformerSettings(Settings):
     kind: Literal["transformer"] = "transformer"
     layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
     size: int = Field(128, ge=2, le=SIZE, description="model size D")
-    heads: int = Field(4, ge=1, le=SIZE, description="attention heads; they divide the size")
+    heads: int = Field(
+        4, ge=1, le=SIZE, description="attention heads; they divide the size"
+    )
     feedforward: int = Field(
         256, ge=1, le=SIZE, description="inner size of the feed-forward networks"
     )
-    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and sublayers")
+    dropout: float = Field(
+        0.3, ge=0, lt=1, description="dropout after embeddings and sublayers"
+    )
     word_dropout: float = Field(
         0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed"
     )
     layer_dropout: float = Field(
-        0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step"
+        0.0,
+        ge=0,
+        lt=1,
+        description="LayerDrop: share of layers skipped in a training step",
     )
     norm: Norm = Field(
         "pre",
@@ -68,7 +75,8 @@ class TransformerSettings(Settings):
         "weights again",
     )
     score: ScoreName = Field(
-        "scaled_dot", description="attention score, in self-attention and cross-attention"
+        "scaled_dot",
+        description="attention score, in self-attention and cross-attention",
     )
     window: int | None = Field(
         None,
@@ -89,7 +97,8 @@ class TransformerSettings(Settings):
         "target is longer",
     )
     scale_embedding: bool = Field(
-        True, description="multiply embeddings by the square root of their size, as published"
+        True,
+        description="multiply embeddings by the square root of their size, as published",
     )
 
     @property
@@ -116,7 +125,11 @@ class TransformerSettings(Settings):
     def kind_of_final_norm(self) -> Norm:
         """Kind of the normalisation after the last layer."""
         return (
-            "none" if not self.has_final_norm else "batch" if self.norm == "pre_batch" else "post"
+            "none"
+            if not self.has_final_norm
+            else "batch"
+            if self.norm == "pre_batch"
+            else "post"
         )
 
 
@@ -153,7 +166,9 @@ class InputEmbedding(nn.Module):
         self.word_dropout = Dropout(settings.word_dropout, per_position=True)
         self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
         if settings.positions == "learned":
-            self.position_embedding = LearnedPositions(settings.max_positions, settings.size)
+            self.position_embedding = LearnedPositions(
+                settings.max_positions, settings.size
+            )
         elif settings.positions == "sinusoidal":
             self.position_embedding = SinusoidalPositions(settings.size)
 
@@ -173,17 +188,25 @@ class EncoderLayer(ShardUnit):
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         size = settings.size
-        self.self_attention = Attention("encoder", size, size, size, settings.heads, settings.score)
+        self.self_attention = Attention(
+            "encoder", size, size, size, settings.heads, settings.score
+        )
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.feedforward_residual = (
-            Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(2)
+            Residual(size, settings.norm, settings.dropout, settings.residual)
+            for _ in range(2)
         )
 
-    def forward(self, x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B S D"]:
+    def forward(
+        self, x: Float[Tensor, "B S D"], keep: Tensor | None
+    ) -> Float[Tensor, "B S D"]:
         y = self.self_attention_residual.before(x)
         x = self.self_attention_residual.after(
-            x, self.self_attention(y, self.self_attention.prepare(y, y, keep), window=self.window)
+            x,
+            self.self_attention(
+                y, self.self_attention.prepare(y, y, keep), window=self.window
+            ),
         )
         return self.feedforward_residual.after(
             x, self.feedforward(self.feedforward_residual.before(x))
@@ -194,18 +217,27 @@ class EncoderLayer(ShardUnit):
 class DecoderLayer(ShardUnit):
     """Causal self-attention, cross-attention and feed-forward network, each with its residual."""
 
-    def __init__(self, settings: TransformerDecoderSettings, source: EncoderSizes) -> None:
+    def __init__(
+        self, settings: TransformerDecoderSettings, source: EncoderSizes
+    ) -> None:
         super().__init__()
         size = settings.size
-        self.self_attention = Attention("decoder", size, size, size, settings.heads, settings.score)
+        self.self_attention = Attention(
+            "decoder", size, size, size, settings.heads, settings.score
+        )
         self.cross_attention = Attention(
             "cross", size, source.size, size, settings.heads, settings.score
         )
         self.causal = settings.causal
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
-        self.self_attention_residual, self.cross_attention_residual, self.feedforward_residual = (
-            Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(3)
+        (
+            self.self_attention_residual,
+            self.cross_attention_residual,
+            self.feedforward_residual,
+        ) = (
+            Residual(size, settings.norm, settings.dropout, settings.residual)
+            for _ in range(3)
         )
 
     def forward(
@@ -235,7 +267,9 @@ class TransformerEncoder(Encoder):
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
+        self.layers = nn.ModuleList(
+            EncoderLayer(settings) for _ in range(settings.layers)
+        )
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.sizes = EncoderSizes(settings.size, 1, settings.size)
@@ -260,15 +294,22 @@ class TransformerDecoder(Decoder):
     """Transformer decoder; the state holds a KV cache per layer."""
 
     def __init__(
-        self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes
+        self,
+        settings: TransformerDecoderSettings,
+        vocabulary: int,
+        source: EncoderSizes,
     ) -> None:
         super().__init__()
         self.input_embedding = InputEmbedding(vocabulary, settings)
-        self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
+        self.layers = nn.ModuleList(
+            DecoderLayer(settings, source) for _ in range(settings.layers)
+        )
         self.layer_dropout = settings.layer_dropout
         self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.output = OutputProjection(vocabulary, settings.size)
-        self.max_target = settings.max_positions if settings.positions == "learned" else None
+        self.max_target = (
+            settings.max_positions if settings.positions == "learned" else None
+        )
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -285,7 +326,9 @@ class TransformerDecoder(Decoder):
     def begin(self, source: Source) -> State:
         B = source.summary.shape[0]
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
-        memories = {str(i): layer.self_attention.empty(B) for i, layer in enumerate(self.layers)}  # type: ignore[union-attr, operator]
+        memories = {}
+        for i, layer in enumerate(self.layers):
+            memories[str(i)] = layer.self_attention.empty(B)  # type: ignore[operator, union-attr]
         return State(position, {}, memories)
 
     def step(
@@ -299,5 +342,7 @@ class TransformerDecoder(Decoder):
             if layer_drop(self.layer_dropout, self.training, x.device):
                 memories[str(i)] = state.memories[str(i)]
             else:
-                x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
+                x, memories[str(i)] = layer(
+                    x, state.memories[str(i)], source.memories[i]
+                )
         return self.norm(x), State(state.position + T, {}, memories)

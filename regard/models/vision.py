@@ -13,9 +13,15 @@ from torch import nn
 from regard.common.settings import LAYERS, SIDE, SIZE, Settings
 from regard.common.shapes import Bool, Float, Tensor
 from regard.layers.dropout import Dropout
-from regard.layers.positions import GridPositions
+from regard.layers.positional_encoding import GridPositions
 from regard.layers.residual import masked_mean
-from regard.layers.resnet import STEMS, ImageNorm, KeepMask, ResNetBackbone, strided_mask
+from regard.layers.resnet import (
+    STEMS,
+    ImageNorm,
+    KeepMask,
+    ResNetBackbone,
+    strided_mask,
+)
 from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 
@@ -29,17 +35,27 @@ class VisionSettings(Settings):
     """Settings common to image encoders."""
 
     reads: ClassVar[str] = "images"
-    size: int = Field(256, ge=2, le=SIZE, description="size of the vector of each cell (D)")
+    size: int = Field(
+        256, ge=2, le=SIZE, description="size of the vector of each cell (D)"
+    )
     layers: int = Field(
-        0, ge=0, le=LAYERS, description="Transformer layers in which the cells attend to each other"
+        0,
+        ge=0,
+        le=LAYERS,
+        description="Transformer layers in which the cells attend to each other",
     )
     heads: int = Field(
-        4, ge=1, le=SIZE, description="attention heads of these layers; they divide the size"
+        4,
+        ge=1,
+        le=SIZE,
+        description="attention heads of these layers; they divide the size",
     )
     feedforward: int = Field(
         512, ge=1, le=SIZE, description="inner size of their feed-forward networks"
     )
-    dropout: float = Field(0.1, ge=0, lt=1, description="dropout of the cells and in these layers")
+    dropout: float = Field(
+        0.1, ge=0, lt=1, description="dropout of the cells and in these layers"
+    )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
         "sinusoidal",
         description="2-D positional embedding; with none, rows and columns are invisible",
@@ -65,16 +81,19 @@ class ResNetEncoderSettings(VisionSettings):
     """ResNet; depths [2, 2, 2, 2], width 64, stem classic and norm batch are ResNet-18."""
 
     kind: Literal["resnet"] = "resnet"
-    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...], Field(strict=False)] = (
-        Field(
-            (1, 1, 1, 1),
-            min_length=1,
-            max_length=8,
-            description="blocks of each stage; all but the first halve both sides",
-        )
+    depths: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...], Field(strict=False)
+    ] = Field(
+        (1, 1, 1, 1),
+        min_length=1,
+        max_length=8,
+        description="blocks of each stage; all but the first halve both sides",
     )
     width: int = Field(
-        32, ge=1, le=SIZE, description="channels of the first stage; each stage doubles them"
+        32,
+        ge=1,
+        le=SIZE,
+        description="channels of the first stage; each stage doubles them",
     )
     block: Literal["basic", "bottleneck"] = Field(
         "basic",
@@ -178,7 +197,9 @@ class ResNetEncoder(ImageEncoder):
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.backbone = ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group_size)
+        self.backbone = ResNetBackbone(
+            s.depths, s.width, s.block, s.stem, s.norm, s.group_size
+        )
         self.stride = s.stride
         self.projection = nn.Linear(self.backbone.channels, s.size)
         self.norm = nn.LayerNorm(s.size)
@@ -206,7 +227,9 @@ class ViTEncoder(ImageEncoder):
     def __init__(self, settings: ViTEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         self.stride = settings.patch_size
-        self.patch_embedding = nn.Conv2d(3, settings.size, settings.patch_size, settings.patch_size)
+        self.patch_embedding = nn.Conv2d(
+            3, settings.size, settings.patch_size, settings.patch_size
+        )
         self.grid_head = GridHead(settings)
         self.sizes = EncoderSizes(settings.size, 1, settings.size)
         if settings.freeze_backbone:
@@ -217,7 +240,9 @@ class ViTEncoder(ImageEncoder):
         x, keep = normalise_pixels(batch)
         side = self.patch_embedding.stride[0]
         # Pads partial patches at the edges.
-        x = self.patch_embedding(F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side)))
+        x = self.patch_embedding(
+            F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side))
+        )
         mask = flatten_mask(strided_mask(keep, side))
         cells = x.flatten(2).transpose(1, 2)
         return self.grid_head(cells, tuple(x.shape[2:]), mask)  # type: ignore[no-any-return]
@@ -228,9 +253,9 @@ def normalise_pixels(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], KeepMask]:
     pixels = batch.data
     B, _, Y, X = pixels.shape
     keep = None if batch.keep is None else batch.keep.view(B, 1, Y, X)
-    x = (pixels - pixels.new_tensor(MEAN).view(3, 1, 1)) / pixels.new_tensor(DEVIATION).view(
-        3, 1, 1
-    )
+    x = (pixels - pixels.new_tensor(MEAN).view(3, 1, 1)) / pixels.new_tensor(
+        DEVIATION
+    ).view(3, 1, 1)
     return x if keep is None else x.masked_fill(~keep, 0), keep
 
 

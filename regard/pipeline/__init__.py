@@ -15,9 +15,9 @@ from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.pipeline.captioner import Caption, Captioner, ImageInput
+    from regard.pipeline.folder_loading import load, load_captioner, load_translator
     from regard.pipeline.folder_translator import FolderTranslator
-    from regard.pipeline.loading import load, load_captioner, load_translator
-    from regard.pipeline.opening import open_runtime
+    from regard.pipeline.model_loading import open_runtime
     from regard.pipeline.runtime_translator import RuntimeTranslator
     from regard.pipeline.translator import Translator
     from regard.text.translation import AlignmentChoice, Translation, last_layer
@@ -41,8 +41,8 @@ __all__ = [
 _MODULES = {
     "captioner": ("Caption", "Captioner", "ImageInput"),
     "folder_translator": ("FolderTranslator",),
-    "loading": ("load", "load_captioner", "load_translator"),
-    "opening": ("open_runtime",),
+    "folder_loading": ("load", "load_captioner", "load_translator"),
+    "model_loading": ("open_runtime",),
     "runtime_translator": ("RuntimeTranslator",),
     "translator": ("Translator",),
     "regard.text.translation": ("AlignmentChoice", "Translation", "last_layer"),

@@ -12,15 +12,23 @@ ENGINES = ("auto", "library", "pytorch")
 """Names of `regard.runtime.engine.EngineName`, which imports PyTorch."""
 
 
-def check_folders(folders: Any, device: Any, precision: Any, engine: Any = "auto") -> None:
+def check_folders(
+    folders: Any, device: Any, precision: Any, engine: Any = "auto"
+) -> None:
     """Raise UsageError, with all causes, for what names no file or folder, and for options that are
     no texts.
     """
-    are_several = isinstance(folders, Sequence) and not isinstance(folders, (str, bytes))
+    are_several = isinstance(folders, Sequence) and not isinstance(
+        folders, (str, bytes)
+    )
     paths = folders if are_several else [folders]
-    causes = [cause for path in paths for cause in problems_of_types(PATH, {"folder": path})]
+    causes = [
+        cause for path in paths for cause in problems_of_types(PATH, {"folder": path})
+    ]
     causes += problems_of_types(TEXT, {"device": device})
     causes += problems_of_types(TEXT, {"precision": precision}, optional=True)
     if not isinstance(engine, str) or engine not in ENGINES:
-        causes.append(f"`engine={engine!r}`: wanted {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        causes.append(
+            f"`engine={engine!r}`: wanted {', '.join(ENGINES[:-1])} or {ENGINES[-1]}"
+        )
     UsageError.raise_all(causes)

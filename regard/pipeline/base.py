@@ -58,7 +58,11 @@ class BasePipeline:
         self.tokenizer = tokenizer
         self.settings = settings
         self.choice = choice
-        folder = ModelFolder(settings, tokenizer, model) if isinstance(model, Model) else None
+        folder = (
+            ModelFolder(settings, tokenizer, model)
+            if isinstance(model, Model)
+            else None
+        )
         self.engine = engine or Engine(model, folder=folder)
         self._constraint_encoder = ConstraintEncoder(
             tokenizer.target, letter_case(settings.languages.target)
@@ -75,7 +79,14 @@ class BasePipeline:
     def model(self, model: Model | Ensemble) -> None:
         if not all(
             hasattr(model, name)
-            for name in ("encode", "begin", "step", "project", "top_tokens", "max_target")
+            for name in (
+                "encode",
+                "begin",
+                "step",
+                "project",
+                "top_tokens",
+                "max_target",
+            )
         ):
             wrapped = "; give its `.module`" if hasattr(model, "module") else ""
             raise UsageError(
@@ -124,8 +135,12 @@ class BasePipeline:
         chosen["min_length"] = max(1, given.min_length)
         if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
             chosen["beam"] = nbest
-        if any(getattr(given, name) != getattr(own, name) for name in ("length_penalty", "sample")):
-            chosen.setdefault("score_threshold", None)  # it was learnt from scores of another kind
+        if any(
+            getattr(given, name) != getattr(own, name)
+            for name in ("length_penalty", "sample")
+        ):
+            # It was learnt from scores of another kind.
+            chosen.setdefault("score_threshold", None)
         settings = SearchSettings.parse({**own.model_dump(), **chosen}, "search")
         if settings.coverage_penalty and not self.cross_attention():
             raise UsageError(
@@ -165,13 +180,17 @@ class BasePipeline:
         prefix = encoder.encode_prefix(constraints.prefix)
         terms = encoder.encode_terms(constraints.terms)
         required = len(prefix) + required_tokens(terms)
-        max_steps = settings.max_steps(source_length(source), self._model.max_target, required)
+        max_steps = settings.max_steps(
+            source_length(source), self._model.max_target, required
+        )
         check_required(constraints, required, max_steps)
         forbidden = encoder.encode_forbidden(constraints.forbid)
         target = self.tokenizer.target
         copies = self.tokenizer.copies_of(source) if isinstance(source, list) else ()
         rest = target.byte_tokens, copies, target.copy_tokens
-        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, key, *rest))
+        return DecodeRequest(
+            source, Task(index, max_steps, prefix, terms, forbidden, key, *rest)
+        )
 
     def _decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings
@@ -179,10 +198,16 @@ class BasePipeline:
         """Decode, and rerank the hypotheses of each request."""
         decoded = self.engine.decode(requests, settings)
         pairs = zip(requests, decoded, strict=True)
-        return [self._rerank(request.source, hypotheses, settings) for request, hypotheses in pairs]
+        return [
+            self._rerank(request.source, hypotheses, settings)
+            for request, hypotheses in pairs
+        ]
 
     def _rerank(
-        self, source: SourceInput, hypotheses: list[Hypothesis], settings: SearchSettings
+        self,
+        source: SourceInput,
+        hypotheses: list[Hypothesis],
+        settings: SearchSettings,
     ) -> list[Hypothesis]:
         """Rerank by minimum Bayes risk or with the coverage penalty, if the settings ask for one of
         them.
@@ -192,7 +217,10 @@ class BasePipeline:
             # Samples occur as often as they are likely; hypotheses of a beam are weighted by their
             # probability.
             best = max(h.log_prob for h in hypotheses)
-            weights = [1.0 if settings.sample else math.exp(h.log_prob - best) for h in hypotheses]
+            weights = [
+                1.0 if settings.sample else math.exp(h.log_prob - best)
+                for h in hypotheses
+            ]
             utilities = mbr_utility(texts, weights)
         elif settings.coverage_penalty:
             coverages = self._coverages(source, hypotheses)
@@ -203,18 +231,24 @@ class BasePipeline:
         else:
             return hypotheses
         order = sorted(
-            range(len(hypotheses)), key=lambda i: (not hypotheses[i].complete, -utilities[i])
+            range(len(hypotheses)),
+            key=lambda i: (not hypotheses[i].complete, -utilities[i]),
         )
         return [hypotheses[i] for i in order]
 
-    def _coverages(self, source: SourceInput, hypotheses: list[Hypothesis]) -> list[float]:
+    def _coverages(
+        self, source: SourceInput, hypotheses: list[Hypothesis]
+    ) -> list[float]:
         """Return the coverage of the source by each hypothesis, from the mean of all
         cross-attention weights.
         """
-        forced = force_decode(self._model, [source] * len(hypotheses), [h.ids for h in hypotheses])
+        forced = force_decode(
+            self._model, [source] * len(hypotheses), [h.ids for h in hypotheses]
+        )
         names = self.cross_attention()
         means = [
-            np.stack([item.weights[name].mean(0) for name in names]).mean(0) for item in forced
+            np.stack([item.weights[name].mean(0) for name in names]).mean(0)
+            for item in forced
         ]
         # The end of a sentence is no part of its text; an image has none.
         return [
@@ -222,7 +256,9 @@ class BasePipeline:
             for m, item in zip(means, forced, strict=True)
         ]
 
-    def _repetition(self, ids: Sequence[int], source: Sequence[int] = ()) -> tuple[str, int] | None:
+    def _repetition(
+        self, ids: Sequence[int], source: Sequence[int] = ()
+    ) -> tuple[str, int] | None:
         """Return the text that a target repeats over and over, and how often, unless its source
         does too.
         """

@@ -31,13 +31,21 @@ from regard.data.images import (
 from regard.data.vocabulary import EOS
 from regard.pipeline.base import BasePipeline, read_side
 from regard.runtime.engine import DecodeRequest
-from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
+from regard.search import (
+    NO_CONSTRAINTS,
+    Constraints,
+    Hypothesis,
+    SearchOptions,
+    SearchSettings,
+)
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_steps import SearchStep
 from regard.text.constraints import missing_terms
 from regard.text.translation import as_text, last_layer, result_html
 
-ImageInput = ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
+ImageInput = (
+    ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
+)
 """An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8;
 `as_image` says how they lie), or pixels that are resized already.
 """
@@ -114,14 +122,20 @@ class Captioner(BasePipeline):
         per_image = self._per_source(constraints, len(loaded), settings, "image")
         results = list[Caption]()
         for first in range(0, len(loaded), IMAGES_AT_ONCE):
-            pixels = [image.tensor() for image in loaded[first : first + IMAGES_AT_ONCE]]
+            pixels = [
+                image.tensor() for image in loaded[first : first + IMAGES_AT_ONCE]
+            ]
             selected = per_image[first : first + IMAGES_AT_ONCE]
             numbered = zip(range(len(pixels)), pixels, selected, strict=True)
             requests = [self._image_request(*item, settings) for item in numbered]
             hypotheses = self._decode(requests, settings)
             captions = self._captions(pixels, hypotheses, nbest, readings)
-            for index, (caption, ranked) in enumerate(zip(captions, hypotheses, strict=True)):
-                self._warn(first + index, caption.repetition, ranked[0], selected[index])
+            for index, (caption, ranked) in enumerate(
+                zip(captions, hypotheses, strict=True)
+            ):
+                self._warn(
+                    first + index, caption.repetition, ranked[0], selected[index]
+                )
             results += captions
         return results
 
@@ -150,7 +164,9 @@ class Captioner(BasePipeline):
         constraints: Constraints,
     ) -> None:
         """Warn if caption number `index` repeats itself or lacks a required term."""
-        notes = [repetition_note(repetition, "caption")] if repetition is not None else []
+        notes = (
+            [repetition_note(repetition, "caption")] if repetition is not None else []
+        )
         for note in (*notes, *missing_terms(best.complete, constraints, "caption")):
             warnings.warn(LineWarning(index, note), stacklevel=3)
 
@@ -188,7 +204,9 @@ class Captioner(BasePipeline):
     def _load_images(self, images: Sequence[ImageInput]) -> list[SourcePixels]:
         """Decode and resize images. Raises DataError with all causes."""
         if not images:
-            raise DataError("there is no image to caption: got an empty list; give one, or several")
+            raise DataError(
+                "there is no image to caption: got an empty list; give one, or several"
+            )
         loaded = list[SourcePixels]()
         causes = list[str]()
         for number, image in enumerate(images, 1):
@@ -197,9 +215,15 @@ class Captioner(BasePipeline):
                 continue
             try:
                 source = as_image(image, f"image {number}")
-                name = None if isinstance(source, (str, os.PathLike)) else f"image {number}"
+                name = (
+                    None
+                    if isinstance(source, (str, os.PathLike))
+                    else f"image {number}"
+                )
                 loaded.append(
-                    source_pixels(load_pixels(source, self.image_size, name), self.image_size)
+                    source_pixels(
+                        load_pixels(source, self.image_size, name), self.image_size
+                    )
                 )
             except DataError as problem:
                 causes += problem.causes
@@ -207,7 +231,11 @@ class Captioner(BasePipeline):
         return loaded
 
     def _image_request(
-        self, index: int, pixels: torch.Tensor, constraints: Constraints, settings: SearchSettings
+        self,
+        index: int,
+        pixels: torch.Tensor,
+        constraints: Constraints,
+        settings: SearchSettings,
     ) -> DecodeRequest:
         key = int.from_bytes(
             hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest(), "little"
@@ -228,7 +256,9 @@ class Captioner(BasePipeline):
         targets = [ranked[0].ids for ranked in hypotheses]
         forced = force_decode(self._model, pixels, targets)
         sizes = [(image.shape[1], image.shape[2]) for image in pixels]
-        read = [self._readings(*item) for item in zip(targets, forced, sizes, strict=True)]
+        read = [
+            self._readings(*item) for item in zip(targets, forced, sizes, strict=True)
+        ]
         return [
             replace(item, readings=r, chosen=self.choice)
             for item, r in zip(captions, read, strict=True)
@@ -254,7 +284,9 @@ class Captioner(BasePipeline):
         (rows, columns), (Y, X) = forced.grid, size
         encoder: Any = self._model.encoder
         cells = tuple(
-            f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)
+            f"{row}·{column}"
+            for row in range(1, rows + 1)
+            for column in range(1, columns + 1)
         )
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = rows * encoder.stride / Y, columns * encoder.stride / X

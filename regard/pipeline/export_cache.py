@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from regard.common.atomic import file_sha256
+from regard.common.checksums import json_digest, model_files
 from regard.common.errors import ModelFolderError, RegardError
-from regard.common.seal import json_digest, model_files
 from regard.common.version import __version__
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.runtime.native import hash_of_sources
@@ -38,7 +38,10 @@ _GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 
 
 def find_export(
-    folder: Path, precision: str = "float32", device: str = "auto", threads: int | None = None
+    folder: Path,
+    precision: str = "float32",
+    device: str = "auto",
+    threads: int | None = None,
 ) -> tuple[str, RuntimeTranslator | None]:
     """Return the name of a model folder's export, and the export itself, opened, if it is in the
     cache and whole.
@@ -50,7 +53,8 @@ def find_export(
         device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS))
     )
     if not may_be_gpu and are_kept():
-        with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
+        # Whoever loads the folder says what is wrong with it.
+        with suppress(RegardError, OSError):
             if sum(path.stat().st_size for path in export_files(folder)) <= LARGEST:
                 name = export_name(folder, precision)
                 return name, open_export(name, threads)
@@ -122,5 +126,7 @@ def _remove_old(folder: Path) -> None:
         status = {path: path.stat() for path in folder.glob("model-*")}
         for path in sorted(status, key=lambda path: -status[path].st_atime_ns):
             size += status[path].st_size
-            if (size > LIMIT or path.suffix != ".regard") and now - status[path].st_atime > RECENT:
+            if (size > LIMIT or path.suffix != ".regard") and now - status[
+                path
+            ].st_atime > RECENT:
                 path.unlink()

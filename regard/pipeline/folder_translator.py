@@ -24,7 +24,7 @@ from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.sampling import source_key
 from regard.search.search_steps import SearchStep
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, missing_terms
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.line_splitter import LineSplitter
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import (
@@ -83,9 +83,11 @@ class FolderTranslator(BasePipeline, Translator):
         return self.tokenizer.copies
 
     @cached_property
-    def doubts(self) -> Doubts:
-        return Doubts(
-            self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar
+    def doubts(self) -> DoubtfulSentences:
+        return DoubtfulSentences(
+            self.tokenizer.source.encode,
+            self.tokenizer.source.tokens,
+            self.settings.familiar,
         )
 
     @property
@@ -102,7 +104,10 @@ class FolderTranslator(BasePipeline, Translator):
         settings = self._search_settings(wanted.nbest, search)
         self.engine.evaluate()
         return _FolderDecoder(
-            self, settings, self._per_source(constraints, count, settings, "line"), wanted
+            self,
+            settings,
+            self._per_source(constraints, count, settings, "line"),
+            wanted,
         )
 
     def _translate_lines(
@@ -127,12 +132,18 @@ class FolderTranslator(BasePipeline, Translator):
         ]
         hypotheses = self._decode(requests, settings)
         parts = iter(
-            self._translations(segments, hypotheses, wanted._replace(alignments=alignments))
+            self._translations(
+                segments, hypotheses, wanted._replace(alignments=alignments)
+            )
         )
         results = list[Translation]()
-        for line, line_segments, line_notes in zip(request.lines, split, notes, strict=True):
+        for line, line_segments, line_notes in zip(
+            request.lines, split, notes, strict=True
+        ):
             line_parts = [
-                next(parts) if segment.ids else self._copy(segment, wanted.nbest, alignments)
+                next(parts)
+                if segment.ids
+                else self._copy(segment, wanted.nbest, alignments)
                 for segment in line_segments
             ]
             joined = self._join(line_segments, line_parts, alignments)
@@ -147,7 +158,12 @@ class FolderTranslator(BasePipeline, Translator):
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> Generator[str, None, tuple[str, ...]]:
         """Stream a line; of more than `WORD_BY_WORD` parts, the further ones part by part."""
-        greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
+        greedy: SearchOptions = {
+            "beam": 1,
+            "groups": 1,
+            "mbr": False,
+            "coverage_penalty": 0.0,
+        }
         settings = self._search_settings(1, {**search, **greedy})
         self.engine.evaluate()
         (checked,) = self._per_source(constraints, 1, settings, "line")
@@ -181,12 +197,16 @@ class FolderTranslator(BasePipeline, Translator):
         if len(segments) > 1:
             raise UsageError(SPLIT)
         if not segments or not segments[0].ids:
-            raise UsageError("the line is empty, or has no letters; give a line of text")
+            raise UsageError(
+                "the line is empty, or has no letters; give a line of text"
+            )
         (segment,) = segments
         request = self._segment_request(0, segment, settings)
         candidates, steps = self.engine.trace(request, settings)
         hypotheses = self._rerank(request.source, candidates, settings)
-        (translation,) = self._translations(segments, [hypotheses], Wanted(readings=True))
+        (translation,) = self._translations(
+            segments, [hypotheses], Wanted(readings=True)
+        )
         joined = self._join(segments, [translation], False)
         if joined.repetition:
             notes.append(repetition_note(joined.repetition))
@@ -194,7 +214,10 @@ class FolderTranslator(BasePipeline, Translator):
         return joined.with_doubts(self.doubts, settings.score_threshold), steps
 
     def read_all(
-        self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
+        self,
+        sources: Sequence[str],
+        targets: Sequence[Sequence[int]],
+        role: str | None = None,
     ) -> list[Readings]:
         """Teacher-force given targets and return their attention readings, in order.
 
@@ -212,19 +235,24 @@ class FolderTranslator(BasePipeline, Translator):
         self._check_pairs(rows, targets)
         return self._read(rows, targets, role)
 
-    def _check_pairs(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+    def _check_pairs(
+        self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> None:
         """Raise LineError for pairs so long that their weights would not fit into memory."""
         limits = self.settings.search
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
         sizes = [
-            max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)
+            max(len(source), len(target))
+            for source, target in zip(rows, targets, strict=True)
         ]
         limit = (
             f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines "
             "of their own"
         )
         LineError.raise_all(
-            (index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most
+            (index, f"has {size:,} {limit}")
+            for index, size in enumerate(sizes)
+            if size > most
         )
 
     def encode(self, text: str) -> list[int]:
@@ -245,7 +273,9 @@ class FolderTranslator(BasePipeline, Translator):
         encoded = self.encode(source)
         self._check_pairs([encoded], [ids])
         return float(
-            force_decode(self._model, [encoded], [ids], with_attention=False)[0].log_probs.sum()
+            force_decode(self._model, [encoded], [ids], with_attention=False)[
+                0
+            ].log_probs.sum()
         )
 
     def align(self, readings: Readings) -> list[Link]:
@@ -255,7 +285,8 @@ class FolderTranslator(BasePipeline, Translator):
         check_readings(readings)
         choice = self.choice or last_layer(readings)
         return extract_links(
-            readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry
+            readings.words(choice.layer, choice.head, choice.shifted).weights,
+            choice.symmetry,
         )
 
     def _segments(
@@ -304,8 +335,14 @@ class FolderTranslator(BasePipeline, Translator):
                     if constraints.terms
                     else "this model, which does not know its longest source,"
                 )
-                raise LineError((index, whole_too_long(len(ids), settings.max_whole, why)))
-            own = replace(constraints, prefix="") if number and constraints.prefix else constraints
+                raise LineError(
+                    (index, whole_too_long(len(ids), settings.max_whole, why))
+                )
+            own = (
+                replace(constraints, prefix="")
+                if number and constraints.prefix
+                else constraints
+            )
             segments.append(_Segment(part if number else code + part, read, ids, own))
         return segments
 
@@ -316,14 +353,21 @@ class FolderTranslator(BasePipeline, Translator):
         return self._request(index, segment.ids, key, segment.constraints, settings)
 
     def _translations(
-        self, segments: Sequence[_Segment], hypotheses: Sequence[list[Hypothesis]], wanted: Wanted
+        self,
+        segments: Sequence[_Segment],
+        hypotheses: Sequence[list[Hypothesis]],
+        wanted: Wanted,
     ) -> list[Translation]:
         """Return the translation of each segment from its hypotheses, best first."""
         nbest = wanted.nbest
         pairs = [
-            (s, h) for s, ranked in zip(segments, hypotheses, strict=True) for h in ranked[:nbest]
+            (s, h)
+            for s, ranked in zip(segments, hypotheses, strict=True)
+            for h in ranked[:nbest]
         ]
-        results = [self._translation(segment, hypothesis) for segment, hypothesis in pairs]
+        results = [
+            self._translation(segment, hypothesis) for segment, hypothesis in pairs
+        ]
         if wanted.alignments or wanted.readings:
             role = None if wanted.readings else "cross"
             read = self._read(
@@ -339,7 +383,8 @@ class FolderTranslator(BasePipeline, Translator):
             ]
         stream = iter(results)
         return [
-            _with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest) for ranked in hypotheses
+            _with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest)
+            for ranked in hypotheses
         ]
 
     def _translation(self, segment: _Segment, hypothesis: Hypothesis) -> Translation:
@@ -351,7 +396,9 @@ class FolderTranslator(BasePipeline, Translator):
             hypothesis.score,
             repetition=self._repetition(ids, segment.ids),
             is_complete=hypothesis.complete,
-            notes=missing_terms(hypothesis.complete, segment.constraints, "translation"),
+            notes=missing_terms(
+                hypothesis.complete, segment.constraints, "translation"
+            ),
             ids=tuple(ids),
             source_tokens=tuple(self.tokenizer.source.tokens(segment.ids)),
         )
@@ -366,11 +413,18 @@ class FolderTranslator(BasePipeline, Translator):
         return copy if nbest == 1 else replace(copy, nbest=(copy,))
 
     def _join(
-        self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool
+        self,
+        segments: Sequence[_Segment],
+        parts: Sequence[Translation],
+        alignments: bool,
     ) -> Translation:
         """Join the translations of the segments of a line; an empty one has none."""
-        code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
-        joined = join_parts(parts, [segment.text for segment in segments], alignments, code_words)
+        code_words = int(
+            bool(segments and self.tokenizer.source.language_code(segments[0].text))
+        )
+        joined = join_parts(
+            parts, [segment.text for segment in segments], alignments, code_words
+        )
         return replace(parts[0], parts=joined.parts) if len(parts) == 1 else joined
 
     def _segment_increments(
@@ -426,7 +480,9 @@ class FolderTranslator(BasePipeline, Translator):
         role: str | None = None,
     ) -> list[Readings]:
         forced = force_decode(self._model, sources, targets, role=role)
-        return [self._readings(*item) for item in zip(sources, targets, forced, strict=True)]
+        return [
+            self._readings(*item) for item in zip(sources, targets, forced, strict=True)
+        ]
 
     def _readings(
         self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding
@@ -439,7 +495,9 @@ class FolderTranslator(BasePipeline, Translator):
         sides = (source_tokens, tokens, source_words, words)
         weights = forced.weights
         roles = forced.roles
-        return Readings(*sides, weights, roles, source_texts, texts, scores=forced.scores)
+        return Readings(
+            *sides, weights, roles, source_texts, texts, scores=forced.scores
+        )
 
 
 def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
@@ -466,13 +524,18 @@ def _with_nbest(translations: list[Translation], nbest: int) -> Translation:
     return (
         best
         if nbest == 1
-        else replace(best, nbest=tuple(replace(item, readings=None) for item in translations))
+        else replace(
+            best, nbest=tuple(replace(item, readings=None) for item in translations)
+        )
     )
 
 
 def _all_notes(result: Translation) -> list[str]:
     """Return the notes on a segment, that on its repetition among them."""
-    return [*([repetition_note(result.repetition)] if result.repetition else []), *result.notes]
+    return [
+        *([repetition_note(result.repetition)] if result.repetition else []),
+        *result.notes,
+    ]
 
 
 @dataclass(frozen=True)
@@ -495,4 +558,6 @@ class _FolderDecoder(Decoder):
             self.constraints[owner] if self.constraints else NO_CONSTRAINTS
             for owner in request.owners
         ]
-        return self.translator._translate_lines(request, each, self.settings, self.wanted)
+        return self.translator._translate_lines(
+            request, each, self.settings, self.wanted
+        )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.arguments import PATH, THREADS, problems_of_types
 from regard.common.errors import UsageError, repetition_note
-from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import (
@@ -26,10 +26,21 @@ from regard.runtime.model import (
     available_cores,
 )
 from regard.text.casing import CaseReader
-from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each, missing_terms
-from regard.text.doubts import Doubts
+from regard.text.constraints import (
+    NO_CONSTRAINTS,
+    Constraints,
+    constraints_of_each,
+    missing_terms,
+)
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import Request, Wanted
-from regard.text.translation import SPLIT, TranslatedPart, Translation, as_text, check_nbest
+from regard.text.translation import (
+    SPLIT,
+    TranslatedPart,
+    Translation,
+    as_text,
+    check_nbest,
+)
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Readings
@@ -81,7 +92,9 @@ class RuntimeTranslator(Translator):
     def search(self) -> SearchSettings:
         from regard.search.settings import SearchSettings
 
-        return SearchSettings.parse(self.model.card["search"], f"{self.model.path}, search")
+        return SearchSettings.parse(
+            self.model.card["search"], f"{self.model.path}, search"
+        )
 
     @property
     def languages(self) -> Languages:
@@ -112,12 +125,14 @@ class RuntimeTranslator(Translator):
         return self.model.has_attention
 
     @cached_property
-    def doubts(self) -> Doubts:
+    def doubts(self) -> DoubtfulSentences:
         model = self.model
         card = model.card["familiar"]
-        familiar = Familiar(**card) if card else None
-        return Doubts(
-            lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar
+        familiar = SeenTokenPairs(**card) if card else None
+        return DoubtfulSentences(
+            lambda text: model.encode(text)[:-1],
+            lambda ids: model.tokens(ids, False),
+            familiar,
         )
 
     @cached_property
@@ -128,7 +143,11 @@ class RuntimeTranslator(Translator):
         from regard.data.language_id import LanguageId
 
         try:
-            return LanguageId.parse(self.model.language_id) if self.model.language_id else None
+            return (
+                LanguageId.parse(self.model.language_id)
+                if self.model.language_id
+                else None
+            )
         except ValueError as problem:
             warnings.warn(
                 f"{self.model.path}: its languages are damaged ({problem}) and not recognised",
@@ -155,7 +174,9 @@ class RuntimeTranslator(Translator):
         threshold = search.get("score_threshold", self._threshold(options))
         per_line = None
         if constraints is not NO_CONSTRAINTS:
-            per_line = self._encoded(constraints_of_each(constraints, count, "line"), search)
+            per_line = self._encoded(
+                constraints_of_each(constraints, count, "line"), search
+            )
         return LibraryDecoder(self, count, options, per_line, threshold, wanted)
 
     def _stream(
@@ -181,10 +202,16 @@ class RuntimeTranslator(Translator):
         if len(line.parts) > 1:
             raise UsageError(SPLIT)
         if not line.source:
-            raise UsageError("the line is empty, or has no letters; give a line of text")
+            raise UsageError(
+                "the line is empty, or has no letters; give a line of text"
+            )
         (translation,) = decoder.read(Request([text], [0]), [line])
-        notes = [repetition_note(repetition) for repetition in line.hypotheses[0].repetitions]
-        return replace(translation, notes=(*translation.notes, *notes)), list(line.steps)
+        notes = [
+            repetition_note(repetition) for repetition in line.hypotheses[0].repetitions
+        ]
+        return replace(translation, notes=(*translation.notes, *notes)), list(
+            line.steps
+        )
 
     @cached_property
     def _own_options(self) -> Options:
@@ -192,7 +219,11 @@ class RuntimeTranslator(Translator):
         options = self.model.options()
         _set_options(
             options,
-            {name: value for name, value in self.model.card["search"].items() if name in _SAMPLING},
+            {
+                name: value
+                for name, value in self.model.card["search"].items()
+                if name in _SAMPLING
+            },
         )
         return options
 
@@ -235,8 +266,11 @@ class RuntimeTranslator(Translator):
         for item in dict.fromkeys(per_line):
             prefix = encoder.encode_prefix(item.prefix)
             terms = encoder.encode_terms(item.terms)
-            if settings.max_length is not None:  # the library has the limit of the model itself
-                check_required(item, len(prefix) + required_tokens(terms), settings.max_length + 1)
+            # The library has the limit of the model itself.
+            if settings.max_length is not None:
+                check_required(
+                    item, len(prefix) + required_tokens(terms), settings.max_length + 1
+                )
             encoded[item] = library_constraints(
                 prefix, terms, encoder.encode_forbidden(item.forbid)
             )
@@ -251,13 +285,15 @@ class RuntimeTranslator(Translator):
             name: value for name, value in search.items() if value is not None
         }
         if not all(
-            name in _SHARED and type(value) in (int, float) for name, value in chosen.items()
+            name in _SHARED and type(value) in (int, float)
+            for name, value in chosen.items()
         ):
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
             fixed = [name for name in OF_TRAINING if name in chosen]
             UsageError.raise_all(
-                f"`{name}` is of the training data, and fixed in a runtime file" for name in fixed
+                f"`{name}` is of the training data, and fixed in a runtime file"
+                for name in fixed
             )
             options.split = int(settings.splits_sentences)
             if chosen.get("sample") and "beam" not in chosen:
@@ -320,7 +356,9 @@ class LibraryDecoder(Decoder):
         options.alignments = int(self._finds_links(request))
         constraints = self._constraints
         encoded = (
-            None if constraints is None else [constraints[owner][1] for owner in request.owners]
+            None
+            if constraints is None
+            else [constraints[owner][1] for owner in request.owners]
         )
         return request.lines, options, encoded
 
@@ -335,7 +373,10 @@ class LibraryDecoder(Decoder):
         pairs = zip(request.lines, map(self._translation, lines, each), strict=True)
         if not self._finds_links(request):
             return [translation for _, translation in pairs]
-        return [translation.with_given_words(given_words(line)) for line, translation in pairs]
+        return [
+            translation.with_given_words(given_words(line))
+            for line, translation in pairs
+        ]
 
     def _finds_links(self, request: Request) -> bool:
         return self._wanted.alignments or (request.links and self._model.has_attention)
@@ -344,7 +385,10 @@ class LibraryDecoder(Decoder):
         best = line.hypotheses[0]
         parts = tuple(
             TranslatedPart(
-                source, text, score, self._doubts.is_doubtful(source, score, self._threshold)
+                source,
+                text,
+                score,
+                self._doubts.is_doubtful(source, score, self._threshold),
             )
             for source, text, score, _ in line.parts
         )
@@ -361,9 +405,11 @@ class LibraryDecoder(Decoder):
             )
         readings = self._readings(line, best) if self._wanted.readings else None
         doubtful = any(part.doubtful for part in parts)
-        return self._result(line, best, constraints, readings, ranked, parts, doubtful, line.notes)
+        return self._result(
+            line, best, constraints, readings, ranked, parts, doubtful, line.notes
+        )
 
-    def _result(
+    def _result(  # noqa: PLR0913 - the parts of which a Translation is made
         self,
         line: RuntimeLine,
         hypothesis: RuntimeHypothesis,
@@ -375,7 +421,10 @@ class LibraryDecoder(Decoder):
         notes: tuple[str, ...] = (),
     ) -> Translation:
         if constraints.terms:
-            notes = (*notes, *missing_terms(hypothesis.is_complete, constraints, "translation"))
+            notes = (
+                *notes,
+                *missing_terms(hypothesis.is_complete, constraints, "translation"),
+            )
         return Translation(
             hypothesis.text,
             tuple(self._model.tokens(hypothesis.ids, True)),
@@ -433,7 +482,9 @@ def _set_options(options: Options, values: Mapping[str, Any]) -> None:
 def _refuse_unsupported(settings: SearchSettings) -> None:
     """Raise UsageError, with all causes, for settings that a runtime file does without."""
     fields = type(settings).model_fields
-    asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
+    asked = [
+        name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default
+    ]
     UsageError.raise_all(
         f"`{name}` needs the run folder and PyTorch; a runtime file does without it"
         for name in asked

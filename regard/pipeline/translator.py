@@ -14,7 +14,7 @@ from regard.common.errors import LineWarning, UsageError
 from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 from regard.text.text_path import (
     BEST_TEXT,
     Keep,
@@ -68,7 +68,9 @@ class TranslationCall(Generic[_R]):
         """
         return run_path(
             self.path,
-            lambda request: self.decoder(request) if not request.is_retry or may_retry() else None,
+            lambda request: (
+                self.decoder(request) if not request.is_retry or may_retry() else None
+            ),
         )
 
 
@@ -146,7 +148,8 @@ class Translator(ABC):
         """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has
         any.
         """
-        from regard.text.text_format import texts_path  # late: a line of a file needs no markup
+        # Late: a line of a file needs no markup.
+        from regard.text.text_format import texts_path
 
         wanted = wanted._replace(
             alignments=self.has_attention and (wanted.alignments or form.kind != "text")
@@ -200,7 +203,8 @@ class Translator(ABC):
                 notes: tuple[str, ...] = stop.value
                 break
             whole = restored(Translation(raw, (), 0.0)).text
-            if whole.startswith(yielded):  # else a letter or a space depends on what comes next
+            # Else a letter or a space depends on what comes next.
+            if whole.startswith(yielded):
                 yield whole[len(yielded) :]
                 yielded = whole
         result = restored(Translation(raw, (), 0.0, notes=notes))
@@ -210,12 +214,15 @@ class Translator(ABC):
         note = spans_note(line, whole, rules.own)
         part = TranslatedPart(line.strip(), whole, 0.0)
         translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
-        return replace(translation, notes=(*result.notes, *([note] if note else []))).with_doubts(
-            self.doubts, None
-        )
+        return replace(
+            translation, notes=(*result.notes, *([note] if note else []))
+        ).with_doubts(self.doubts, None)
 
     def trace(
-        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+        self,
+        text: str,
+        constraints: Constraints = NO_CONSTRAINTS,
+        **search: Unpack[SearchOptions],
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line with its readings, and record every step of its search.
 
@@ -252,7 +259,7 @@ class Translator(ABC):
 
     @property
     @abstractmethod
-    def doubts(self) -> Doubts:
+    def doubts(self) -> DoubtfulSentences:
         """Tells which sentences the model has not learnt."""
 
     @cached_property

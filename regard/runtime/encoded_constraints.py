@@ -61,7 +61,8 @@ class RuntimeVocabulary:
     def surface_bytes(self) -> list[bytes]:
         """The bytes that each token adds to a text."""
         return surfaces_of(
-            self._all, lambda token: self._model.decode([self.id_of(token)], True) != token
+            self._all,
+            lambda token: self._model.decode([self.id_of(token)], True) != token,
         )
 
     @cached_property
@@ -78,7 +79,8 @@ def _table(phrase: task.BannedPhrase) -> Any:
     if phrase not in _TABLES:
         ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
         records: Any = (
-            (before, len(before), token, at_boundary) for before, token, at_boundary in ways
+            (before, len(before), token, at_boundary)
+            for before, token, at_boundary in ways
         )
         _TABLES.setdefault(phrase, (Completion * len(ways))(*records))
     return _TABLES[phrase]
@@ -89,7 +91,11 @@ def _term(term: task.Term) -> Term:
     may_follow = None if term.may_follow is None else term.may_follow.ctypes.data
     ids = _integers(chain.from_iterable(forms))
     return Term(
-        ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow
+        ids,
+        _integers(map(len, forms)),
+        len(term.forms),
+        len(term.initial_forms),
+        may_follow,
     )
 
 

@@ -24,7 +24,7 @@ from regard.common.errors import (
 from regard.common.reading import parse_json
 from regard.common.stopping import PATIENCE, STOP_EVENT, check_stop
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.familiar import Familiar
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.runtime.native import declare, kernels, typed
 from regard.text.translation import TranslatedPart
 
@@ -86,12 +86,17 @@ class Options:
         return options
 
 
-_TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int": ctypes.c_int32}
+_TYPES: dict[str, Any] = {
+    "seed": ctypes.c_int64,
+    "float": ctypes.c_double,
+    "int": ctypes.c_int32,
+}
 
 
 class _Options(ctypes.Structure):
     _fields_ = tuple(
-        (item.name, _TYPES.get(item.name, _TYPES[str(item.type)])) for item in fields(Options)
+        (item.name, _TYPES.get(item.name, _TYPES[str(item.type)]))
+        for item in fields(Options)
     )
 
 
@@ -136,7 +141,11 @@ class Constraints(ctypes.Structure):
 
 
 class _Layer(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("role", ctypes.c_int32), ("heads", ctypes.c_int32))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("role", ctypes.c_int32),
+        ("heads", ctypes.c_int32),
+    )
 
 
 class _Line(ctypes.Structure):
@@ -168,7 +177,10 @@ class _Part(ctypes.Structure):
             *typed(ctypes.c_void_p, "source", "text"),
             ("repetition", ctypes.c_char_p),
         ),
-        *(*typed(ctypes.c_size_t, "source_size", "text_size"), ("repetitions", ctypes.c_int32)),
+        *(
+            *typed(ctypes.c_size_t, "source_size", "text_size"),
+            ("repetitions", ctypes.c_int32),
+        ),
     )
 
 
@@ -179,17 +191,26 @@ class EncodedSource(ctypes.Structure):
 
     _fields_ = (
         *typed(ctypes.c_void_p, "outputs", "embedded", "summary"),
-        *typed(ctypes.c_int64, "entries", "length", "output_size", "embedded_size", "summary_size"),
+        *typed(
+            ctypes.c_int64,
+            "entries",
+            "length",
+            "output_size",
+            "embedded_size",
+            "summary_size",
+        ),
     )
 
     def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
         """Refer to the arrays; `length`: in tokens, as `max_ratio` counts them."""
-        assert all(array.dtype == "float32" and array.flags.c_contiguous for array in arrays), (
-            "read as they lie"
-        )
+        assert all(
+            array.dtype == "float32" and array.flags.c_contiguous for array in arrays
+        ), "read as they lie"
         self._arrays = arrays
         sizes = (array.shape[-1] for array in arrays)
-        super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
+        super().__init__(
+            *(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes
+        )
 
     def __len__(self) -> int:
         # A negative length is refused by the library, in the words of all wrong sources.
@@ -211,8 +232,18 @@ class _Attention(ctypes.Structure):
 
 
 class _States(ctypes.Structure):
-    _sizes = ("source", "directions", "encoder_size", "target", "decoder_size", "attends_first")
-    _fields_ = (*typed(_Floats, "encoder", "decoder", "initial"), *typed(ctypes.c_int32, *_sizes))
+    _sizes = (
+        "source",
+        "directions",
+        "encoder_size",
+        "target",
+        "decoder_size",
+        "attends_first",
+    )
+    _fields_ = (
+        *typed(_Floats, "encoder", "decoder", "initial"),
+        *typed(ctypes.c_int32, *_sizes),
+    )
 
 
 class _Candidate(ctypes.Structure):
@@ -264,7 +295,8 @@ class RuntimeHypothesis(NamedTuple):
     # Of its parts: texts that are repeated over and over, and how often.
     repetitions: tuple[tuple[str, int], ...]
     is_complete: (
-        bool  # it holds all required terms, and the model has placed its copy tokens itself
+        # It holds all required terms, and the model has placed its copy tokens itself.
+        bool
     )
 
 
@@ -331,7 +363,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "max_extra": (1, 10_000),
     "min_length": (0, 10_000),
     **dict.fromkeys(
-        ("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"), (1, 10**9)
+        ("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"),
+        (1, 10**9),
     ),
     "max_length": (1, 10**9),
     "seed": (0, 2**63 - 1),
@@ -342,7 +375,13 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "line_clauses": (1, 5 * 10**8),
     "score_threshold": (-(10**9), 0),
 }
-_FRACTIONS = ("length_penalty", "max_ratio", "diversity", "line_sentences", "score_threshold")
+_FRACTIONS = (
+    "length_penalty",
+    "max_ratio",
+    "diversity",
+    "line_sentences",
+    "score_threshold",
+)
 _USUAL: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("longest_source", "line_sentences", "line_clauses", "score_threshold"), (None,)
@@ -368,7 +407,10 @@ def _is_usual(name: str, value: Any) -> bool:
     ):
         return type(value) is not float or name in ("temperature", "coverage_penalty")
     low, high = _BOUNDS.get(name, (1, 0))
-    return type(value) in ((int, float) if name in _FRACTIONS else (int,)) and low <= value <= high
+    return (
+        type(value) in ((int, float) if name in _FRACTIONS else (int,))
+        and low <= value <= high
+    )
 
 
 def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
@@ -391,11 +433,15 @@ def _familiar_flaws(card: dict[str, Any]) -> list[str]:
     familiar = card["familiar"]
     wrong = set(familiar) ^ {"pairs", "most"} if familiar else set()
     if wrong:
-        return [f"familiar: wanted `pairs` and `most`, got {', '.join(sorted(familiar))[:60]}"]
-    if familiar and not (type(familiar["pairs"]) is str and type(familiar["most"]) is int):
+        return [
+            f"familiar: wanted `pairs` and `most`, got {', '.join(sorted(familiar))[:60]}"
+        ]
+    if familiar and not (
+        type(familiar["pairs"]) is str and type(familiar["most"]) is int
+    ):
         return ["familiar: wanted `pairs` as a text and `most` as a whole number"]
     try:
-        Familiar(**familiar) if familiar else None
+        SeenTokenPairs(**familiar) if familiar else None
     except ValueError as problem:
         return [f"familiar: {problem}"]
     return []
@@ -405,7 +451,11 @@ def _flaw(name: str, value: Any) -> str:
     """Say what is wrong with a value of a card: its type, or anything in it that is too large;
     empty: nothing.
     """
-    kind = dict if name == "alignment" and value is not None else type(_CARD.get(name, value))
+    kind = (
+        dict
+        if name == "alignment" and value is not None
+        else type(_CARD.get(name, value))
+    )
     if type(value) is not kind:
         return f"wanted a {kind.__name__}, got {repr(value)[:60]}"
     if name in _TEXTS and not all(isinstance(text, str) for text in value):
@@ -418,7 +468,9 @@ def _flaw(name: str, value: Any) -> str:
             if len(part) > _ENTRIES:
                 return f"more than {_ENTRIES:,} entries"
             parts += [*part, *part.values()] if isinstance(part, dict) else part
-        elif isinstance(part, str) and (len(part) > _CHARACTERS or not part.isprintable()):
+        elif isinstance(part, str) and (
+            len(part) > _CHARACTERS or not part.isprintable()
+        ):
             return f"a text of more than {_CHARACTERS:,} characters, or with control characters"
         elif isinstance(part, (int, float)) and not abs(part) < _LARGEST:
             return "a number that is too large, or none"
@@ -458,7 +510,8 @@ class RuntimeModel:
 
     def _open(self, function: Any, *arguments: Any) -> None:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._alone, self._queues = threading.Lock(), dict[int, RuntimeQueue]()  # by process
+        # By process.
+        self._alone, self._queues = threading.Lock(), dict[int, RuntimeQueue]()
         self._model = function(*arguments, error, _ERROR_SIZE)
         if not self._model:
             raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
@@ -494,7 +547,12 @@ class RuntimeModel:
     @cached_property
     def copies(self) -> str:
         """The characters of the model's copy tokens; empty if it has none."""
-        sides = self.encode(COPY_CHARACTERS), False, self.encode_target(COPY_CHARACTERS), True
+        sides = (
+            self.encode(COPY_CHARACTERS),
+            False,
+            self.encode_target(COPY_CHARACTERS),
+            True,
+        )
         known = {*self.tokens(*sides[:2])} & {*self.tokens(*sides[2:])}
         return "".join(character for character in COPY_CHARACTERS if character in known)
 
@@ -502,9 +560,13 @@ class RuntimeModel:
     def layers(self) -> tuple[AttentionLayer, ...]:
         """The layers of attention, lowest first."""
         count = self._library.regard_layers(self._model)
-        layers = (self._library.regard_layer(self._model, number) for number in range(count))
+        layers = (
+            self._library.regard_layer(self._model, number) for number in range(count)
+        )
         return tuple(
-            AttentionLayer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads)
+            AttentionLayer(
+                layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads
+            )
             for layer in layers
         )
 
@@ -515,7 +577,10 @@ class RuntimeModel:
         return Options(*(getattr(options, name) for name in _NAMES))
 
     def translate(
-        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
+        self,
+        sources: Sources,
+        options: Options,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[RuntimeLine]:
         """Translate lines, or search for the targets of token ids or of what an encoder made.
 
@@ -531,19 +596,28 @@ class RuntimeModel:
         Stopped.
         """
         if STOP_EVENT.get() is not None or not self._alone.acquire(blocking=False):
-            return self._shared_queue(options.threads).translate(sources, options, constraints)
+            return self._shared_queue(options.threads).translate(
+                sources, options, constraints
+            )
         is_long = len(sources) > _FEW or sum(map(len, sources)) > _SHORT
         try:
-            return interruptible(lambda: self._translate(sources, options, constraints), is_long)
+            return interruptible(
+                lambda: self._translate(sources, options, constraints), is_long
+            )
         finally:
             self._alone.release()
 
     def _translate(
-        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None
+        self,
+        sources: Sources,
+        options: Options,
+        constraints: Sequence[Constraints] | None,
     ) -> list[RuntimeLine]:
         kind, given = _given(sources, constraints)
         call = getattr(self._library, f"regard_translate{kind}")
-        return self._lines(_succeed(call, self._model, *given, ctypes.byref(_structure(options))))
+        return self._lines(
+            _succeed(call, self._model, *given, ctypes.byref(_structure(options)))
+        )
 
     def _shared_queue(self, threads: int) -> RuntimeQueue:
         """Return the queue of this process; that of the one which it was forked from has no threads
@@ -566,8 +640,13 @@ class RuntimeModel:
         holds all terms.
         """
         encoded = line.encode("utf-8", "replace")
-        chosen = constraints and ctypes.byref(constraints), ctypes.byref(_structure(options))
-        stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), *chosen)
+        chosen = (
+            constraints and ctypes.byref(constraints),
+            ctypes.byref(_structure(options)),
+        )
+        stream = _succeed(
+            self._library.regard_stream, self._model, encoded, len(encoded), *chosen
+        )
         try:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
@@ -585,7 +664,10 @@ class RuntimeModel:
         self, source: Source, constraints: Constraints, options: Options
     ) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
-        (kind, (*given, _, own)), count = _given([source], [constraints]), ctypes.c_size_t()
+        (kind, (*given, _, own)), count = (
+            _given([source], [constraints]),
+            ctypes.c_size_t(),
+        )
         rest = (own, ctypes.byref(_structure(options)))
         stream = _succeed(
             getattr(self._library, f"regard_stream{kind}"), self._model, *given, *rest
@@ -631,10 +713,15 @@ class RuntimeModel:
         """Return all tokens, by their ids."""
         size = ctypes.c_size_t()
         addresses = (
-            self._library.regard_token(self._model, int(is_target), index, ctypes.byref(size))
+            self._library.regard_token(
+                self._model, int(is_target), index, ctypes.byref(size)
+            )
             for index in itertools.count()
         )
-        return tuple(_text(address, size.value) for address in itertools.takewhile(bool, addresses))
+        return tuple(
+            _text(address, size.value)
+            for address in itertools.takewhile(bool, addresses)
+        )
 
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
@@ -644,7 +731,9 @@ class RuntimeModel:
             self._model, int(is_target), array, len(ids), ctypes.byref(size)
         )
         if not address:
-            raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
+            raise UsageError(
+                f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}"
+            )
         text = ctypes.string_at(address, size.value).decode()
         self._library.regard_free_text(address)
         return text
@@ -653,8 +742,12 @@ class RuntimeModel:
         """Return the word that each token belongs to; −1: end of sentence."""
         array = (ctypes.c_int32 * len(ids))(*ids)
         words = (ctypes.c_int32 * len(ids))()
-        if self._library.regard_words(self._model, int(is_target), array, len(ids), words):
-            raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
+        if self._library.regard_words(
+            self._model, int(is_target), array, len(ids), words
+        ):
+            raise UsageError(
+                f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}"
+            )
         return list(words)
 
     def word_texts(
@@ -684,14 +777,19 @@ class RuntimeModel:
         library = self._library
         try:
             self.check_unchanged()
-            steps = tuple(self._step(result, step) for step in range(library.regard_steps(result)))
+            steps = tuple(
+                self._step(result, step) for step in range(library.regard_steps(result))
+            )
             return [
-                self._line(result, index, steps) for index in range(library.regard_count(result))
+                self._line(result, index, steps)
+                for index in range(library.regard_count(result))
             ]
         finally:
             library.regard_free(result)
 
-    def _line(self, result: Any, index: int, steps: tuple[SearchStep, ...]) -> RuntimeLine:
+    def _line(
+        self, result: Any, index: int, steps: tuple[SearchStep, ...]
+    ) -> RuntimeLine:
         line = self._library.regard_line(result, index).contents
         ranked = [
             self._library.regard_hypothesis(result, index, rank).contents
@@ -746,9 +844,15 @@ class RuntimeModel:
             _numbers("i", item.token_count, item.tokens),
             _numbers("f", item.token_count, item.log_probs),
             links,
-            *(self._recorded(result, index, rank) if item.is_recorded else ({}, {}, None)),
+            *(
+                self._recorded(result, index, rank)
+                if item.is_recorded
+                else ({}, {}, None)
+            ),
             tuple(
-                (part.repetition.decode(), part.repetitions) for part in parts if part.repetitions
+                (part.repetition.decode(), part.repetitions)
+                for part in parts
+                if part.repetitions
             ),
             bool(item.is_complete),
         )
@@ -782,10 +886,13 @@ class RuntimeQueue:
 
     def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
-        self._library, self._model = model._library, model  # a model is not closed before its queue
+        # A model is not closed before its queue.
+        self._library, self._model = model._library, model
         self._process = os.getpid()
         self._tickets = itertools.count()
-        self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
+        self._queue: int | None = _succeed(
+            self._library.regard_queue_open, model._model, threads
+        )
 
     def submit(
         self,
@@ -800,11 +907,21 @@ class RuntimeQueue:
         kind, given = _given(sources, constraints)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         call = getattr(self._library, f"regard_queue_submit{kind}")
-        if call(self._queue, ticket, *given, ctypes.byref(_structure(options)), error, _ERROR_SIZE):
+        if call(
+            self._queue,
+            ticket,
+            *given,
+            ctypes.byref(_structure(options)),
+            error,
+            _ERROR_SIZE,
+        ):
             raise _problem(error.value.decode("utf-8", "replace"))
 
     def translate(
-        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
+        self,
+        sources: Sources,
+        options: Options,
+        constraints: Sequence[Constraints] | None = None,
     ) -> list[RuntimeLine]:
         """Submit a call and wait for it; Ctrl-C and `stopping` cancel it.
 
@@ -873,9 +990,8 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C
     need not wait.
     """
-    if (
-        not is_long or threading.current_thread() is not threading.main_thread()
-    ):  # where no signal comes
+    # Where no signal comes.
+    if not is_long or threading.current_thread() is not threading.main_thread():
         return call()
     results = list[_Result]()
     problems = list[BaseException]()
@@ -924,7 +1040,11 @@ def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
     """Return lines as the library takes them: their addresses, their sizes, their number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
     count = len(encoded)
-    return (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded)), count
+    return (
+        (ctypes.c_char_p * count)(*encoded),
+        (ctypes.c_size_t * count)(*map(len, encoded)),
+        count,
+    )
 
 
 def _structure(options: Options) -> _Options:
@@ -1020,16 +1140,19 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         **dict.fromkeys(
-            ("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])
+            ("close", "free", "free_text", "queue_close", "stream_free"),
+            (None, [pointer]),
         ),
         **dict.fromkeys(
-            ("is_unchanged", "layers", "recurrence", "stream_is_complete"), (integer, [pointer])
+            ("is_unchanged", "layers", "recurrence", "stream_is_complete"),
+            (integer, [pointer]),
         ),
         **dict.fromkeys(("card", "languages", "next"), (pointer, [pointer, counted])),
         "options": (None, [pointer, pointer]),
         "layer": (_Layer, [pointer, integer]),
         **dict.fromkeys(
-            ("encode", "encode_target"), (ctypes.c_int64, [pointer, text, size, ids, size])
+            ("encode", "encode_target"),
+            (ctypes.c_int64, [pointer, text, size, ids, size]),
         ),
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
@@ -1038,13 +1161,19 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
             ("translate", "translate_ids"),
             (pointer, [pointer, *lines, pointer, pointer, text, size]),
         ),
-        "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
+        "translate_encoded": (
+            pointer,
+            [pointer, pointer, size, pointer, pointer, text, size],
+        ),
         "open_memory": (pointer, [pointer, size, text, size]),
         **dict.fromkeys(("count", "steps"), (size, [pointer])),
         "queue_open": (pointer, [pointer, integer, text, size]),
         **dict.fromkeys(
             ("queue_submit", "queue_submit_ids"),
-            (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, text, size]),
+            (
+                ctypes.c_int,
+                [pointer, ctypes.c_uint64, *lines, pointer, pointer, text, size],
+            ),
         ),
         "queue_submit_encoded": (
             ctypes.c_int,
@@ -1052,7 +1181,10 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         ),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
-        "queue_take_one": (ctypes.c_int, [pointer, ctypes.c_double, ctypes.c_uint64, pointer]),
+        "queue_take_one": (
+            ctypes.c_int,
+            [pointer, ctypes.c_double, ctypes.c_uint64, pointer],
+        ),
         "line": (ctypes.POINTER(_Line), [pointer, size]),
         "hypothesis": (ctypes.POINTER(_Hypothesis), hypothesis),
         "attention": (_Attention, [*hypothesis, integer]),
@@ -1061,7 +1193,10 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, pointer, text, size]),
-        "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
+        "stream_ids": (
+            pointer,
+            [pointer, pointer, pointer, pointer, pointer, text, size],
+        ),
         "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
         "next_tokens": (ids, [pointer, counted]),
     }

@@ -85,7 +85,8 @@ def _ready_made() -> ctypes.CDLL | None:
     """
     system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
     for path in FOLDER_OF_LIBRARIES.glob(f"{system}-{machine()}/*regard.*"):
-        with suppress(OSError, AttributeError):  # made for another C library, or cut short
+        # Made for another C library, or cut short.
+        with suppress(OSError, AttributeError):
             library = _with_signatures(ctypes.CDLL(str(path)))
             runs_here = os.environ.get(LEVEL) or library.regard_level() is not None
             if runs_here and library.regard_sources().decode() == hash_of_sources():
@@ -109,12 +110,15 @@ def _compiled() -> ctypes.CDLL | str:
         key = _key(compiler)
         for folder in private_folders():
             try:
-                library = _cached_library(folder, key) or _compile_into(folder, key, compiler)
+                library = _cached_library(folder, key) or _compile_into(
+                    folder, key, compiler
+                )
                 return _with_signatures(ctypes.CDLL(str(library)))
             except (
                 OSError,
                 AttributeError,
-            ) as problem:  # a full disk, or one that nothing is executed from
+            ) as problem:
+                # A full disk, or one that nothing is executed from.
                 reason = (
                     f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder "
                     "of yours"
@@ -132,10 +136,15 @@ def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
         return library
     levels = levels_of(library)
     wanted = os.environ.get(LEVEL, "")
-    reason = "this processor lacks it" if wanted in levels else "this library has no such level"
+    reason = (
+        "this processor lacks it"
+        if wanted in levels
+        else "this library has no such level"
+    )
     here = ", ".join(name for name, runs in levels.items() if runs) or "none"
     return (
-        f"the environment variable {LEVEL} asks for {wanted!r}, and {reason}; here there is: {here}"
+        f"the environment variable {LEVEL} asks for {wanted!r}, and {reason}; "
+        f"here there is: {here}"
     )
 
 
@@ -145,7 +154,9 @@ def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
     """
     levels = dict[str, bool]()
     runs = ctypes.c_int()
-    while (name := library.regard_level_at(len(levels), ctypes.addressof(runs))) is not None:
+    while (
+        name := library.regard_level_at(len(levels), ctypes.addressof(runs))
+    ) is not None:
         levels[name.decode()] = bool(runs.value)
     return levels
 
@@ -153,7 +164,9 @@ def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
 def _compiler() -> str:
     import shutil
 
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None)
+    compiler = next(
+        filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None
+    )
     if compiler is None:
         raise _Unavailable(
             f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install "
@@ -218,7 +231,8 @@ def _compile(compiler: str, library: Path) -> None:
     )
     if status:
         error_line = next(
-            (line for line in errors.splitlines() if "error" in line), errors.strip()[-200:]
+            (line for line in errors.splitlines() if "error" in line),
+            errors.strip()[-200:],
         )
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
 
@@ -242,7 +256,11 @@ def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted((*folder.glob("*.c"), *folder.glob("*.h"))):
-        digest.update(f"{path.name}\0".encode() + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+        digest.update(
+            f"{path.name}\0".encode()
+            + path.read_bytes().replace(b"\r\n", b"\n")
+            + b"\0"
+        )
     return digest.hexdigest()[:32]
 
 
@@ -283,8 +301,12 @@ def processor() -> str:
         import platform
 
         return f"{machine()} {platform.processor()}"
-    fields = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
-    return " ".join(fields.get(key, "") for key in ("model name", "flags", "Features", "CPU part"))
+    fields = {
+        line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines
+    }
+    return " ".join(
+        fields.get(key, "") for key in ("model name", "flags", "Features", "CPU part")
+    )
 
 
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -293,7 +315,16 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     integer = ctypes.c_int64
     text = ctypes.c_char_p
     declare(
-        library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer
+        library,
+        "pack",
+        None,
+        pointer,
+        integer,
+        integer,
+        ctypes.c_int,
+        pointer,
+        pointer,
+        pointer,
     )
     declare(library, "level", text)
     declare(library, "sources", text)
@@ -304,7 +335,9 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     return library
 
 
-def declare(library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any) -> Any:
+def declare(
+    library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any
+) -> Any:
     """Declare the types of a function of the library; return it."""
     function = getattr(library, f"regard_{name}")
     function.restype = result

@@ -27,7 +27,9 @@ def cache_folders() -> Iterator[Path]:
         return
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     with suppress(RuntimeError):  # a user without a home
-        yield (configured if configured.is_absolute() else Path.home() / ".cache") / "regard"
+        yield (
+            configured if configured.is_absolute() else Path.home() / ".cache"
+        ) / "regard"
     import tempfile
 
     yield Path(tempfile.gettempdir()) / f"regard-{_user()}"
@@ -93,7 +95,11 @@ def read_private(path: Path, max_bytes: int) -> bytes | None:
     )
     with suppress(OSError), open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
-        if stat.S_ISREG(status.st_mode) and _is_own(status) and status.st_size <= max_bytes:
+        if (
+            stat.S_ISREG(status.st_mode)
+            and _is_own(status)
+            and status.st_size <= max_bytes
+        ):
             return file.read(max_bytes)
     return None
 
@@ -143,7 +149,9 @@ def _is_private(folder: Path) -> bool:
     # Whoever can exchange folders of the root can exchange Python and the compiler too; some
     # containers leave it open.
     modes = [
-        parent.stat().st_mode for parent in resolved.parents if parent != Path(resolved.anchor)
+        parent.stat().st_mode
+        for parent in resolved.parents
+        if parent != Path(resolved.anchor)
     ]
     return os.name == "nt" or not any(
         mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes

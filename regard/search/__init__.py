@@ -23,9 +23,15 @@ if TYPE_CHECKING:
         contradictions,
     )
     from regard.search.constraints import is_complete, required_tokens
+    from regard.search.logits_processors import (
+        Bans,
+        BeamView,
+        LengthPenalty,
+        Rule,
+        SuppressTokens,
+    )
     from regard.search.loop import Decoding, DecodingModel, decode, search
     from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
-    from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
     from regard.search.settings import SearchOptions, SearchSettings
     from regard.search.task import BannedPhrase, Hypothesis, Task, Term
     from regard.text.constraints import NO_CONSTRAINTS, Constraints
@@ -74,7 +80,13 @@ _MODULES = {
     "constraints": ("is_complete", "required_tokens"),
     "loop": ("Decoding", "DecodingModel", "decode", "search"),
     "rerank": ("Repetition", "coverage", "find_repetition", "mbr_utility"),
-    "rules": ("Bans", "BeamView", "LengthPenalty", "Rule", "SuppressTokens"),
+    "logits_processors": (
+        "Bans",
+        "BeamView",
+        "LengthPenalty",
+        "Rule",
+        "SuppressTokens",
+    ),
     "settings": ("SearchOptions", "SearchSettings"),
     "task": ("BannedPhrase", "Hypothesis", "Task", "Term"),
     "regard.text.constraints": ("Constraints", "NO_CONSTRAINTS"),

@@ -18,7 +18,7 @@ import numpy as np
 from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS
 from regard.search.constraints import ConstraintState, required_tokens
-from regard.search.rules import (
+from regard.search.logits_processors import (
     BannedPhrases,
     Bans,
     LengthPenalty,
@@ -78,7 +78,8 @@ class StepResult(NamedTuple):
     beams: Beams
     # (N',) the old row that each new row extends; None: row n extends row n.
     parent_rows: Array | None
-    kept_sentences: Array | None  # (B',) the old sentences that are still open; None: all
+    # (B',) the old sentences that are still open; None: all.
+    kept_sentences: Array | None
     finished: list[Finished]
 
 
@@ -95,10 +96,14 @@ class _RuleSet:
     @classmethod
     def of(cls, rules: tuple[Rule, ...], tasks: Sequence[Task]) -> _RuleSet:
         active = tuple(rule for rule in rules if any(map(rule.applies_to, tasks)))
-        suppressed = dict.fromkeys(token for rule in active for token in rule.suppressed)
+        suppressed = dict.fromkeys(
+            token for rule in active for token in rule.suppressed
+        )
         byte_tokens = next((task.byte_tokens for task in tasks), {})
         suppressed |= {
-            token: None for token, byte in byte_tokens.items() if not begins_character(byte)
+            token: None
+            for token, byte in byte_tokens.items()
+            if not begins_character(byte)
         }
         suppressed |= {token: None for task in tasks for token in task.copy_tokens}
         needs_all = any(rule.needs_all_logits for rule in active) or any(
@@ -121,11 +126,13 @@ class Beams:
     rule_set: _RuleSet
     tasks: tuple[Task, ...]  # (B)
     tokens: Array  # (N,) the newest token of each row: the model's next input
-    history: Array  # (N, t) all tokens so far, from the left; undefined beyond a sentence's length
+    # (N, t) all tokens so far, from the left; undefined beyond a sentence's length.
+    history: Array
     lengths: Array  # (B,) tokens so far
     max_steps: Array  # (B,)
     log_probs: Array  # (B, K) of the whole hypothesis
-    scores: Array  # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam
+    # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam.
+    scores: Array
     finished_counts: Array  # (B, G)
     hypotheses: tuple[tuple[Hypothesis, ...], ...]  # (B) finished so far
     # Progress through its terms of each row whose task has some.
@@ -148,7 +155,8 @@ class Beams:
         G = settings.groups
         K = settings.beam if settings.sample or G > 1 else 1
         scores = np.zeros((B, K))
-        if not settings.sample:  # a group begins with one beam; its first step makes the others
+        # A group begins with one beam; its first step makes the others.
+        if not settings.sample:
             scores[:, np.arange(K) % max(1, K // G) > 0] = -np.inf
         return cls(
             settings,
@@ -202,16 +210,29 @@ class Beams:
         by byte.
         """
         byte_tokens = next((task.byte_tokens for task in self.tasks), {})
-        rows = (row for row, token in enumerate(self.tokens.tolist()) if token in byte_tokens)
+        rows = (
+            row
+            for row, token in enumerate(self.tokens.tolist())
+            if token in byte_tokens
+        )
         return {
-            row: tokens for row in rows if (tokens := next_bytes(self.prefix_of(row), byte_tokens))
+            row: tokens
+            for row in rows
+            if (tokens := next_bytes(self.prefix_of(row), byte_tokens))
         }
 
     @cached_property
     def missing_copies(self) -> dict[int, list[int]]:
         """The copy tokens that each row of a sentence with some has not written yet."""
-        rows = ((row, self.tasks[row // self.width].copies) for row in range(len(self.tokens)))
-        return {row: sorted({*copies} - {*self.prefix_of(row)}) for row, copies in rows if copies}
+        rows = (
+            (row, self.tasks[row // self.width].copies)
+            for row in range(len(self.tokens))
+        )
+        return {
+            row: sorted({*copies} - {*self.prefix_of(row)})
+            for row, copies in rows
+            if copies
+        }
 
     @cached_property
     def k_needed(self) -> int | None:
@@ -222,16 +243,26 @@ class Beams:
         """
         s = self.settings
         bans = self._bans
-        if self.rule_set.needs_all_logits or self.byte_choices or (s.sample and s.top_k is None):
+        if (
+            self.rule_set.needs_all_logits
+            or self.byte_choices
+            or (s.sample and s.top_k is None)
+        ):
             return None
-        banned = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
+        banned = (
+            0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
+        )
         if s.sample:
             return (s.top_k or 0) + banned
         return s.beam + (s.beam > 1) + banned
 
     @cached_property
     def _bans(self) -> Bans | None:
-        parts = [bans for rule in self.rule_set.active if (bans := rule.bans(self)) is not None]
+        parts = [
+            bans
+            for rule in self.rule_set.active
+            if (bans := rule.bans(self)) is not None
+        ]
         if not parts:
             return None
         rows, tokens = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -251,7 +282,9 @@ class Beams:
             counts = counts + finished.reshape(B, G, -1).sum(2)
             hypotheses = self._with_finished(best, finished)
             is_full = (counts >= width).repeat(width, 1)
-            continuing = continuing._replace(scores=np.where(is_full, -np.inf, continuing.scores))
+            continuing = continuing._replace(
+                scores=np.where(is_full, -np.inf, continuing.scores)
+            )
         is_open &= continuing.scores.max(1) > -np.inf
         return self._advanced(continuing, counts, hypotheses, is_open)
 
@@ -266,7 +299,9 @@ class Beams:
         if not self.rule_set.has_terms:
             return plain
         last_banks = {
-            b: required_tokens(task.terms) for b, task in enumerate(self.tasks) if task.terms
+            b: required_tokens(task.terms)
+            for b, task in enumerate(self.tasks)
+            if task.terms
         }
         states = {
             b: [self.constraint_states[b * self.width + k] for k in range(self.width)]
@@ -307,7 +342,9 @@ class Beams:
             log_probs, scores, tokens = (
                 np.take_along_axis(a, columns, 1) for a in (log_probs, scores, tokens)
             )
-        return Candidates(*(array.reshape(B, K, -1) for array in (log_probs, scores, tokens)))
+        return Candidates(
+            *(array.reshape(B, K, -1) for array in (log_probs, scores, tokens))
+        )
 
     def _apply_bans(self, step: StepCandidates) -> tuple[Array, Array]:
         """Return the log-probabilities, and the scores: the same with −∞ for banned tokens."""
@@ -348,9 +385,16 @@ class Beams:
             )
         tokens = stable_top_k(scores, self.settings.beam + 1)
         if not self.rule_set.has_terms:
-            return log_probs[rows, tokens], scores[rows, tokens], tokens, log_probs[:, EOS]
+            return (
+                log_probs[rows, tokens],
+                scores[rows, tokens],
+                tokens,
+                log_probs[:, EOS],
+            )
         term_tokens = self._term_tokens()
-        is_duplicate = (term_tokens[:, :, None] == tokens[:, None, :]).any(2) | (term_tokens == EOS)
+        is_duplicate = (term_tokens[:, :, None] == tokens[:, None, :]).any(2) | (
+            term_tokens == EOS
+        )
         tokens = np.concatenate([tokens, term_tokens], 1)
         scores = scores[rows, tokens]
         scores[:, -term_tokens.shape[1] :][is_duplicate] = -np.inf
@@ -378,7 +422,10 @@ class Beams:
         """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of
         sentence.
         """
-        by_row = {row: sorted(state.next_tokens()) for row, state in self.constraint_states.items()}
+        by_row = {
+            row: sorted(state.next_tokens())
+            for row, state in self.constraint_states.items()
+        }
         padded = np.full((len(self.tokens), max([1, *map(len, by_row.values())])), EOS)
         for row, tokens in by_row.items():
             padded[row, : len(tokens)] = tokens
@@ -395,11 +442,16 @@ class Beams:
             row = b * self.width + int(best.beam_indices[b, column])
             ids = self.prefix_of(row)
             log_prob = float(best.log_probs[b, column])
-            complete = row not in self.constraint_states or self.constraint_states[row].is_complete
-            if self.tasks[b].copies:  # the model has placed them, and there was room for all
+            complete = (
+                row not in self.constraint_states
+                or self.constraint_states[row].is_complete
+            )
+            # The model has placed them, and there was room for all.
+            if self.tasks[b].copies:
                 k = row - b * self.width
                 complete &= (
-                    self.scores[b, k] == self.log_probs[b, k] and not self.missing_copies[row]
+                    self.scores[b, k] == self.log_probs[b, k]
+                    and not self.missing_copies[row]
                 )
             hypotheses[b] = (
                 *hypotheses[b],
@@ -442,7 +494,9 @@ class Beams:
             history = history.copy()
         if len(tasks) and lengths.max() == history.shape[1]:
             history = np.pad(history, ((0, 0), (0, history.shape[1])))
-        history[np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])] = tokens
+        history[
+            np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])
+        ] = tokens
         ahead = (
             tasks,
             tokens,
@@ -456,7 +510,9 @@ class Beams:
         beams = Beams(self.settings, self.rule_set, *ahead, counts, hypotheses, states)
         return StepResult(beams, rows, kept, finished)
 
-    def _advanced_states(self, rows: Array | None, tokens: Array) -> dict[int, ConstraintState]:
+    def _advanced_states(
+        self, rows: Array | None, tokens: Array
+    ) -> dict[int, ConstraintState]:
         """Return the progress through terms of each new row, which extends row `rows[n]` (None: row
         n) by a token.
         """
@@ -465,7 +521,9 @@ class Beams:
         parents = range(len(tokens)) if rows is None else rows.tolist()
         return {
             row: self.constraint_states[parent].advance(token)
-            for row, (parent, token) in enumerate(zip(parents, tokens.tolist(), strict=True))
+            for row, (parent, token) in enumerate(
+                zip(parents, tokens.tolist(), strict=True)
+            )
             if parent in self.constraint_states
         }
 
@@ -478,7 +536,9 @@ class Beams:
             if self.settings.groups > 1
             else list(hypotheses)
         )
-        return sorted(distinct, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
+        return sorted(distinct, key=lambda h: (not h.complete, -h.score))[
+            : self.settings.beam
+        ]
 
     def rows_of(self, sentences: Array) -> Array:
         """Return the rows of some sentences."""
@@ -497,7 +557,9 @@ class Beams:
             tasks=tasks,
             hypotheses=tuple(self.hypotheses[b] for b in sentences.tolist()),
             constraint_states={
-                new: states[old] for new, old in enumerate(rows.tolist()) if old in states
+                new: states[old]
+                for new, old in enumerate(rows.tolist())
+                if old in states
             },
             **by_row,
             **{name: getattr(self, name)[sentences] for name in names},
@@ -518,11 +580,19 @@ class Beams:
         )
         longest = max(self.history.shape[1], other.history.shape[1])
         histories = [
-            np.pad(b.history, ((0, 0), (0, longest - b.history.shape[1]))) for b in (self, other)
+            np.pad(b.history, ((0, 0), (0, longest - b.history.shape[1])))
+            for b in (self, other)
         ]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("tokens", "lengths", "max_steps", "log_probs", "scores", "finished_counts")
+            for name in (
+                "tokens",
+                "lengths",
+                "max_steps",
+                "log_probs",
+                "scores",
+                "finished_counts",
+            )
         }
         return replace(
             self,
@@ -532,7 +602,10 @@ class Beams:
             hypotheses=self.hypotheses + other.hypotheses,
             constraint_states={
                 **self.constraint_states,
-                **{len(self.tokens) + row: state for row, state in other.constraint_states.items()},
+                **{
+                    len(self.tokens) + row: state
+                    for row, state in other.constraint_states.items()
+                },
             },
             **joined,
         )

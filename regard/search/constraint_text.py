@@ -19,7 +19,7 @@ from regard.common.shapes import Array
 from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK
-from regard.search.rules import is_word_boundary
+from regard.search.logits_processors import is_word_boundary
 from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
 from regard.text.constraints import Constraints
@@ -64,7 +64,10 @@ class ConstraintEncoder:
         self._phrase_count = 0
 
     def check(
-        self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None
+        self,
+        constraints: Constraints,
+        where: str = "",
+        limits: SearchSettings | None = None,
     ) -> list[str]:
         """Return what is wrong with the constraints, a sentence for each cause, beginning with
         `where`.
@@ -113,7 +116,9 @@ class ConstraintEncoder:
         banned = self._phrases.get(phrases)
         if banned is None:
             _limit(self._phrases, self._phrase_count)
-            self._phrase_count = len(phrases) + (self._phrase_count if self._phrases else 0)
+            self._phrase_count = len(phrases) + (
+                self._phrase_count if self._phrases else 0
+            )
             forms = dict.fromkeys(
                 form for text in phrases for form in (text, self._case.initial(text))
             )
@@ -133,8 +138,14 @@ class ConstraintEncoder:
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._without_space(forms[0]))
             capitalised = self._case.initial(text)
-            initial = () if capitalised == text else (tuple(self.vocabulary.encode(capitalised)),)
-            term = Term(tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1]))
+            initial = (
+                ()
+                if capitalised == text
+                else (tuple(self.vocabulary.encode(capitalised)),)
+            )
+            term = Term(
+                tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1])
+            )
             self._terms[text] = term
         return term
 
@@ -165,9 +176,12 @@ class ConstraintEncoder:
     def _boundaries(self) -> Array:
         """Tokens (V,) that do not continue a word, and end of sentence."""
         firsts = [
-            surface.decode("utf-8", "replace")[:1] for surface in self.vocabulary.surface_bytes
+            surface.decode("utf-8", "replace")[:1]
+            for surface in self.vocabulary.surface_bytes
         ]
-        mask = np.array([first not in ("", "\ufffd") and not first.isalnum() for first in firsts])
+        mask = np.array(
+            [first not in ("", "\ufffd") and not first.isalnum() for first in firsts]
+        )
         mask[EOS] = True
         mask.setflags(write=False)  # all terms share it
         return mask
@@ -180,7 +194,10 @@ class ConstraintEncoder:
             for surface, token in self._tokens_starting_with(phrase[-length:]):
                 if _ends_word(surface[length:]):
                     yield phrase[:-length], token, True
-        surfaces, (joined, starts) = self.vocabulary.surface_bytes, self._joined_surfaces
+        surfaces, (joined, starts) = (
+            self.vocabulary.surface_bytes,
+            self._joined_surfaces,
+        )
         position = joined.find(phrase)
         while position >= 0:
             token = bisect_right(starts, position) - 1
@@ -193,7 +210,9 @@ class ConstraintEncoder:
 
     def _tokens_starting_with(self, start: bytes) -> Iterator[tuple[bytes, int]]:
         """Yield the surface and id of each token whose surface begins with `start`."""
-        for i in range(bisect_left(self._sorted_surfaces, (start, 0)), len(self._sorted_surfaces)):
+        for i in range(
+            bisect_left(self._sorted_surfaces, (start, 0)), len(self._sorted_surfaces)
+        ):
             if not self._sorted_surfaces[i][0].startswith(start):
                 return
             yield self._sorted_surfaces[i]
@@ -208,12 +227,15 @@ class ConstraintEncoder:
         starts.
         """
         lengths = (len(surface) + 1 for surface in self.vocabulary.surface_bytes)
-        return b"\xff".join(self.vocabulary.surface_bytes), [0, *accumulate(lengths)][:-1]
+        return b"\xff".join(self.vocabulary.surface_bytes), [0, *accumulate(lengths)][
+            :-1
+        ]
 
     @cached_property
     def _sorted_surfaces(self) -> list[tuple[bytes, int]]:
         return sorted(
-            (surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes)
+            (surface, token)
+            for token, surface in enumerate(self.vocabulary.surface_bytes)
         )
 
 
@@ -280,7 +302,9 @@ def check_constraints(
         for cause in encoder.check(distinct, "", settings)
     ]
     UsageError.raise_all(dict.fromkeys(causes))
-    if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
+    if any(item.terms for item in per_source) and (
+        settings.sample or settings.groups > 1
+    ):
         option = "sample" if settings.sample else "groups"
         raise UsageError(
             f"terms and {option}: terms need the whole beam of one search; leave one of them out"

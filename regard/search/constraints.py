@@ -55,14 +55,18 @@ class ConstraintState:
     @classmethod
     def initial(cls, terms: tuple[Term, ...]) -> ConstraintState:
         """Return the progress of the empty prefix."""
-        forms = ((t, form, 0) for t, term in enumerate(terms) for form in term.initial_forms)
+        forms = (
+            (t, form, 0) for t, term in enumerate(terms) for form in term.initial_forms
+        )
         return cls(TermIndex(terms), partial=tuple(forms))
 
     def advance(self, token: int) -> ConstraintState:
         """Return the progress of the prefix with one more token."""
         terms = self.index.terms
         lasting = [
-            t for t in self.ending if (allowed := terms[t].may_follow) is None or allowed[token]
+            t
+            for t in self.ending
+            if (allowed := terms[t].may_follow) is None or allowed[token]
         ]
         candidates = (*self.partial, *self.index.by_first_token.get(token, ()))
         matches = [(t, form, n + 1) for t, form, n in candidates if form[n] == token]
@@ -119,7 +123,8 @@ class ConstraintState:
                 size = self.index.sizes[t]
                 key = (form[n], t)
                 by_term[key] = max(
-                    by_term.get(key, 0), size if n + 1 == len(form) else min(n + 1, size - 1)
+                    by_term.get(key, 0),
+                    size if n + 1 == len(form) else min(n + 1, size - 1),
                 )
         gains: dict[int, int] = {}
         for (token, _), gain in by_term.items():
@@ -147,7 +152,8 @@ def contains(ids: tuple[int, ...], term: Term) -> bool:
     ):
         return True
     return any(
-        ids[start : start + len(form)] == form and _ends_at_boundary(ids, start + len(form), term)
+        ids[start : start + len(form)] == form
+        and _ends_at_boundary(ids, start + len(form), term)
         for form in term.forms
         if form[0] in ids
         for start in range(len(ids) - len(form) + 1)
@@ -161,13 +167,17 @@ def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
     Each bank gets the same share, the last one the remainder; what a bank cannot fill goes to the
     others, those with more of the required tokens first.
     """
-    order = [i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > -np.inf]
+    order = [
+        i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > -np.inf
+    ]
     queues: list[list[int]] = [[] for _ in range(last + 1)]
     for i in order:
         queues[min(int(banks[i]), last)].append(i)
     shares = [width // (last + 1)] * (last + 1)
     shares[last] += width - sum(shares)
-    kept = [i for queue, share in zip(queues, shares, strict=True) for i in queue[:share]]
+    kept = [
+        i for queue, share in zip(queues, shares, strict=True) for i in queue[:share]
+    ]
     spare = [
         i
         for queue, share in zip(reversed(queues), reversed(shares), strict=True)

@@ -30,7 +30,8 @@ class ForcedDecoding:
     """Attention and log-probabilities of one forced target of T tokens, end of sentence last."""
 
     log_probs: Array  # (T,)
-    weights: dict[str, Array]  # by layer: cross (H, T, S), encoder (H, S, S), decoder (H, T, T)
+    # By layer: cross (H, T, S), encoder (H, S, S), decoder (H, T, T)
+    weights: dict[str, Array]
     scores: dict[str, Array]  # that softmax makes them of
     roles: dict[str, str]  # of these layers: "encoder", "decoder", "cross"
     grid: tuple[int, int] | None = None  # rows and columns of the S cells of an image
@@ -57,7 +58,11 @@ def force_decode(
     model.eval()
     for rows in _batches(order, sources, targets):
         batch = _decode_batch(
-            model, [sources[i] for i in rows], [targets[i] for i in rows], with_attention, role
+            model,
+            [sources[i] for i in rows],
+            [targets[i] for i in rows],
+            with_attention,
+            role,
         )
         results |= zip(rows, batch, strict=True)
     return [results[i] for i in range(len(sources))]
@@ -69,7 +74,9 @@ def _shape(source: SourceInput) -> tuple[int, ...]:
 
 
 def _batches(
-    order: Sequence[int], sources: Sequence[SourceInput], targets: Sequence[Sequence[int]]
+    order: Sequence[int],
+    sources: Sequence[SourceInput],
+    targets: Sequence[Sequence[int]],
 ) -> Iterator[list[int]]:
     """Group neighbours into batches of at most MAX_ENTRIES."""
     rows: list[int] = []
@@ -122,7 +129,8 @@ def _decode_batch(
         if isinstance(module, Attention) and name in weights
     }
     recorded = [
-        {name: part[name].float().cpu().numpy() for name in roles} for part in (weights, scores)
+        {name: part[name].float().cpu().numpy() for name in roles}
+        for part in (weights, scores)
     ]
     grid = source.grid
     lengths = [len(ids) if grid is None else grid[0] * grid[1] for ids in sources]

@@ -14,7 +14,7 @@ import torch
 from regard.common.shapes import Array, Int, Tensor
 from regard.models import Batch
 from regard.search.beams import Beams, Finished, StepCandidates, StepResult
-from regard.search.rules import Rule, SuppressTokens
+from regard.search.logits_processors import Rule, SuppressTokens
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
@@ -37,7 +37,9 @@ class DecodingModel(Protocol):
     def max_target(self) -> int | None: ...
     def encode(self, batch: Batch) -> Any: ...
     def begin(self, source: Any) -> Any: ...
-    def step(self, tokens: Int[Tensor, "N T"], state: Any, source: Any) -> tuple[Any, Any]: ...
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: Any, source: Any
+    ) -> tuple[Any, Any]: ...
     def project(self, features: Any) -> Tensor: ...
     def top_tokens(
         self, features: Any, k: int, suppressed: Sequence[int] = ()
@@ -65,7 +67,11 @@ class Decoding:
     ) -> Decoding:
         """Begin decoding before the first token; row b of the source is that of task b."""
         beams = Beams.initial(tasks, settings, rules)
-        return cls(beams, _select(model.begin(source), beams.initial_rows, model.device), source)
+        return cls(
+            beams,
+            _select(model.begin(source), beams.initial_rows, model.device),
+            source,
+        )
 
     def __len__(self) -> int:
         """Number of open sentences."""
@@ -92,7 +98,9 @@ class Decoding:
         """Keep some sentences, by index, and drop the others."""
         kept = np.array(sentences, np.int64)
         state = _select(self.state, self.beams.rows_of(kept), model.device)
-        return Decoding(self.beams.select(kept), state, _select(self.source, kept, model.device))
+        return Decoding(
+            self.beams.select(kept), state, _select(self.source, kept, model.device)
+        )
 
     def join(self, other: Decoding) -> Decoding:
         """Merge sentences that were begun apart; both have made their first step, so that they have
@@ -147,7 +155,9 @@ def decode(
 def _candidates(model: DecodingModel, features: Any, beams: Beams) -> StepCandidates:
     """Ask the model for as many likeliest tokens as the beams need, or for whole distributions."""
     if beams.k_needed is None:
-        return StepCandidates(model.project(features)[:, -1].float().log_softmax(-1).cpu().numpy())
+        return StepCandidates(
+            model.project(features)[:, -1].float().log_softmax(-1).cpu().numpy()
+        )
     top = model.top_tokens(features, beams.k_needed, beams.suppressed)
     return StepCandidates(*(tensor.cpu().numpy() for tensor in top))
 

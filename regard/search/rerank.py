@@ -56,7 +56,10 @@ def _chrf(texts: Sequence[str]) -> Array:
     joined = ["".join(text.split()) for text in texts]
     precision, recall, orders = np.zeros((3, len(texts), len(texts)))
     for n in range(1, ORDER + 1):
-        ngrams = [Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in joined]
+        ngrams = [
+            Counter(text[i : i + n] for i in range(len(text) - n + 1))
+            for text in joined
+        ]
         totals = np.array([counter.total() for counter in ngrams])
         common = _common(ngrams)
         precision += common / np.maximum(totals, 1)[:, None]
@@ -65,7 +68,9 @@ def _chrf(texts: Sequence[str]) -> Array:
     precision = precision / np.maximum(orders, 1)
     recall = recall / np.maximum(orders, 1)
     weighted = BETA**2 * precision + recall
-    return 100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
+    return (
+        100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
+    )
 
 
 def _common(ngrams: Sequence[Counter[str]]) -> Array:
@@ -77,11 +82,17 @@ def _common(ngrams: Sequence[Counter[str]]) -> Array:
     texts = Counter(ngram for counter in ngrams for ngram in counter)
     columns = {
         ngram: column
-        for column, ngram in enumerate(ngram for ngram, count in texts.items() if count > 1)
+        for column, ngram in enumerate(
+            ngram for ngram, count in texts.items() if count > 1
+        )
     }
     counts = np.zeros((len(ngrams), len(columns)), np.int32)
     rows = [
-        [(columns[ngram], count) for ngram, count in counter.items() if ngram in columns]
+        [
+            (columns[ngram], count)
+            for ngram, count in counter.items()
+            if ngram in columns
+        ]
         for counter in ngrams
     ]
     for row, shared in zip(counts, rows, strict=True):
@@ -103,7 +114,9 @@ class Repetition:
     times: int
 
 
-def find_repetition(target: Sequence[int], source: Sequence[int] = ()) -> Repetition | None:
+def find_repetition(
+    target: Sequence[int], source: Sequence[int] = ()
+) -> Repetition | None:
     """Find the longest runaway repetition in a target; None if it is short, or its source repeats
     about as much.
     """
@@ -115,7 +128,11 @@ def find_repetition(target: Sequence[int], source: Sequence[int] = ()) -> Repeti
     ):
         return None
     in_source = _longest_repetition(source)
-    return None if in_source is not None and 2 * in_source.times >= repetition.times else repetition
+    return (
+        None
+        if in_source is not None and 2 * in_source.times >= repetition.times
+        else repetition
+    )
 
 
 def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
@@ -130,5 +147,7 @@ def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
             times = (end - start) // period + 1
             if times > 1 and times * period > most:
                 most = times * period
-                longest = Repetition(start, tuple(row[start : start + period].tolist()), times)
+                longest = Repetition(
+                    start, tuple(row[start : start + period].tolist()), times
+                )
     return longest

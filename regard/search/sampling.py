@@ -35,7 +35,9 @@ def uniform(seed: int, keys: Array, lengths: Array, beams: int) -> Array:
     """
     beam = np.arange(beams, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        mixed = _splitmix64(keys.astype(np.uint64) ^ _splitmix64(np.array([seed], np.uint64)))
+        mixed = _splitmix64(
+            keys.astype(np.uint64) ^ _splitmix64(np.array([seed], np.uint64))
+        )
         mixed = _splitmix64(mixed + lengths.astype(np.uint64))
         mixed = _splitmix64(mixed[:, None] + beam)
     numbers: Array = (mixed >> np.uint64(11)) * 2.0**-53

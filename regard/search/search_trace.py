@@ -27,14 +27,20 @@ class SearchRecorder:
 
     def __call__(self, beams: Beams, features: Any, result: StepResult) -> None:
         assert len(beams) == 1, "one sentence is recorded at a time"
-        open_rows = [row for row in range(beams.width) if beams.scores[0, row] > -float("inf")]
+        open_rows = [
+            row for row in range(beams.width) if beams.scores[0, row] > -float("inf")
+        ]
         prefixes = [beams.prefix_of(row) for row in open_rows]
         fates = _fates(beams, result)
         logits = self.model.project(features)[:, -1]
-        log_probs, tokens, eos_log_probs = top_tokens(logits, self.width, beams.suppressed)
+        log_probs, tokens, eos_log_probs = top_tokens(
+            logits, self.width, beams.suppressed
+        )
         candidates = []
         for beam, row in enumerate(open_rows):
-            by_token = dict(zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True))
+            by_token = dict(
+                zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True)
+            )
             if choices := beams.byte_choices.get(row):
                 own = logits[row].float().log_softmax(-1).tolist()
                 by_token = {
@@ -47,8 +53,13 @@ class SearchRecorder:
                 for path in fates
                 if path[:-1] == prefixes[beam] and path[-1] not in by_token | more
             ]
-            if kept:  # copy tokens and terms, which are written where others are likelier
-                more |= zip(kept, logits[row].float().log_softmax(-1)[kept].tolist(), strict=True)
+            # Copy tokens and terms, which are written where others are likelier.
+            if kept:
+                more |= zip(
+                    kept,
+                    logits[row].float().log_softmax(-1)[kept].tolist(),
+                    strict=True,
+                )
             for token, log_prob in (by_token | more).items():
                 fate = fates.get((*prefixes[beam], token), "pruned")
                 total = float(beams.log_probs[0, row]) + log_prob
@@ -64,7 +75,9 @@ def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
     (task,), length = beams.tasks, int(beams.lengths[0])
     if length >= len(task.prefix):
         return {}
-    return {task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])}
+    return {
+        task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])
+    }
 
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
@@ -72,12 +85,16 @@ def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
     after = result.beams
     fates = dict[Prefix, Fate]()
     if len(after):
-        rows = (row for row in range(after.width) if after.scores[0, row] > -float("inf"))
+        rows = (
+            row for row in range(after.width) if after.scores[0, row] > -float("inf")
+        )
         fates |= {after.prefix_of(row): "kept" for row in rows}
         ended = after.hypotheses[0]
     else:
         ended = tuple(result.finished[0].hypotheses)
     before = set(beams.hypotheses[0])
     return fates | {
-        (*hypothesis.ids, EOS): "ended" for hypothesis in ended if hypothesis not in before
+        (*hypothesis.ids, EOS): "ended"
+        for hypothesis in ended
+        if hypothesis not in before
     }

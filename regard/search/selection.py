@@ -55,7 +55,9 @@ def select_top(
         return StepSelection(best, None, _first(best, width))
     finished = is_end & (best.scores[:, :width] > -np.inf)
     return StepSelection(
-        best, np.pad(finished, ((0, 0), (0, width - finished.shape[1]))), _first_open(best, width)
+        best,
+        np.pad(finished, ((0, 0), (0, width - finished.shape[1]))),
+        _first_open(best, width),
     )
 
 
@@ -74,21 +76,31 @@ def select_diverse(
     parts = list[StepSelection]()
     for first in range(0, width, size):
         group = slice(first, first + size)
-        token_log_probs, token_scores, tokens = (array[:, group] for array in candidates)
+        token_log_probs, token_scores, tokens = (
+            array[:, group] for array in candidates
+        )
         if parts:
             earlier = (part.continuing for part in parts)
             # (B, P)
-            taken = np.concatenate([np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1)
+            taken = np.concatenate(
+                [np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1
+            )
             token_scores = token_scores - diversity * _counts(tokens, taken)
         own = Candidates(token_log_probs, token_scores, tokens)
-        best, finished, continuing = select_top(log_probs[:, group], scores[:, group], own, size)
-        finished = np.zeros((len(log_probs), size), bool) if finished is None else finished
+        best, finished, continuing = select_top(
+            log_probs[:, group], scores[:, group], own, size
+        )
+        finished = (
+            np.zeros((len(log_probs), size), bool) if finished is None else finished
+        )
         best, continuing = (
             s._replace(beam_indices=s.beam_indices + first)
             for s in (_first(best, size), continuing)
         )
         parts.append(StepSelection(best, finished, continuing))
-    finished = np.concatenate([part.finished for part in parts if part.finished is not None], 1)
+    finished = np.concatenate(
+        [part.finished for part in parts if part.finished is not None], 1
+    )
     return StepSelection(
         _side_by_side([part.best for part in parts]),
         finished,
@@ -116,7 +128,9 @@ def select_constrained(
         for selection in (_first(plain.best, width), plain.continuing)
     )
     finished = (
-        np.zeros(best.tokens.shape, bool) if plain.finished is None else plain.finished.copy()
+        np.zeros(best.tokens.shape, bool)
+        if plain.finished is None
+        else plain.finished.copy()
     )
     for b, beam_states in states.items():
         tokens = candidates.tokens[b].reshape(-1)
@@ -152,7 +166,9 @@ def stable_top_k(scores: Array, count: int) -> Array:
     V = scores.shape[1]
     if count >= V:
         return np.argsort(-scores, axis=1, kind="stable")
-    columns = np.sort(np.argpartition(scores, V - count, axis=1)[:, V - count :], axis=1)
+    columns = np.sort(
+        np.argpartition(scores, V - count, axis=1)[:, V - count :], axis=1
+    )
     top = np.take_along_axis(scores, columns, 1)
     least = top.min(1, keepdims=True)
     for row in np.flatnonzero(
@@ -171,10 +187,14 @@ def _counts(tokens: Array, taken: Array) -> Array:
     counts = np.zeros((len(tokens), size), np.int64)
     sentences, places = np.nonzero((taken >= 0) & (taken < size))
     np.add.at(counts, (sentences, taken[sentences, places]), 1)
-    return np.take_along_axis(counts, tokens.reshape(len(tokens), -1), 1).reshape(tokens.shape)
+    return np.take_along_axis(counts, tokens.reshape(len(tokens), -1), 1).reshape(
+        tokens.shape
+    )
 
 
-def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) -> Selection:
+def _top(
+    log_probs: Array, scores: Array, candidates: Candidates, count: int
+) -> Selection:
     """Select the best continuations of each sentence; of equals, that of the lower beam, then of
     the lower token.
     """
@@ -182,7 +202,9 @@ def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) ->
     totals = (scores[:, :, None] + candidates.scores).reshape(B, K * k)
     if K * k == 1:
         summed = log_probs + candidates.log_probs[:, 0]
-        return Selection(np.zeros((B, 1), np.int64), candidates.tokens[:, 0], summed, totals)
+        return Selection(
+            np.zeros((B, 1), np.int64), candidates.tokens[:, 0], summed, totals
+        )
     order = (
         stable_top_k(totals, count)
         if K * k > _MANY
@@ -207,7 +229,8 @@ def _first(selection: Selection, width: int) -> Selection:
         return Selection(*(array[:, :width] for array in selection))
     beams, tokens = (np.pad(array, ((0, 0), (0, width - C))) for array in selection[:2])
     log_probs, scores = (
-        np.pad(array, ((0, 0), (0, width - C)), constant_values=-np.inf) for array in selection[2:]
+        np.pad(array, ((0, 0), (0, width - C)), constant_values=-np.inf)
+        for array in selection[2:]
     )
     return Selection(beams, tokens, log_probs, scores)
 
@@ -217,8 +240,12 @@ def _first_open(selection: Selection, width: int) -> Selection:
     is_end = selection.tokens == EOS
     order = np.argsort(is_end, axis=1, kind="stable")
     masked = selection._replace(scores=np.where(is_end, -np.inf, selection.scores))
-    return _first(Selection(*(np.take_along_axis(array, order, 1) for array in masked)), width)
+    return _first(
+        Selection(*(np.take_along_axis(array, order, 1) for array in masked)), width
+    )
 
 
 def _side_by_side(parts: Sequence[Selection]) -> Selection:
-    return Selection(*(np.concatenate(arrays, 1) for arrays in zip(*parts, strict=True)))
+    return Selection(
+        *(np.concatenate(arrays, 1) for arrays in zip(*parts, strict=True))
+    )

@@ -48,10 +48,16 @@ class SearchSettings(Settings):
     )
     max_extra: int = Field(20, ge=1, le=TOKENS, description="… plus this many")
     min_length: int = Field(
-        0, ge=0, le=TOKENS, description="fewest tokens of a target, end of sentence not counted"
+        0,
+        ge=0,
+        le=TOKENS,
+        description="fewest tokens of a target, end of sentence not counted",
     )
     max_length: int | None = Field(
-        None, ge=1, le=COUNT, description="most tokens of a target, end of sentence not counted"
+        None,
+        ge=1,
+        le=COUNT,
+        description="most tokens of a target, end of sentence not counted",
     )
     no_repeat_ngram: int = Field(
         0,
@@ -63,7 +69,10 @@ class SearchSettings(Settings):
         False, description="draw each token by its probability instead of searching"
     )
     temperature: float = Field(
-        1.0, gt=0, le=FACTOR, description="of sampling: below 1 likely tokens become likelier"
+        1.0,
+        gt=0,
+        le=FACTOR,
+        description="of sampling: below 1 likely tokens become likelier",
     )
     top_k: int | None = Field(
         None, ge=1, le=COUNT, description="sample only from this many likeliest tokens"
@@ -111,7 +120,10 @@ class SearchSettings(Settings):
         "training data hold several sentences each",
     )
     line_sentences: float | None = Field(
-        None, ge=0, le=COUNT, description="sentences of a line of the training data, on average"
+        None,
+        ge=0,
+        le=COUNT,
+        description="sentences of a line of the training data, on average",
     )
     line_clauses: int | None = Field(
         None,
@@ -127,7 +139,10 @@ class SearchSettings(Settings):
         description="score below which a translation is doubtful; learnt from validation data",
     )
     max_line: int = Field(
-        MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused"
+        MAX_LINE,
+        ge=1,
+        le=COUNT,
+        description="most characters of a line; a longer one is refused",
     )
     max_whole: int = Field(
         500,
@@ -143,7 +158,10 @@ class SearchSettings(Settings):
         description="most tokens that the prefix and the terms of a line may require",
     )
     max_forbidden: int = Field(
-        10_000, ge=1, le=COUNT, description="most words and phrases that may be forbidden in a line"
+        10_000,
+        ge=1,
+        le=COUNT,
+        description="most words and phrases that may be forbidden in a line",
     )
 
     @pydantic.model_validator(mode="after")
@@ -155,7 +173,9 @@ class SearchSettings(Settings):
         }
         unused = [name for name, value in is_set.items() if value and not self.sample]
         problems = (
-            [f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"]
+            [
+                f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"
+            ]
             if unused
             else []
         )
@@ -165,20 +185,26 @@ class SearchSettings(Settings):
                 f"multiple of {self.groups}"
             )
         if self.sample and self.groups > 1:
-            problems.append("sample and groups: samples differ by themselves; leave one out")
+            problems.append(
+                "sample and groups: samples differ by themselves; leave one out"
+            )
         if self.max_length is not None and self.min_length > self.max_length:
             problems.append(
                 f"min_length {self.min_length} is more than max_length {self.max_length}; lower it"
             )
         if self.mbr and self.coverage_penalty:
-            problems.append("mbr and coverage_penalty: both reorder the hypotheses; leave one out")
+            problems.append(
+                "mbr and coverage_penalty: both reorder the hypotheses; leave one out"
+            )
         if self.beam > MAX_COMPARED and (self.mbr or not self.sample):
             problems.append(
                 f"a beam of {self.beam:,} takes time with its square; take at most "
                 f"{MAX_COMPARED:,}, or sample without mbr"
             )
         if self.mbr and self.beam == 1:
-            problems.append("mbr compares hypotheses, and a beam of 1 holds one; widen the beam")
+            problems.append(
+                "mbr compares hypotheses, and a beam of 1 holds one; widen the beam"
+            )
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -188,10 +214,14 @@ class SearchSettings(Settings):
         """Tell whether each sentence of a line is translated by itself, as by models that do not
         know their data.
         """
-        is_of_several = self.line_sentences is not None and self.line_sentences >= SEVERAL
+        is_of_several = (
+            self.line_sentences is not None and self.line_sentences >= SEVERAL
+        )
         return self.split == "on" or (self.split == "auto" and not is_of_several)
 
-    def max_steps(self, source_length: int, max_target: int | None, required: int = 0) -> int:
+    def max_steps(
+        self, source_length: int, max_target: int | None, required: int = 0
+    ) -> int:
         """Return the most tokens, end of sentence included, that a target of a source of this
         length may have.
 
@@ -199,7 +229,8 @@ class SearchSettings(Settings):
         the ratio.
         """
         by_source = max(
-            int(self.max_ratio * source_length) + self.max_extra + required, self.min_length + 1
+            int(self.max_ratio * source_length) + self.max_extra + required,
+            self.min_length + 1,
         )
         limits = (by_source, max_target, self.max_length and self.max_length + 1)
         return min(limit for limit in limits if limit is not None)

@@ -51,7 +51,8 @@ class AnswerLimit:
         for s, t in lengths:
             weights = {"encoder": s * s, "cross": s * t, "decoder": t * t}
             size += nbest * (
-                t * _TOKEN + weight * sum(count * weights[role] for role, count in heads.items())
+                t * _TOKEN
+                + weight * sum(count * weights[role] for role, count in heads.items())
             )
             size += t * traced * (t / 2 * _ID + _CANDIDATES * _CANDIDATE)
         return int(size)

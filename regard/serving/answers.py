@@ -40,7 +40,9 @@ class AnswersInPieces:
                     self._make_room(task, size)
             sent = 0
             while len(body) - sent > PIECE:
-                await send({**message, "body": body[sent : sent + PIECE], "more_body": True})
+                await send(
+                    {**message, "body": body[sent : sent + PIECE], "more_body": True}
+                )
                 await asyncio.sleep(0)
                 sent += PIECE
             await send({**message, "body": body[sent:]} if sent else message)

@@ -27,9 +27,9 @@ from regard.serving.http_errors import HttpError, error_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
-from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import DescribedApp
+from regard.serving.prometheus_metrics import Metrics
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
@@ -42,7 +42,12 @@ _REASONS = {
 }
 _COMPRESSED = 8_192
 """Bytes of an answer from which on it is compressed."""
-_QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+_QUIET: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "auto_configure": False,
+}
 
 
 def create_app(
@@ -59,7 +64,9 @@ def create_app(
     is unusable.
     """
     limits = Limits(
-        settings.requests_per_minute, settings.characters_per_minute, settings.character_quota
+        settings.requests_per_minute,
+        settings.characters_per_minute,
+        settings.character_quota,
     )
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(service) if settings.metrics else None
@@ -84,14 +91,21 @@ def create_app(
     return app
 
 
-def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | None) -> None:
+def _add_middlewares(
+    app: FastAPI, settings: ServerSettings, metrics: Metrics | None
+) -> None:
     """Add the middlewares; the last is the outermost."""
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "X-Deadline-Ms",
+                "X-Request-Id",
+            ],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED, compresslevel=1)
@@ -99,7 +113,8 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
     app.add_middleware(FairStarts)
     if settings.proxies:
         app.add_middleware(
-            ProxyHeadersMiddleware, trusted_hosts=[str(network) for network in settings.proxies]
+            ProxyHeadersMiddleware,
+            trusted_hosts=[str(network) for network in settings.proxies],
         )
     app.add_middleware(RequestLog, settings=settings, metrics=metrics)
 
@@ -125,7 +140,7 @@ def _page() -> tuple[str, dict[str, str]]:
 
     It is made when it is first asked for, since a server has to start at once.
     """
-    from regard.serving.page import render_server_page
+    from regard.serving.server_page import render_server_page
 
     page = render_server_page()
     headers = {

@@ -38,7 +38,9 @@ class Backlog:
         excess = self.lines + lines - self.most_lines
         if self.lines and (excess > 0 or wait > deadline):
             until_room = wait * excess / (self.lines + lines) if self.speed else 1.0
-            raise Overloaded(min(60, max(1, math.ceil(max(until_room, wait - deadline)))))
+            raise Overloaded(
+                min(60, max(1, math.ceil(max(until_room, wait - deadline))))
+            )
 
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:

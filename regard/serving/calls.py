@@ -22,15 +22,20 @@ from starlette.responses import Response
 from regard.serving.deaths import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.limits import KEY, Limits, address_group
-from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import Responses, body
-from regard.serving.pairs import LanguagePairs
+from regard.serving.prometheus_metrics import Metrics
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, TextRequest
+from regard.serving.service import (
+    DeadlineExceeded,
+    SearchRequest,
+    ServedText,
+    TextRequest,
+)
 from regard.serving.texts import translate_texts
 from regard.text.text_format import PLAIN, TextFormat
 
@@ -74,17 +79,25 @@ class Server:
         looked at: some clients always send one.
         """
         match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
-        text = match["key"] if match else values.get("api_key") or values.get("apiKey") or ""
+        text = (
+            match["key"]
+            if match
+            else values.get("api_key") or values.get("apiKey") or ""
+        )
         key = self.keys.check(str(text)) if self.keys is not None else None
         if key is not None:
             return f"{KEY}{key.hash}"
         address = address_group(request.client.host if request.client else "")
         if self.settings.require_key:
             self.limits.take_request(address)  # guessing has its limit too
-            raise HttpError(403, "this API key is not known" if text else "an API key is needed")
+            raise HttpError(
+                403, "this API key is not known" if text else "an API key is needed"
+            )
         return address
 
-    async def read(self, request: Request, kind: type[P]) -> tuple[str, dict[str, Any], bytes]:
+    async def read(
+        self, request: Request, kind: type[P]
+    ) -> tuple[str, dict[str, Any], bytes]:
         """Read a request; return its client, its parameters, and a digest of it. Raises
         HttpError.
         """
@@ -95,7 +108,11 @@ class Server:
         client = self.client(request, values)
         sent = b"\0".join((scope["path"].encode(), scope["query_string"], body))
         parameters = {name: value for name, value in values.items() if name not in KEYS}
-        return client, parameters, hashlib.blake2b(sent, digest_size=DIGEST_BYTES).digest()
+        return (
+            client,
+            parameters,
+            hashlib.blake2b(sent, digest_size=DIGEST_BYTES).digest(),
+        )
 
     async def admit(self, request: Request, kind: type[P]) -> Call[P]:
         """Take a request that is to be answered by a model. Raises HttpError."""
@@ -106,7 +123,11 @@ class Server:
         asked = getattr(parameters, "deadline_ms", None) or _milliseconds(
             request.headers.get(DEADLINE_HEADER)
         )
-        seconds = min(asked / 1000, self.settings.deadline) if asked else self.settings.deadline
+        seconds = (
+            min(asked / 1000, self.settings.deadline)
+            if asked
+            else self.settings.deadline
+        )
         return Call(self, request, client, parameters, started, seconds, digest)
 
 
@@ -152,16 +173,20 @@ class Call(Generic[P]):
         count = sum(map(len, texts)) + prefix
         if len(texts) > settings.batch_limit:
             raise HttpError(
-                413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once"
+                413,
+                f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once",
             )
         if settings.char_limit and count > settings.char_limit:
             raise HttpError(
-                413, f"{count:,} characters; send at most {settings.char_limit:,} at once"
+                413,
+                f"{count:,} characters; send at most {settings.char_limit:,} at once",
             )
         self.server.limits.take_characters(self.client, count)
         if settings.log_texts:
             LOG.info(
-                "%s texts %s", self.request.scope.get(REQUEST_ID, "-"), json.dumps(list(texts))
+                "%s texts %s",
+                self.request.scope.get(REQUEST_ID, "-"),
+                json.dumps(list(texts)),
             )
 
     @contextlib.contextmanager
@@ -191,7 +216,9 @@ class Call(Generic[P]):
         state = self.request.state
         state.is_whole = True
         at_end.append(
-            lambda status: calls.end(self.digest, completed=status < 400 and state.is_whole)
+            lambda status: calls.end(
+                self.digest, completed=status < 400 and state.is_whole
+            )
         )
 
     def fail(self, problem: Exception) -> None:
@@ -220,7 +247,9 @@ class Call(Generic[P]):
         """
         self.charge(texts)
         server = self.server
-        request = TextRequest(search, form, tuple(server.settings.keep), sentences=sentences)
+        request = TextRequest(
+            search, form, tuple(server.settings.keep), sentences=sentences
+        )
         pairs = pairs or server.pairs()
         results = await translate_texts(
             server.service, texts, pairs, languages, request, self.remaining()

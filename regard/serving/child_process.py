@@ -52,7 +52,8 @@ class ChildProcess:
         self.pause = 0.0
         """Seconds until the next start."""
         self._next_pause = _SHORTEST_PAUSE
-        self._seconds_left = self._seconds_ready = 0.0  # until it is killed, and since it is ready
+        # Until it is killed, and since it is ready.
+        self._seconds_left = self._seconds_ready = 0.0
         self._reader = threading.Thread()
 
     def start(self, configuration: Mapping[str, Any]) -> None:
@@ -76,7 +77,9 @@ class ChildProcess:
             self._command, stdin=pipe, stdout=pipe, env=environment, **options
         )
         self._seconds_left = _START_SECONDS
-        self._reader = threading.Thread(target=self._read, args=[self.process], daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=[self.process], daemon=True
+        )
         self._reader.start()
         shared = _share(listener, self.process.pid) if listener else None
         self.tell(json.dumps({**configuration, "listener": shared}))
@@ -148,7 +151,9 @@ class ChildProcess:
         if self.process is None:
             return 0
         try:
-            pages = Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1]
+            pages = (
+                Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1]
+            )
         except OSError:
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -159,7 +164,9 @@ class ChildProcess:
             for line in process.stdout:
                 with suppress(
                     ValueError
-                ):  # it has died in the middle of a line, or something else has printed one
+                    # It has died in the middle of a line, or something else has printed
+                    # one.
+                ):
                     if isinstance(message := json.loads(line), dict) and message:
                         self._events.put((self, message))
         self._events.put((self, {}))
@@ -190,7 +197,8 @@ def status_pipe() -> Callable[..., None]:
     os.dup2(2, 1)
 
     def report(**message: Any) -> None:
-        with lock, suppress(OSError):  # the supervisor is gone, which standard input tells, too
+        # The supervisor is gone, which standard input tells, too.
+        with lock, suppress(OSError):
             output.write(json.dumps(message).encode() + b"\n")
             output.flush()
 

@@ -74,7 +74,9 @@ class Connection(asyncio.Protocol):
         self._app = protocol.app
         protocol.app = self._serve
         self._requests = set[asyncio.Task[Any]]()
-        self._has_asked = self._is_body_awaited = self._is_answer_unread = self._is_lost = False
+        self._has_asked = self._is_body_awaited = self._is_answer_unread = (
+            self._is_lost
+        ) = False
         self._awaited = ""
         self._timer: asyncio.TimerHandle | None = None
 
@@ -148,10 +150,14 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         head_seconds = IDLE_SECONDS if self._has_asked else HEAD_SECONDS
-        seconds = {"read": self._connections.write_seconds, "ask": head_seconds}.get(awaited)
+        seconds = {"read": self._connections.write_seconds, "ask": head_seconds}.get(
+            awaited
+        )
         self._timer = None
         if seconds is not None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
+            self._timer = asyncio.get_running_loop().call_later(
+                seconds, self.transport.abort
+            )
         self._connections.note(self, is_waiting=awaited != "")
 
     def _what_is_awaited(self) -> str:
@@ -209,7 +215,9 @@ class Connections:
                 order[connection] = None
         if not of_address:
             del self._waiting_of[address]
-        elif len(of_address) > self._settings.waiting_connections and not self._settings.is_proxy(
+        elif len(
+            of_address
+        ) > self._settings.waiting_connections and not self._settings.is_proxy(
             connection.host
         ):
             self._end(next(iter(of_address)))

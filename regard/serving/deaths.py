@@ -113,7 +113,11 @@ class CallTable:
         minutes.
         """
         call = self._calls.get(digest)
-        return call.deaths if call and self._clock() - call.last_death < REFUSED_SECONDS else 0
+        return (
+            call.deaths
+            if call and self._clock() - call.last_death < REFUSED_SECONDS
+            else 0
+        )
 
     def _write(self, digest: bytes, call: _Call) -> None:
         """Write the row of a call, or free it if there is nothing to be known of the call."""
@@ -122,5 +126,10 @@ class CallTable:
             del self._calls[digest]
             digest = _NOBODY
         _ROW.pack_into(
-            self._file, call.row * _ROW.size, digest, call.open, call.deaths, call.last_death
+            self._file,
+            call.row * _ROW.size,
+            digest,
+            call.open,
+            call.deaths,
+            call.last_death,
         )

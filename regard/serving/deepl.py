@@ -13,8 +13,8 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import answers, example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import OWN_SEARCH, Answer
 from regard.text.markup.elements import MarkupOptions
@@ -41,7 +41,9 @@ def _tags(value: Any) -> Any:
     """Split tags that come as one text with commas, as several of them, or as a list."""
     tags = [value] if isinstance(value, str) else value
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError(f"wanted names of tags, with commas or as a list, got {excerpt(value)}")
+        raise ValueError(
+            f"wanted names of tags, with commas or as a list, got {excerpt(value)}"
+        )
     if (size := sum(map(len, tags))) > _MOST_TAGS:
         raise ValueError(f"wanted at most {_MOST_TAGS:,} characters, got {size:,}")
     return [tag.strip() for text in tags for tag in text.split(",") if tag.strip()]
@@ -58,7 +60,9 @@ Tags = Annotated[list[str], pydantic.BeforeValidator(_tags)]
 class TranslateParameters(Parameters):
     """Parameters of /v2/translate; `text` is repeated in a form, and a list in JSON."""
 
-    model_config = example(text=["나는 빵을 먹는다."], source_lang="KO", target_lang="EN-GB")
+    model_config = example(
+        text=["나는 빵을 먹는다."], source_lang="KO", target_lang="EN-GB"
+    )
     text: Texts
     target_lang: str
     source_lang: str = ""
@@ -68,10 +72,12 @@ class TranslateParameters(Parameters):
         Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)
     ] = "1"
     preserve_formatting: bool = False
-    formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = "default"
-    model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] = (
-        "latency_optimized"
+    formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = (
+        "default"
     )
+    model_type: Literal[
+        "quality_optimized", "latency_optimized", "prefer_quality_optimized"
+    ] = "latency_optimized"
     glossary_id: str = ""
     glossary_ids: Tags = pydantic.Field(default_factory=list)
     tag_handling: Literal["", "html", "xml"] = ""
@@ -152,11 +158,13 @@ def deepl(server: Server) -> APIRouter:
         )
 
     listed_languages = answers(list[DeeplLanguage]) | known
-    router.get("/v2/languages", responses=listed_languages, operation_id="deepl_languages")(
-        languages
-    )
+    router.get(
+        "/v2/languages", responses=listed_languages, operation_id="deepl_languages"
+    )(languages)
     router.post(
-        "/v2/languages", responses=listed_languages, operation_id="deepl_languages_by_post"
+        "/v2/languages",
+        responses=listed_languages,
+        operation_id="deepl_languages_by_post",
     )(languages)
 
     @router.get("/v2/usage", responses=answers(Usage) | known)
@@ -166,11 +174,14 @@ def deepl(server: Server) -> APIRouter:
         """
         client = server.client(request, {})
         return json_response(
-            Usage(server.limits.used(client), server.settings.character_quota or UNLIMITED)
+            Usage(
+                server.limits.used(client), server.settings.character_quota or UNLIMITED
+            )
         )
 
     @router.get(
-        "/v3/languages", responses=answers(list[LanguageOfResource]) | answers(DeeplError, 403)
+        "/v3/languages",
+        responses=answers(list[LanguageOfResource]) | answers(DeeplError, 403),
     )
     async def languages_of_resource(request: Request) -> Response:
         """List the languages that texts can be translated from or to; none of other resources than
@@ -184,7 +195,9 @@ def deepl(server: Server) -> APIRouter:
         names = sorted((sources | targets).items())
         return json_response(
             [
-                LanguageOfResource(code, name, code in sources, code in targets, features={})
+                LanguageOfResource(
+                    code, name, code in sources, code in targets, features={}
+                )
                 for code, name in names
             ]
         )
@@ -209,7 +222,10 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     texts = listed(call.parameters.text)
     _refuse(asked)
     results = await call.translate(
-        texts, (asked.source_lang or AUTO, asked.target_lang), OWN_SEARCH, _layout(asked)
+        texts,
+        (asked.source_lang or AUTO, asked.target_lang),
+        OWN_SEARCH,
+        _layout(asked),
     )
     return DeeplAnswer(
         [
@@ -234,11 +250,16 @@ def _refuse(asked: TranslateParameters) -> None:
         )
     if asked.glossary_id or asked.glossary_ids:
         number = asked.glossary_id or asked.glossary_ids[0]
-        raise HttpError(404, f"there is no glossary {excerpt(number)}; this server has none yet")
+        raise HttpError(
+            404, f"there is no glossary {excerpt(number)}; this server has none yet"
+        )
     refused = [name for name in _REFUSED if getattr(asked, name) is not None]
     if refused:
         raise bad_request(
-            *(f"`{name}` is not offered by this server; leave it out" for name in refused)
+            *(
+                f"`{name}` is not offered by this server; leave it out"
+                for name in refused
+            )
         )
 
 
@@ -258,6 +279,8 @@ def _names(server: Server, side: Literal["source", "target"]) -> dict[str, str]:
     codes = sorted(pairs.sources)
     if side == "target":
         codes = [
-            variant for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code,))
+            variant
+            for code in sorted(pairs.targets)
+            for variant in VARIANTS.get(code, (code,))
         ]
     return {code.upper(): language_name(code) for code in codes}

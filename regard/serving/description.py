@@ -11,14 +11,18 @@ from regard.data.language_id import LanguageId
 from regard.serving.service import Pair, ServedModel
 
 
-def served_model(name: str, about: Mapping[str, Any], languages: Pair | None) -> ServedModel:
+def served_model(
+    name: str, about: Mapping[str, Any], languages: Pair | None
+) -> ServedModel:
     """Return a model as requests see it; `languages`: the names that it is served under."""
     card = about["card"]
     codes = dict[str, str]()
     source, target = languages or card.get("languages") or ("", "")
     for code in card.get("language_codes", ()) if languages is None else ():
         language = code.strip("<>")
-        codes.setdefault(canonical_code(language) if code_exists(language) else language, code)
+        codes.setdefault(
+            canonical_code(language) if code_exists(language) else language, code
+        )
     pairs = tuple((source, code) for code in codes) or ((source, target),)
     facts = {
         "engine": about["engine"],
@@ -30,7 +34,14 @@ def served_model(name: str, about: Mapping[str, Any], languages: Pair | None) ->
         pairs = (("", target),)
     alignment = card.get("alignment")
     return ServedModel(
-        name, about["kind"], pairs, about["has_attention"], codes, facts, card["readme"], alignment
+        name,
+        about["kind"],
+        pairs,
+        about["has_attention"],
+        codes,
+        facts,
+        card["readme"],
+        alignment,
     )
 
 
@@ -62,4 +73,8 @@ def known_languages(about: Mapping[str, Any], languages: Pair | None) -> Languag
     except ValueError:
         return LanguageId({})
     own = about["card"].get("languages") or ("", "")
-    return language_id.renamed(dict(zip(own, languages, strict=True))) if languages else language_id
+    return (
+        language_id.renamed(dict(zip(own, languages, strict=True)))
+        if languages
+        else language_id
+    )

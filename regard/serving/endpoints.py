@@ -14,14 +14,16 @@ from starlette.responses import Response
 from regard.serving import schemas
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
+from regard.serving.language_pairs import Choice, LanguagePairs, select_models
 from regard.serving.models import Models
 from regard.serving.openapi import ERRORS, Problem, answers
-from regard.serving.pairs import Choice, LanguagePairs, select_models
 from regard.serving.requests import JSON, MULTIPART, excerpt, listed
-from regard.serving.streaming import EVENTS, stream_translations
+from regard.serving.server_sent_events import EVENTS, stream_translations
 
 _NAME = {
-    "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+    "parameters": [
+        {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    ]
 }
 
 
@@ -44,7 +46,13 @@ def own_endpoints(server: Server) -> APIRouter:
         JSON,
         MULTIPART,
     )
-    add("/explain", explain, schemas.ExplainRequest, answers(schemas.ExplainAnswer) | known, JSON)
+    add(
+        "/explain",
+        explain,
+        schemas.ExplainRequest,
+        answers(schemas.ExplainAnswer) | known,
+        JSON,
+    )
     add(
         "/continuations",
         continuations,
@@ -70,19 +78,25 @@ async def translate(call: Call[schemas.TranslateRequest]) -> Any:
     """
     asked = call.parameters
     texts = listed(call.parameters.text)
-    pairs = LanguagePairs(select_models(call.server.service.models, asked.model, "translation"))
+    pairs = LanguagePairs(
+        select_models(call.server.service.models, asked.model, "translation")
+    )
     if asked.stream:
         return await stream_translations(call, texts, pairs)
     languages = (asked.source, asked.target)
     return asked.answer(
-        await call.translate(texts, languages, asked.search, asked.form, pairs, asked.with_lines)
+        await call.translate(
+            texts, languages, asked.search, asked.form, pairs, asked.with_lines
+        )
     )
 
 
 async def caption(call: Call[schemas.CaptionRequest]) -> Any:
     """Describe an image, sent as a file of a form or as Base64 in JSON."""
     service, name, image = _image_call(call)
-    hypotheses = await service.caption(name, image, call.parameters.search, call.remaining())
+    hypotheses = await service.caption(
+        name, image, call.parameters.search, call.remaining()
+    )
     return schemas.CaptionAnswer(hypotheses[0].text, name, hypotheses, warnings=())
 
 
@@ -99,7 +113,9 @@ async def explain(call: Call[schemas.ExplainRequest]) -> Any:
     search.
     """
     choice, model, line = _line_call(call)
-    explanation = await call.server.service.explain(model, line, call.parameters, call.remaining())
+    explanation = await call.server.service.explain(
+        model, line, call.parameters, call.remaining()
+    )
     return schemas.ExplainAnswer(choice.source, choice.target, model, explanation)
 
 
@@ -119,13 +135,17 @@ def _add_models(router: APIRouter, server: Server) -> None:
     """Add the endpoints that tell of the models."""
     few = (403, 408, 413)
 
-    @router.get("/models", responses=answers(schemas.ModelsAnswer) | answers(Problem, *few))
+    @router.get(
+        "/models", responses=answers(schemas.ModelsAnswer) | answers(Problem, *few)
+    )
     async def models(request: Request) -> Response:
         """List the models that are ready."""
         server.client(request, {})
         await server.service.check()
         return json_response(
-            schemas.ModelsAnswer([*map(schemas.model_info, server.service.models.values())])
+            schemas.ModelsAnswer(
+                [*map(schemas.model_info, server.service.models.values())]
+            )
         )
 
     known = answers(schemas.ModelInfo) | answers(Problem, 404, *few)
@@ -139,7 +159,9 @@ def _add_models(router: APIRouter, server: Server) -> None:
         served = server.service.models
         if name not in served:
             names = ", ".join(served) or "none"
-            raise HttpError(404, f"there is no model named {excerpt(name)}; there are: {names}")
+            raise HttpError(
+                404, f"there is no model named {excerpt(name)}; there are: {names}"
+            )
         return json_response(schemas.model_info(served[name], served[name].readme))
 
 

@@ -29,7 +29,9 @@ class FairStarts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._has_begun:
             address = address_group((scope.get("client") or ("", 0))[0])
-            self._waiting[address].append(turn := asyncio.get_running_loop().create_future())
+            self._waiting[address].append(
+                turn := asyncio.get_running_loop().create_future()
+            )
             await turn
         else:
             self._begin()

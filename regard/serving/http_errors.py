@@ -26,7 +26,9 @@ class HttpError(RegardError):
     headers.
     """
 
-    def __init__(self, status: int, *causes: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, *causes: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(*causes)
         self.status = status
         self.headers = dict(headers or {})
@@ -43,17 +45,19 @@ def http_error(problem: Exception) -> HttpError:
     if isinstance(problem, HttpError):
         return problem
     if isinstance(problem, Overloaded):
-        return HttpError(503, *problem.causes, headers={"Retry-After": str(problem.retry_after)})
+        return HttpError(
+            503, *problem.causes, headers={"Retry-After": str(problem.retry_after)}
+        )
     if isinstance(problem, DeadlineExceeded):
         return HttpError(504, *problem.causes)
-    if isinstance(
-        problem, (UsageError, DataError)
-    ):  # of data, such as images, that the request holds
+    # Of data, such as images, that the request holds.
+    if isinstance(problem, (UsageError, DataError)):
         return HttpError(400, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
         return HttpError(503, *problem.causes, headers={"Retry-After": "2"})
     return HttpError(
-        500, "an error of the server, which its log describes; give the request id to its operator"
+        500,
+        "an error of the server, which its log describes; give the request id to its operator",
     )
 
 
@@ -67,7 +71,9 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
     message = "; ".join(error.causes)
     api, _, _ = path.removeprefix("/").partition("/")
     if api in DEEPL:
-        status = 429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
+        status = (
+            429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
+        )
         return json_response({"message": message}, status, error.headers)
     if api == OWN:
         content = problem_details(error, request_id)
@@ -77,7 +83,9 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
 
 def problem_details(error: HttpError, request_id: str) -> dict[str, Any]:
     """Return an error as problem details (RFC 9457)."""
-    title = HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else "Error"
+    title = (
+        HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else "Error"
+    )
     return {
         "title": title,
         "status": error.status,
@@ -95,6 +103,7 @@ def json_response(
     """Return JSON in UTF-8. Numbers that JSON lacks become null."""
     try:
         body = msgspec.json.encode(content)
-    except UnicodeEncodeError:  # half of a character, as in the name of a file that is not UTF-8
+    except UnicodeEncodeError:
+        # Half of a character, as in the name of a file that is not UTF-8.
         body = json.dumps(msgspec.to_builtins(content)).encode()
     return Response(body, status, headers, media_type)

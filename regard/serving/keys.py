@@ -76,7 +76,9 @@ def revoke_key(path: str | Path, name: str) -> None:
         keys = list_keys(path)
         if not any(key.name == name for key in keys):
             known = ", ".join(key.name for key in keys) or "none"
-            raise UsageError(f"{path}: there is no key named {name[:80]!r}; there are: {known}")
+            raise UsageError(
+                f"{path}: there is no key named {name[:80]!r}; there are: {known}"
+            )
         _write(path, [key for key in keys if key.name != name])
 
 
@@ -86,7 +88,9 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
     try:
         content = _File.model_validate_json(file_bytes(Path(path)))
     except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
+        raise DataError(
+            f"{path}: cannot be read ({problem.strerror}); {remedy}"
+        ) from None
     except pydantic.ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the top"
@@ -118,7 +122,9 @@ class KeyFile:
             try:
                 self._keys = self._by_hash()
             except DataError as problem:
-                _LOG.warning("the keys before it was changed are still used: %s", problem)
+                _LOG.warning(
+                    "the keys before it was changed are still used: %s", problem
+                )
         return self._keys.get(_hash(text))
 
     def _by_hash(self) -> dict[str, ApiKey]:

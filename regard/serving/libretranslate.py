@@ -17,8 +17,8 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import ERRORS, answers, example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import Answer, SearchRequest, ServedText
 from regard.text.text_format import TextFormat
@@ -104,10 +104,12 @@ def libretranslate(server: Server) -> APIRouter:
     add("/translate", translate, TranslateParameters, answers(LibreAnswer) | known)
     add("/detect", detect, DetectParameters, answers(list[Detection]) | known)
     listed_languages = answers(list[Language])
-    router.get("/languages", responses=listed_languages, operation_id="languages")(languages)
-    router.post("/languages", responses=listed_languages, operation_id="languages_by_post")(
+    router.get("/languages", responses=listed_languages, operation_id="languages")(
         languages
     )
+    router.post(
+        "/languages", responses=listed_languages, operation_id="languages_by_post"
+    )(languages)
     for path in ("/translate_file", "/suggest"):
         router.post(path, responses=answers(LibreError, 403))(not_offered)
     _add_states(router, server)
@@ -117,7 +119,9 @@ def libretranslate(server: Server) -> APIRouter:
 async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
     asked = call.parameters
-    search = SearchRequest(nbest=1 + (asked.alternatives if asked.format == "text" else 0))
+    search = SearchRequest(
+        nbest=1 + (asked.alternatives if asked.format == "text" else 0)
+    )
     results = await call.translate(
         listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format)
     )
@@ -129,7 +133,9 @@ async def detect(call: Call[DetectParameters]) -> Any:
     server = call.server
     text = call.parameters.q
     call.charge([text])
-    detected = server.service.detect(text) or [(next(iter(server.pairs().languages), ""), 0.0)]
+    detected = server.service.detect(text) or [
+        (next(iter(server.pairs().languages), ""), 0.0)
+    ]
     return [_detection(code, share) for code, share in detected]
 
 
@@ -157,7 +163,9 @@ def _add_states(router: APIRouter, server: Server) -> None:
         await server.service.check()
         if server.service.is_ready:
             return json_response({"status": "ok"})
-        away = [model.name for model in server.service.models.values() if not model.is_ready]
+        away = [
+            model.name for model in server.service.models.values() if not model.is_ready
+        ]
         return json_response({"status": "not ready", "away": away}, 503)
 
     metrics = server.metrics
@@ -175,14 +183,18 @@ def _add_states(router: APIRouter, server: Server) -> None:
                 "/metrics needs the token, as Authorization: Bearer …",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return Response(
+            metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
 
 
 def _answer(asked: TranslateParameters, results: Sequence[ServedText]) -> LibreAnswer:
     """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were
     asked for.
     """
-    columns: dict[str, list[Any]] = {"translated_text": [result.text for result in results]}
+    columns: dict[str, list[Any]] = {
+        "translated_text": [result.text for result in results]
+    }
     if asked.source == AUTO:
         columns["detected_language"] = [
             _detection(result.source, result.confidence or 0.0) for result in results

@@ -103,7 +103,9 @@ class Limits:
         return characters.taken
 
     def _buckets(self, client: str) -> tuple[TokenBucket, TokenBucket]:
-        return self._of_key(client) if client.startswith(KEY) else self._of_address(client)
+        return (
+            self._of_key(client) if client.startswith(KEY) else self._of_address(client)
+        )
 
 
 @lru_cache(4096)

@@ -25,7 +25,11 @@ def model_names(paths: Sequence[Path]) -> list[str]:
     names: list[str] = []
     for path in paths:
         stem = (
-            re.sub(r"[^\w.-]", "-", path.resolve().name if path.is_dir() else path.resolve().stem)
+            re.sub(
+                r"[^\w.-]",
+                "-",
+                path.resolve().name if path.is_dir() else path.resolve().stem,
+            )
             or "model"
         )
         name = stem
@@ -38,12 +42,12 @@ def model_names(paths: Sequence[Path]) -> list[str]:
 
 
 async def prepare(folder: Path, precision: str) -> Path:
-    """Return what is opened for a model folder; see `regard.serving.prepare`.
+    """Return what is opened for a model folder; see `regard.serving.export_process`.
 
     Raises ModelFolderError for a damaged folder, and WorkerError or OSError for what may pass.
     """
     pipe = asyncio.subprocess.PIPE
-    command = module_command("regard.serving.prepare", str(folder), precision)
+    command = module_command("regard.serving.export_process", str(folder), precision)
     process = await asyncio.create_subprocess_exec(
         *command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL
     )
@@ -69,13 +73,17 @@ def files_state(path: Path) -> tuple[Any, ...]:
     """
     try:
         is_file = path.is_file()
-        status = {file.name: os.stat(file) for file in ([path] if is_file else export_files(path))}
+        status = {
+            file.name: os.stat(file)
+            for file in ([path] if is_file else export_files(path))
+        }
     except (OSError, ModelFolderError):
         return ()
     if not is_file and not status.keys() >= _NEEDED:
         return ()
     return tuple(
-        (name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items()
+        (name, item.st_ino, item.st_size, item.st_mtime_ns)
+        for name, item in status.items()
     )
 
 

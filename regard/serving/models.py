@@ -81,7 +81,8 @@ class _Host:
     model: Any = None
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
     is_whole: bool = False
-    state: tuple[Any, ...] | None = None  # of its files, as they were opened or found unusable
+    # Of its files, as they were opened or found unusable.
+    state: tuple[Any, ...] | None = None
     export: Path | None = None  # that is open in the place of a folder
     problem: str = ""  # why it could not be opened the last time
     reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -133,14 +134,18 @@ class Models:
         """
         for name, path, pair in zip_longest(model_names(paths), paths, languages):
             away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
-            self._hosts[name] = _Host(path, pair, Backlog(self._settings.most_lines), away)
+            self._hosts[name] = _Host(
+                path, pair, Backlog(self._settings.most_lines), away
+            )
         hosts = list(self._hosts.values())
         if strict:
             causes = await asyncio.gather(*map(self._open, hosts))
             ModelFolderError.raise_all(cause for of_host in causes for cause in of_host)
         else:
             self._recall()
-            await asyncio.gather(*(self._reload(host) for host in hosts if not host.path.is_dir()))
+            await asyncio.gather(
+                *(self._reload(host) for host in hosts if not host.path.is_dir())
+            )
         self._watchers = [asyncio.create_task(self._watch(host)) for host in hosts]
 
     async def close(self) -> None:
@@ -184,7 +189,9 @@ class Models:
     @property
     def is_ready(self) -> bool:
         """True if all models are open and whole, and requests are taken."""
-        return not self._is_draining and all(host.is_whole for host in self._hosts.values())
+        return not self._is_draining and all(
+            host.is_whole for host in self._hosts.values()
+        )
 
     @property
     def backlog(self) -> Mapping[str, tuple[int, int]]:
@@ -201,7 +208,14 @@ class Models:
         is_large = request.search.nbest > 1 or request.search.attention != "none"
         size = _size(texts)
         result: list[ServedText] = await self._call(
-            model, "translate", size, deadline, texts, request, deadline, is_large=is_large
+            model,
+            "translate",
+            size,
+            deadline,
+            texts,
+            request,
+            deadline,
+            is_large=is_large,
         )
         return result
 
@@ -228,7 +242,12 @@ class Models:
         return result
 
     async def continuations(
-        self, model: str, text: str, prefix: str | Sequence[int], count: int, deadline: float
+        self,
+        model: str,
+        text: str,
+        prefix: str | Sequence[int],
+        count: int,
+        deadline: float,
     ) -> list[Continuation]:
         """Return the tokens that may follow a prefix of the translation, likeliest first, and what
         each leads to.
@@ -239,7 +258,9 @@ class Models:
         )
         return result
 
-    async def explain_image(self, model: str, image: bytes, deadline: float) -> msgspec.Raw:
+    async def explain_image(
+        self, model: str, image: bytes, deadline: float
+    ) -> msgspec.Raw:
         """Return a caption as data for figures: the image as the model sees it, and the cells of
         each word.
         """
@@ -264,7 +285,9 @@ class Models:
         host.backlog.admit(*size, deadline)
         pool = host.long_calls if is_large or size[1] > LONG_TEXT else host.short_calls
         with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
-            return await _in_thread(pool, deadline, stop, getattr(host.model, method), *arguments)
+            return await _in_thread(
+                pool, deadline, stop, getattr(host.model, method), *arguments
+            )
 
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
@@ -303,7 +326,9 @@ class Models:
             raise RegardError(
                 f"the model {name} is away, or still being opened; /ready says which are"
             ) from None
-        if method in ("explain", "continuations") and not isinstance(host.model, ServedFile):
+        if method in ("explain", "continuations") and not isinstance(
+            host.model, ServedFile
+        ):
             raise UsageError(
                 "this model runs on PyTorch, which this server has no explanations of; use `regard "
                 "show`"
@@ -322,7 +347,9 @@ class Models:
         while True:
             is_again = await self._reload(host)
             pause = (
-                min(_LONGEST_PAUSE, 2 * pause + 1) if is_again else self._settings.reload_seconds
+                min(_LONGEST_PAUSE, 2 * pause + 1)
+                if is_again
+                else self._settings.reload_seconds
             )
             if not pause:
                 return
@@ -336,9 +363,8 @@ class Models:
         anyway.
         """
         async with host.reloading:
-            if host.export is not None and not is_kept(
-                host.export
-            ):  # without which no process could start again
+            # Without which no process could start again.
+            if host.export is not None and not is_kept(host.export):
                 host.export = host.state = None
             state = files_state(host.path)
             if state == host.state or (host.model is not None and not state):
@@ -352,7 +378,9 @@ class Models:
             if problem and problem != host.problem:
                 await self._check(host)
                 rest = "stays as it was" if host.is_whole else "is away"
-                self._log(f"{host.about.name}: cannot be opened, so the model {rest}: {problem}")
+                self._log(
+                    f"{host.about.name}: cannot be opened, so the model {rest}: {problem}"
+                )
             if not problem and (was_open or host.problem):
                 self._log(f"{host.about.name}: loaded again")
             host.problem = problem
@@ -375,18 +403,20 @@ class Models:
                 if isinstance(problem, RegardError)
                 else (f"{type(problem).__name__}: {problem}",)
             )
-            if isinstance(problem, RegardError) and not isinstance(problem, WorkerError):
+            if isinstance(problem, RegardError) and not isinstance(
+                problem, WorkerError
+            ):
                 host.state = state
             return [
-                cause if str(host.path) in cause else f"{host.path}: {cause}" for cause in causes
+                cause if str(host.path) in cause else f"{host.path}: {cause}"
+                for cause in causes
             ]
         host.model = model
         host.state = state
         host.is_whole = True
         host.is_open.set()
-        with contextlib.suppress(
-            OSError
-        ):  # then the next process has to wait for what the model says
+        # Then the next process has to wait for what the model says.
+        with contextlib.suppress(OSError):
             self._descriptions.write_bytes(msgspec.json.encode(self._described))
         return []
 
@@ -400,7 +430,9 @@ class Models:
         if not path.exists():
             raise ModelFolderError("there is no such file or folder")
         opened = path if path.is_file() else await prepare(path, settings.precision)
-        in_thread = partial(asyncio.get_running_loop().run_in_executor, host.short_calls)
+        in_thread = partial(
+            asyncio.get_running_loop().run_in_executor, host.short_calls
+        )
         if opened.is_dir():
             options = (
                 settings.precision,
@@ -408,7 +440,9 @@ class Models:
                 settings.answer_limit,
                 host.languages or (),
             )
-            model = await in_thread(self._open_pytorch, Folder(opened, *options, time.time_ns()))
+            model = await in_thread(
+                self._open_pytorch, Folder(opened, *options, time.time_ns())
+            )
         else:
             model = await in_thread(_open_file, opened, settings, host.languages)
         host.export = opened if opened != path and opened.is_file() else None
@@ -420,13 +454,14 @@ class Models:
         self._described[name] = about
         host.about = served_model(name, about, host.languages)
         host.language_id = known_languages(about, host.languages)
-        self._language_id = LanguageId.merge(each.language_id for each in self._hosts.values())
+        self._language_id = LanguageId.merge(
+            each.language_id for each in self._hosts.values()
+        )
 
     def _recall(self) -> None:
         """Take what models said of themselves in a process that has died."""
-        with contextlib.suppress(
-            OSError, msgspec.DecodeError
-        ):  # it died before it wrote, or meanwhile
+        # It died before it wrote, or meanwhile.
+        with contextlib.suppress(OSError, msgspec.DecodeError):
             described = msgspec.json.decode(self._descriptions.read_bytes())
             for name in self._hosts.keys() & described.keys():
                 self._describe(self._hosts[name], described[name])
@@ -459,17 +494,24 @@ async def _in_thread(
     """
 
     def run() -> Any:
-        with stopped_by(stop), contextlib.suppress(Stopped):  # then nobody waits for the result
+        # Then nobody waits for the result.
+        with stopped_by(stop), contextlib.suppress(Stopped):
             check_stop(stop)
             return work(*arguments)
 
-    return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, run), seconds)
+    return await asyncio.wait_for(
+        asyncio.get_running_loop().run_in_executor(pool, run), seconds
+    )
 
 
-def _open_file(path: Path, settings: ServiceSettings, languages: Pair | None) -> ServedFile:
+def _open_file(
+    path: Path, settings: ServiceSettings, languages: Pair | None
+) -> ServedFile:
     path.open("rb").close()  # an error of the system is none of the file
     return ServedFile(
-        RuntimeTranslator(path, settings.threads), settings.answer_limit, languages or ()
+        RuntimeTranslator(path, settings.threads),
+        settings.answer_limit,
+        languages or (),
     )
 
 

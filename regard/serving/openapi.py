@@ -45,7 +45,9 @@ class Problem(Answer, frozen=True):
 def answers(kind: Any, *statuses: int) -> Responses:
     """Describe the answers of some statuses, of 200 if none is given, by the type of their JSON."""
     (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
-    content = {"application/problem+json" if kind is Problem else JSON: {"schema": schema}}
+    content = {
+        "application/problem+json" if kind is Problem else JSON: {"schema": schema}
+    }
     return {
         status: {"description": _REASONS[status], "content": content}
         for status in statuses or (200,)

@@ -15,8 +15,8 @@ import torch
 from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_language_id
 from regard.pipeline.captioner import Captioner
+from regard.pipeline.folder_loading import load
 from regard.pipeline.folder_translator import FolderTranslator
-from regard.pipeline.loading import load
 from regard.serving.results import served_hypotheses
 from regard.serving.served_translator import ServedTranslator
 from regard.serving.service import SearchRequest, ServedHypothesis
@@ -24,7 +24,11 @@ from regard.visualisation.explanation_data import page_data
 
 
 def open_folder(
-    path: Path, precision: Any, threads: int, most_bytes: int, languages: Sequence[str] = ()
+    path: Path,
+    precision: Any,
+    threads: int,
+    most_bytes: int,
+    languages: Sequence[str] = (),
 ) -> ServedFolder | ServedCaptioner:
     """Load a model folder. Raises ModelFolderError if it is damaged.
 
@@ -40,7 +44,9 @@ def open_folder(
     return ServedFolder(pipeline, about, most_bytes, languages)
 
 
-def _about(path: Path, pipeline: FolderTranslator | Captioner, precision: str) -> dict[str, Any]:
+def _about(
+    path: Path, pipeline: FolderTranslator | Captioner, precision: str
+) -> dict[str, Any]:
     """Return kind, card and attention of a model."""
     readme = path / "README.md"
     languages = folder_languages(path)
@@ -49,7 +55,9 @@ def _about(path: Path, pipeline: FolderTranslator | Captioner, precision: str) -
         "kind": "captions" if isinstance(pipeline, Captioner) else "translation",
         "engine": "pytorch",
         "card": {
-            "parameters": sum(parameter.numel() for parameter in pipeline.model.parameters()),
+            "parameters": sum(
+                parameter.numel() for parameter in pipeline.model.parameters()
+            ),
             "precision": precision,
             "languages": [languages.source, languages.target],
             "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
@@ -69,7 +77,9 @@ class ServedFolder(ServedTranslator):
         most_bytes: int,
         languages: Sequence[str],
     ) -> None:
-        super().__init__(translator, translator.attention_heads(), most_bytes, languages)
+        super().__init__(
+            translator, translator.attention_heads(), most_bytes, languages
+        )
         self._about = about
 
     def about(self) -> dict[str, Any]:
@@ -97,7 +107,9 @@ class ServedCaptioner:
         """
         options = search.given_options(self._captioner.settings.search.beam)
         reads = search.attention != "none"
-        (caption,) = self._captioner.caption([image], nbest=search.nbest, readings=reads, **options)
+        (caption,) = self._captioner.caption(
+            [image], nbest=search.nbest, readings=reads, **options
+        )
         return served_hypotheses(caption, search)
 
     def explain_image(self, image: bytes) -> msgspec.Raw:

@@ -160,7 +160,8 @@ def serve_calls(listener: Listener) -> None:
     while True:
         try:
             connection = listener.accept()
-        except (OSError, EOFError):  # of a caller who has gone, or of the system, or it is closed
+        except (OSError, EOFError):
+            # Of a caller who has gone, or of the system, or it is closed.
             time.sleep(PATIENCE)
             continue
         threading.Thread(target=_answer, args=(folders, connection), name=_CALL).start()

@@ -95,9 +95,12 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     is gone.
     """
     refusal = HttpError(
-        413, f"the request has more than {limit:,} bytes; send less at once", headers=CLOSE
+        413,
+        f"the request has more than {limit:,} bytes; send less at once",
+        headers=CLOSE,
     )
-    if int(request.headers.get("content-length", 0)) > limit:  # h11 has checked that it is a number
+    # H11 has checked that it is a number.
+    if int(request.headers.get("content-length", 0)) > limit:
         raise refusal
     body = bytearray()
     try:
@@ -108,7 +111,9 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
                     raise refusal
     except TimeoutError:
         raise HttpError(
-            408, f"the request was not received whole within {seconds:g} seconds", headers=CLOSE
+            408,
+            f"the request was not received whole within {seconds:g} seconds",
+            headers=CLOSE,
         ) from None
     except ClientDisconnect:
         raise HttpError(CLIENT_GONE, "the client has closed the connection") from None
@@ -141,7 +146,9 @@ async def request_values(
         return values | await _urlencoded(body, "form", most)
     if media == MULTIPART:
         return values | await _multipart(request, body, most)
-    raise HttpError(415, f"Content-Type {excerpt(media)}: wanted {JSON}, {FORM} or {MULTIPART}")
+    raise HttpError(
+        415, f"Content-Type {excerpt(media)}: wanted {JSON}, {FORM} or {MULTIPART}"
+    )
 
 
 def parse(kind: type[P], values: dict[str, Any]) -> P:
@@ -187,7 +194,11 @@ def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[st
 @lru_cache
 def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
     """Return the reader of the JSON of a model: single values, and lists of no more than `most`."""
-    value = _Value | Annotated[list[_Value], msgspec.Meta(max_length=most)] | msgspec.UnsetType
+    value = (
+        _Value
+        | Annotated[list[_Value], msgspec.Meta(max_length=most)]
+        | msgspec.UnsetType
+    )
     names = dict.fromkeys((*kind.model_fields, *KEYS))
     forbids = kind.model_config.get("extra") == "forbid"
     fields = [(name, value, msgspec.UNSET) for name in names]
@@ -203,7 +214,9 @@ async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
         )
 
     try:
-        return _grouped(await asyncio.to_thread(read) if len(data) > _LONG_FORM else read())
+        return _grouped(
+            await asyncio.to_thread(read) if len(data) > _LONG_FORM else read()
+        )
     except UnicodeDecodeError:
         raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
     except ValueError:
@@ -228,7 +241,9 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
     """
     media = request.headers["content-type"]
     if len(media) > _MEDIA:
-        raise HttpError(415, f"Content-Type has {len(media):,} characters; send at most {_MEDIA}")
+        raise HttpError(
+            415, f"Content-Type has {len(media):,} characters; send at most {_MEDIA}"
+        )
     if "charset" in media.lower().replace('"', "").replace("charset=utf-8", ""):
         raise HttpError(415, "the form is not UTF-8; send it in UTF-8")
 
@@ -256,7 +271,10 @@ def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     lists = dict[str, list[Any]]()
     for name, value in fields:
         lists.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in lists.items()}
+    return {
+        name: values[0] if len(values) == 1 else values
+        for name, values in lists.items()
+    }
 
 
 def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> list[str]:
@@ -289,7 +307,9 @@ def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
         return f'wanted a JSON object, as {{"name": …}}, got {got[1] if got else what}'
     if "of length" in what:
         return f"`{place}` has more than {most:,} values; send fewer texts at once"
-    what = f"wanted a text, a number or a list of these, got an {got[1]}" if got else what
+    what = (
+        f"wanted a text, a number or a list of these, got an {got[1]}" if got else what
+    )
     return f"`{place}`: {what[0].lower()}{what[1:]}"
 
 
@@ -300,12 +320,16 @@ def _unknown(kind: type[Parameters], names: Sequence[str]) -> list[str]:
     others = list[str]()
     for name in names[:_NAMED]:
         if close := difflib.get_close_matches(name[:50], known, 1):
-            sentences.append(f"unknown parameter {excerpt(name)}; did you mean `{close[0]}`?")
+            sentences.append(
+                f"unknown parameter {excerpt(name)}; did you mean `{close[0]}`?"
+            )
         else:
             others.append(excerpt(name))
     if others:
         noun = "parameter" if len(others) == 1 else "parameters"
-        sentences.append(f"unknown {noun} {', '.join(others)}; there are: {', '.join(known)}")
+        sentences.append(
+            f"unknown {noun} {', '.join(others)}; there are: {', '.join(known)}"
+        )
     return sentences
 
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, ServedText
+from regard.serving.service import (
+    SearchRequest,
+    ServedHypothesis,
+    ServedLine,
+    ServedText,
+)
 from regard.text.text_format import TranslatedText
 from regard.text.translation import Translation
 
@@ -50,7 +55,9 @@ def served_hypotheses(
     line: Translation | Caption, search: SearchRequest, words: WordIndices | None = None
 ) -> list[ServedHypothesis]:
     """Return the hypotheses of a translation, or a caption, with what was asked for."""
-    return [_hypothesis(hypothesis, search, words) for hypothesis in line.nbest or (line,)]
+    return [
+        _hypothesis(hypothesis, search, words) for hypothesis in line.nbest or (line,)
+    ]
 
 
 def _hypothesis(
@@ -59,7 +66,8 @@ def _hypothesis(
     rest = dict[str, Any]()
     if hypothesis.readings is not None and hypothesis.readings.weights:
         weights = {
-            name: weights_json(weights) for name, weights in hypothesis.readings.weights.items()
+            name: weights_json(weights)
+            for name, weights in hypothesis.readings.weights.items()
         }
         rest["attention"] = msgspec.Raw(msgspec.json.encode(weights))
     if search.alignments and isinstance(hypothesis, Translation):
@@ -71,7 +79,9 @@ def _hypothesis(
         and hypothesis.log_probs
     ):
         rest |= {"log_probs": hypothesis.log_probs, "words": words(hypothesis.ids)}
-    return ServedHypothesis(hypothesis.text, hypothesis.score, hypothesis.tokens, **rest)
+    return ServedHypothesis(
+        hypothesis.text, hypothesis.score, hypothesis.tokens, **rest
+    )
 
 
 def weights_json(weights: Any) -> msgspec.Raw:
@@ -85,9 +95,12 @@ def weights_json(weights: Any) -> msgspec.Raw:
     if rounded.ndim > 1:
         return array_json(part.tolist() for part in rounded)
     parts = (
-        rounded[start : start + _TOGETHER].tolist() for start in range(0, len(rounded), _TOGETHER)
+        rounded[start : start + _TOGETHER].tolist()
+        for start in range(0, len(rounded), _TOGETHER)
     )
-    return msgspec.Raw(b"[" + b",".join(msgspec.json.encode(part)[1:-1] for part in parts) + b"]")
+    return msgspec.Raw(
+        b"[" + b",".join(msgspec.json.encode(part)[1:-1] for part in parts) + b"]"
+    )
 
 
 def array_json(items: Iterable[Any]) -> msgspec.Raw:

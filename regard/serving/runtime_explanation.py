@@ -22,11 +22,12 @@ from regard.runtime.model import (
 )
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.results import array_json, weights_json
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
-_EOS, _PACKED, _DRAWN, _SCALE = 3, 65_535, 64, 127  # the last two as in regard.visualisation.states
+# The last two as in regard.visualisation.states.
+_EOS, _PACKED, _DRAWN, _SCALE = 3, 65_535, 64, 127
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Explainer:
     """
 
     model: RuntimeModel
-    doubts: Doubts
+    doubts: DoubtfulSentences
     is_packed: bool = False
 
     def explanation(self, line: RuntimeLine) -> dict[str, Any]:
@@ -80,21 +81,30 @@ class Explainer:
             "logProbs": hypothesis.log_probs,
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
-            "attention": [self._attention(hypothesis, name, roles[name]) for name in layers],
+            "attention": [
+                self._attention(hypothesis, name, roles[name]) for name in layers
+            ],
             "states": _packed_states(hypothesis.states),
-            "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
+            "repetition": repetition
+            and {"text": repetition[0], "times": repetition[1]},
             "isComplete": hypothesis.is_complete,
         }
 
-    def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str) -> dict[str, Any]:
+    def _attention(
+        self, hypothesis: RuntimeHypothesis, name: str, role: str
+    ) -> dict[str, Any]:
         weights = hypothesis.weights[name]
         scores = hypothesis.scores[name]
         heads, rows, columns = weights.shape
         sums = (
-            {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
+            {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()}
+            if role == "cross"
+            else {}
         )
         if self.is_packed:
-            values: Any = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2").tobytes()
+            values: Any = (
+                (weights * _PACKED).round().clip(0, _PACKED).astype("<u2").tobytes()
+            )
         else:
             values = weights_json(weights.ravel())
         return {
@@ -108,7 +118,9 @@ class Explainer:
         }
 
     def _step(self, step: SearchStep) -> dict[str, Any]:
-        tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
+        tokens = self.model.tokens(
+            [candidate.token for candidate in step.candidates], True
+        )
         candidates = [
             {
                 "beam": candidate.beam,
@@ -124,7 +136,10 @@ class Explainer:
 
     def _words(self, ids: tuple[int, ...], is_target: bool) -> dict[str, Any]:
         indices = self.model.word_indices(ids, is_target) if ids else []
-        return {"texts": self.model.word_texts(ids, indices, is_target), "ofTokens": indices}
+        return {
+            "texts": self.model.word_texts(ids, indices, is_target),
+            "ofTokens": indices,
+        }
 
 
 def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
@@ -159,13 +174,19 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
     return options
 
 
-def likely_tokens(line: RuntimeLine, prefix: Sequence[int], count: int) -> list[Candidate]:
+def likely_tokens(
+    line: RuntimeLine, prefix: Sequence[int], count: int
+) -> list[Candidate]:
     """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of
     sentence is none.
     """
     step = next(iter(line.steps[len(prefix) :]), None)
     candidates = (
-        [candidate for candidate in step.candidates if candidate.token != _EOS] if step else []
+        [candidate for candidate in step.candidates if candidate.token != _EOS]
+        if step
+        else []
     )
-    likely = [candidate for candidate in candidates if math.isfinite(candidate.log_prob)]
+    likely = [
+        candidate for candidate in candidates if math.isfinite(candidate.log_prob)
+    ]
     return sorted(likely, key=lambda candidate: -candidate.log_prob)[:count]

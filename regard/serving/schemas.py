@@ -10,8 +10,8 @@ import pydantic
 from msgspec import Meta
 from pydantic import Field
 
+from regard.serving.language_pairs import AUTO
 from regard.serving.openapi import example
-from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
 from regard.serving.service import (
     Answer,
@@ -78,7 +78,9 @@ class TranslateRequest(SearchRequest, _TextParameters):
         left_out: dict[str, None] = {} if self.with_lines else {"lines": None}
         if self.nbest == 1:
             left_out["alternatives"] = None
-        return TranslateAnswer([msgspec.structs.replace(text, **left_out) for text in texts])
+        return TranslateAnswer(
+            [msgspec.structs.replace(text, **left_out) for text in texts]
+        )
 
 
 class ExplainImageRequest(Parameters):
@@ -87,7 +89,9 @@ class ExplainImageRequest(Parameters):
     """
 
     model_config = pydantic.ConfigDict(extra="forbid")
-    image: str | bytes = Field(description="PNG, JPEG or WebP: Base64 in JSON, a file in a form")
+    image: str | bytes = Field(
+        description="PNG, JPEG or WebP: Base64 in JSON, a file in a form"
+    )
     model: str = ""
     deadline_ms: DeadlineMs = None
 
@@ -107,7 +111,9 @@ class ExplainRequest(ExplanationRequest, _LineRequest):
 class ContinuationsRequest(_LineRequest):
     """A line, and what its translation begins with; wanted are the tokens that may follow."""
 
-    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", prefix="I")
+    model_config = example(
+        text="나는 빵을 먹는다.", source="ko", target="en", prefix="I"
+    )
     prefix: Prefix = Field(
         "", description="text or token ids; empty: the beginning of the translation"
     )
@@ -135,7 +141,9 @@ class ExplainAnswer(Answer, frozen=True):
     source: str
     target: str
     model: str
-    explanation: Annotated[Object, Meta(description="a Translation as js/regard.d.ts describes it")]
+    explanation: Annotated[
+        Object, Meta(description="a Translation as js/regard.d.ts describes it")
+    ]
 
 
 class ContinuationsAnswer(Answer, frozen=True):
@@ -151,7 +159,9 @@ class ExplainImageAnswer(Answer, frozen=True):
     """A caption as data for figures."""
 
     model: str
-    explanation: Annotated[Object, Meta(description="the keys that docs/visualisation.md lists")]
+    explanation: Annotated[
+        Object, Meta(description="the keys that docs/visualisation.md lists")
+    ]
 
 
 class LanguagePair(Answer, frozen=True):
@@ -162,7 +172,8 @@ class LanguagePair(Answer, frozen=True):
 
 
 ChosenHead = Annotated[
-    Mapping[str, Any], Meta(description="layer and head of attention that align words best")
+    Mapping[str, Any],
+    Meta(description="layer and head of attention that align words best"),
 ]
 IsReady = Annotated[
     bool,
@@ -171,7 +182,9 @@ IsReady = Annotated[
         "overwritten"
     ),
 ]
-Readme = Annotated[str, Meta(description="of a single model that is asked for by its name")]
+Readme = Annotated[
+    str, Meta(description="of a single model that is asked for by its name")
+]
 
 
 class ModelInfo(Answer, frozen=True):

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regard.serving.calls import AT_END, LOG, REQUEST_ID
 from regard.serving.http_errors import CLIENT_GONE, HttpError, error_response
-from regard.serving.metrics import Metrics
+from regard.serving.prometheus_metrics import Metrics
 from regard.serving.requests import CLOSE, excerpt
 from regard.serving.server_settings import ServerSettings
 
@@ -59,10 +59,14 @@ class HeadCheck:
         use the server without being able to read.
         """
         size = len(scope["raw_path"]) + len(scope["query_string"])
-        size += sum(len(name) + len(value) + len(": \r\n") for name, value in headers.raw)
+        size += sum(
+            len(name) + len(value) + len(": \r\n") for name, value in headers.raw
+        )
         if size > HEAD_BYTES:
             raise HttpError(
-                431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE
+                431,
+                f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}",
+                headers=CLOSE,
             )
         if "content-length" in headers and "transfer-encoding" in headers:
             sentence = "the request has both Content-Length and Transfer-Encoding; send one of them"
@@ -71,18 +75,24 @@ class HeadCheck:
             raise HttpError(400, "wanted one header Host, got 0")
         if not self._is_own(headers["host"]):
             raise HttpError(
-                421, f"this server is not {excerpt(headers['host'])}; its settings name its hosts"
+                421,
+                f"this server is not {excerpt(headers['host'])}; its settings name its hosts",
             )
-        if "origin" in headers and not self._is_allowed(headers["origin"], headers["host"]):
+        if "origin" in headers and not self._is_allowed(
+            headers["origin"], headers["host"]
+        ):
             name = excerpt(headers["origin"])
             raise HttpError(
-                403, f"pages of {name} may not call this server; its settings name origins"
+                403,
+                f"pages of {name} may not call this server; its settings name origins",
             )
 
     def _is_own(self, host: str) -> bool:
         match = _HOST.fullmatch(host)
         name = match["name"].lower().strip("[]").rstrip(".") if match else ""
-        return match is not None and ("*" in self.hosts or name in self.hosts or _is_address(name))
+        return match is not None and (
+            "*" in self.hosts or name in self.hosts or _is_address(name)
+        )
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         """Return whether a page may call; browsers' own addresses, as of extensions, are
@@ -128,7 +138,11 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = {**HEADERS, **dict(message["headers"]), b"x-request-id": request_id.encode()}
+                own = {
+                    **HEADERS,
+                    **dict(message["headers"]),
+                    b"x-request-id": request_id.encode(),
+                }
                 message["headers"] = list(own.items())
             await send(message)
 
@@ -141,7 +155,9 @@ class RequestLog:
             if not isinstance(problem, HttpError):
                 self._log_exception(request_id, problem)
             if status == CLIENT_GONE:  # nothing was sent yet
-                await error_response(problem, scope["path"], request_id)(scope, receive, send_noted)
+                await error_response(problem, scope["path"], request_id)(
+                    scope, receive, send_noted
+                )
         finally:
             for end in at_end:
                 end(status)
@@ -150,7 +166,9 @@ class RequestLog:
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        LOG.info("%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id)
+        LOG.info(
+            "%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id
+        )
         if self.metrics is not None:
             self.metrics.in_flight.dec()
             self.metrics.count_request(route, method, status, seconds)

@@ -14,7 +14,13 @@ import msgspec
 
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
-from regard.runtime.model import ROLES, Constraints, Options, RuntimeHypothesis, RuntimeLine
+from regard.runtime.model import (
+    ROLES,
+    Constraints,
+    Options,
+    RuntimeHypothesis,
+    RuntimeLine,
+)
 from regard.serving.answer_size import AnswerLimit
 from regard.serving.results import WordIndices, served_text
 from regard.serving.runtime_explanation import (
@@ -113,7 +119,9 @@ class ServedTranslator:
         request = request.of_model(self.translator.search.splits_sentences)
         layout = lay_out(text, request.form, request.sentences)
         translated = yield from stream_text(
-            layout, request.code, partial(self.translator.begin_stream, keep=request.keep or True)
+            layout,
+            request.code,
+            partial(self.translator.begin_stream, keep=request.keep or True),
         )
         yield served_text(translated, request.search)
 
@@ -129,7 +137,9 @@ class ServedTranslator:
             return 0
         lines = [line for text in texts for line in text.splitlines()]
         return self._limit.size(
-            self._lengths(lines, search.max_length), search.nbest, _ROLES[search.attention]
+            self._lengths(lines, search.max_length),
+            search.nbest,
+            _ROLES[search.attention],
         )
 
     def _lengths(
@@ -140,7 +150,10 @@ class ServedTranslator:
         limit = settings.max_length if max_length is None else max_length
         lengths = []
         for source in (len(self.translator.encode(line)) for line in lines):
-            target = min(_GROWTH * source + _MORE, settings.max_ratio * source + settings.max_extra)
+            target = min(
+                _GROWTH * source + _MORE,
+                settings.max_ratio * source + settings.max_extra,
+            )
             target = target if limit is None else min(target, limit)
             lengths.append((source, int(target) + more))
         return lengths
@@ -150,7 +163,10 @@ class ServedFile(ServedTranslator):
     """A runtime file that is served; what its search records is explained, too."""
 
     def __init__(
-        self, translator: RuntimeTranslator, most_bytes: int, languages: Sequence[str] = ()
+        self,
+        translator: RuntimeTranslator,
+        most_bytes: int,
+        languages: Sequence[str] = (),
     ) -> None:
         heads = Counter[str]()
         for layer in translator.model.layers:
@@ -196,7 +212,9 @@ class ServedFile(ServedTranslator):
         with self._limit.holding(size):
             line = self._translate(text, chosen, [prefix])[0]
             weights = sum(
-                w.size for hypothesis in line.hypotheses for w in hypothesis.weights.values()
+                w.size
+                for hypothesis in line.hypotheses
+                for w in hypothesis.weights.values()
             )
             self._limit.check(int(weights * weight))
             explainer = Explainer(self._model, self.translator.doubts, options.packed)
@@ -227,7 +245,9 @@ class ServedFile(ServedTranslator):
         ]
 
     def _encoded(self, prefix: str | Sequence[int]) -> tuple[int, ...]:
-        return tuple(self._model.encode_target(prefix) if isinstance(prefix, str) else prefix)
+        return tuple(
+            self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
+        )
 
     def _own_options(self) -> Options:
         options = self._model.options()

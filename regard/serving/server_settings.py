@@ -12,7 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 from regard.common.settings import COUNT, Settings
 from regard.serving.supervisor import LOOPBACK
 
-_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://([^\s/?#@:\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_ORIGIN = re.compile(
+    r"\*|[a-z][a-z0-9+.-]*://([^\s/?#@:\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?"
+)
 
 
 def _check_origin(origin: str) -> str:
@@ -98,7 +100,9 @@ class ServerSettings(Settings):
         """The networks of trusted proxies; those of IPv4 also as a socket of IPv6 sees them. Raises
         ValueError.
         """
-        networks = [ipaddress.ip_network(name, strict=False) for name in self.trusted_proxies]
+        networks = [
+            ipaddress.ip_network(name, strict=False) for name in self.trusted_proxies
+        ]
         mapped = (
             f"::ffff:{net.network_address}/{96 + net.prefixlen}"
             for net in networks
@@ -108,4 +112,6 @@ class ServerSettings(Settings):
 
     def is_proxy(self, host: str) -> bool:
         """Return whether an address is that of a trusted proxy."""
-        return host != "" and any(ipaddress.ip_address(host) in network for network in self.proxies)
+        return host != "" and any(
+            ipaddress.ip_address(host) in network for network in self.proxies
+        )

@@ -95,7 +95,9 @@ class SearchRequest(CaptionSearch, frozen=True):
     max_length: int | None = Field(None, ge=1, le=TOKENS)
     no_repeat_ngram: int | None = Field(None, ge=0, le=LENGTH)
     alignments: bool = False
-    log_probs: bool = Field(False, description="of each token, with the word that it belongs to")
+    log_probs: bool = Field(
+        False, description="of each token, with the word that it belongs to"
+    )
 
     def given_options(self, beam: int) -> dict[str, Any]:
         """Return the options that are given, as pipelines take them; `beam`: the model's own."""
@@ -137,11 +139,15 @@ class TextRequest:
 
 def _check_prefix(value: Any) -> Any:
     if isinstance(value, (str, list)) and len(value) > TOKENS:
-        raise ValueError(f"wanted at most {TOKENS:,} characters or token ids, got {len(value):,}")
+        raise ValueError(
+            f"wanted at most {TOKENS:,} characters or token ids, got {len(value):,}"
+        )
     return value
 
 
-TokenIds = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=TOKENS)]
+TokenIds = Annotated[
+    list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=TOKENS)
+]
 Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 """The text or the token ids that a translation begins with."""
 
@@ -150,9 +156,14 @@ class ExplanationRequest(pydantic.BaseModel, frozen=True):
     """Options of an explanation."""
 
     nbest: int | None = Field(
-        None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five"
+        None,
+        ge=1,
+        le=MOST_NBEST,
+        description="null: the beam of the model, at most five",
     )
-    prefix: Prefix = Field("", description="text or token ids that the translation begins with")
+    prefix: Prefix = Field(
+        "", description="text or token ids that the translation begins with"
+    )
     trace: bool = Field(False, description="record the search")
     packed: bool = Field(
         False,
@@ -169,13 +180,20 @@ Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """An object that is JSON already, since it may be large."""
 Attention = Annotated[
     Object,
-    Meta(description="by layer: heads × target tokens (end of sentence last) × source tokens"),
+    Meta(
+        description="by layer: heads × target tokens (end of sentence last) × source tokens"
+    ),
 ]
 Links = Annotated[
-    Sequence[tuple[int, int]], Meta(description="links (source word, target word), from 0")
+    Sequence[tuple[int, int]],
+    Meta(description="links (source word, target word), from 0"),
 ]
-LogProbs = Annotated[Sequence[float], Meta(description="of each token, after those before it")]
-Words = Annotated[Sequence[int], Meta(description="the word that each token belongs to, from 0")]
+LogProbs = Annotated[
+    Sequence[float], Meta(description="of each token, after those before it")
+]
+Words = Annotated[
+    Sequence[int], Meta(description="the word that each token belongs to, from 0")
+]
 
 
 class ServedHypothesis(Answer, frozen=True):

@@ -64,12 +64,16 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     (`strict`) for models.
     """
     level = logging.WARNING if configuration["quiet"] else logging.INFO
-    logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
+    logging.basicConfig(
+        format="%(asctime)s %(message)s", level=level, stream=sys.stderr
+    )
     settings = ServerSettings.parse(configuration["settings"], "regard serve")
     paths = [Path(path) for path in configuration["models"]]
     is_first = configuration["strict"]
     pairs, notes = parse_pairs(configuration["languages"], len(paths))
-    pytorch = PyTorchProcess(**configuration["pytorch"], start=lambda: report(pytorch=True))
+    pytorch = PyTorchProcess(
+        **configuration["pytorch"], start=lambda: report(pytorch=True)
+    )
     calls = Path(configuration["calls"])
     service = Models(
         ServiceSettings(**configuration["service"]),
@@ -158,8 +162,12 @@ def _descriptions(service: Models) -> list[str]:
     """Return a line about each model."""
     lines = list[str]()
     for model in service.models.values():
-        pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))
-        facts = ", ".join([pairs or "languages unknown", *list(model.facts.values())[:2]])
+        pairs = ", ".join(
+            " → ".join(filter(None, pair)) for pair in model.pairs if any(pair)
+        )
+        facts = ", ".join(
+            [pairs or "languages unknown", *list(model.facts.values())[:2]]
+        )
         lines.append(f"{model.name}: {model.kind} ({facts})")
     return lines
 
@@ -200,7 +208,8 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
         # The application has the middleware for them: by itself uvicorn believes this machine.
         proxy_headers=False,
         backlog=_ACCEPTED,
-        timeout_keep_alive=60,  # never reached: a client that does not ask has the time of a head
+        # Never reached: a client that does not ask has the time of a head.
+        timeout_keep_alive=60,
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
         limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
         h11_max_incomplete_event_size=HEAD_BYTES,
@@ -219,7 +228,9 @@ def _most_connections() -> int:
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = (
-        CONNECTIONS + _FILES if hard == resource.RLIM_INFINITY else min(CONNECTIONS + _FILES, hard)
+        CONNECTIONS + _FILES
+        if hard == resource.RLIM_INFINITY
+        else min(CONNECTIONS + _FILES, hard)
     )
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
@@ -234,7 +245,9 @@ class _RareErrors:
     def __init__(self) -> None:
         self._next = 0.0
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def __call__(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
         if not isinstance(problem := context.get("exception"), OSError):
             loop.default_exception_handler(context)
         elif loop.time() >= self._next:

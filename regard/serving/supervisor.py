@@ -59,17 +59,21 @@ def serve(
     Raises UsageError for the address, and the error of a process that cannot start.
     """
     if max_memory and not Path("/proc/self/statm").exists():
-        raise UsageError("`max_memory`: this system does not tell how much memory a process takes")
+        raise UsageError(
+            "`max_memory`: this system does not tell how much memory a process takes"
+        )
     events: Events = queue.SimpleQueue()
     with closing(listen(host, port)) as listener, _signals(events):
-        number = Supervisor(configuration, listener, events, say, max_memory, commands).run()
+        number = Supervisor(
+            configuration, listener, events, say, max_memory, commands
+        ).run()
     signal.raise_signal(number)
 
 
 class Supervisor:
     """The serving process, the PyTorch process if one is wanted, and what becomes of them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - tests replace the last four
         self,
         configuration: Mapping[str, Any],
         listener: socket.socket,
@@ -85,13 +89,18 @@ class Supervisor:
         self._say = say
         self._max_memory = max_memory
         self._clock = clock
-        self._serving = ChildProcess("the serving process", commands[0], events, listener)
+        self._serving = ChildProcess(
+            "the serving process", commands[0], events, listener
+        )
         self._pytorch = ChildProcess("the PyTorch process", commands[1], events)
         self._children = [self._serving]
-        self._end_seconds = configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
+        self._end_seconds = (
+            configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
+        )
         self._signal = 0
         self._was_ready = (
-            False  # until then what keeps a process from starting is the error of the server
+            # Until then what keeps a process from starting is the error of the server.
+            False
         )
         self._unavailable: Unavailable | None = None
 
@@ -99,14 +108,19 @@ class Supervisor:
         """Keep the processes running until a signal comes. Returns its number."""
         with (
             tempfile.TemporaryDirectory(prefix="regard-") as folder,
-            lock_folder(Path(folder)),  # else systemd removes what has not changed for ten days
+            # Else systemd removes what has not changed for ten days.
+            lock_folder(Path(folder)),
         ):
             calls = Path(folder, "calls")
             address = Path(folder, "pytorch")
             if os.name == "nt":
                 address = Path(rf"\\.\pipe\{address.parent.name}")
             pytorch = {"address": str(address), "authkey": secrets.token_hex(32)}
-            own = {"calls": str(calls), "pytorch": pytorch, "end_seconds": self._end_seconds}
+            own = {
+                "calls": str(calls),
+                "pytorch": pytorch,
+                "end_seconds": self._end_seconds,
+            }
             self._table = CallTable(calls)
             try:
                 while not self._signal or self._serving.process is not None:
@@ -140,8 +154,14 @@ class Supervisor:
     def _limit_memory(self) -> None:
         """Let processes end that take too much memory."""
         for child in self._children if self._max_memory else ():
-            if child.is_ready and not child.is_stopping and child.memory > self._max_memory:
-                self._say(f"{child.name} takes more memory than it may; another takes its place")
+            if (
+                child.is_ready
+                and not child.is_stopping
+                and child.memory > self._max_memory
+            ):
+                self._say(
+                    f"{child.name} takes more memory than it may; another takes its place"
+                )
                 child.stop(self._end_seconds)
 
     def _wait(self) -> None:
@@ -151,7 +171,9 @@ class Supervisor:
         """
         before = self._clock()
         pauses = [
-            child.pause for child in self._children if child.process is None and not self._signal
+            child.pause
+            for child in self._children
+            if child.process is None and not self._signal
         ]
         with suppress(queue.Empty):
             self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
@@ -193,7 +215,9 @@ class Supervisor:
                 raise WorkerError(
                     f"{child.name} ended with status {status} before the server was ready"
                 )
-            self._say(f"{child.name} has ended with status {status}; another is started")
+            self._say(
+                f"{child.name} has ended with status {status}; another is started"
+            )
 
     def _note_signal(self, number: int) -> None:
         """At SIGHUP look for changed models; else end what was begun, at a second signal
@@ -213,7 +237,8 @@ class Supervisor:
     def _answer_unavailable(self, is_wanted: bool) -> None:
         """Start or stop answering 503 in the place of the serving process."""
         if is_wanted and self._unavailable is None:
-            from regard.serving.unavailable import Unavailable  # late: many servers never need it
+            # Late: many servers never need it.
+            from regard.serving.unavailable import Unavailable
 
             self._unavailable = Unavailable(
                 self._listener, lambda: max(1, math.ceil(self._serving.pause))
@@ -231,7 +256,9 @@ def _signals(events: Events) -> Iterator[None]:
         events.put((None, {"signal": number}))
 
     numbers = [
-        getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+        getattr(signal, name)
+        for name in ("SIGINT", "SIGTERM", "SIGHUP")
+        if hasattr(signal, name)
     ]
     before = {number: signal.signal(number, note) for number in numbers}
     try:

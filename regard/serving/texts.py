@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from regard.common.errors import LineError
 from regard.serving.http_errors import HttpError, bad_request
+from regard.serving.language_pairs import Choice, LanguagePairs
 from regard.serving.models import LONG_TEXT, Models
-from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import ServedText, TextRequest
 
 R = TypeVar("R")
@@ -39,7 +39,9 @@ async def translate_texts(
 
     is_large = len(texts) > _MANY or sum(map(len, texts)) > LONG_TEXT
     choices = await asyncio.to_thread(choose) if is_large else choose()
-    results = [choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)]
+    results = [
+        choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)
+    ]
     groups: dict[tuple[str, str], list[int]] = {}
     for number, choice in enumerate(choices):
         if choice.model is not None:

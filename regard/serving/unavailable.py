@@ -57,7 +57,9 @@ class Unavailable:
         while answers := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(answers)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         problems = (
             OSError,
             asyncio.TimeoutError,

@@ -21,7 +21,9 @@ label.
 """
 LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
 """Code of the target language, which a line for a model of many begins with."""
-_WORD = lazy_pattern("[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*")
+_WORD = lazy_pattern(
+    "[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*"
+)
 _START = lazy_pattern(
     r"(\A[\W\d_]*?|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4}?)"
     "(['’]?[^\\W\\d_](?:[^\\W\\d_]|[\u0300-\u036f])*(?:[\\s-]+\\w+)?)"
@@ -101,20 +103,28 @@ class CaseReader:
             return KnownCase(line)
         code = match[0] if (match := LANGUAGE_CODE.match(line)) else ""
         rest = line[len(code) :]
-        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())  # STRAßE
+        # STRAßE.
+        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())
         if not is_upper and sum(map(str.isupper, rest)) < TITLE_WORDS * TITLE_SHARE:
             return KnownCase(line)
         words = _WORD.findall(rest)
-        is_cased = all(word.lower() != word.upper() for word in words)  # 한글 has no capitals
+        # 한글 has no capitals.
+        is_cased = all(word.lower() != word.upper() for word in words)
         is_capital = is_cased and is_upper and any(len(word) > 1 for word in words)
         capitalised = is_cased and sum(word[0].isupper() for word in words)
-        if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
+        if not is_capital and (
+            len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)
+        ):
             return KnownCase(line)
         rest = nfc(rest)
         known = _WORD.sub(lambda match: self._known(match[0]), rest)
-        known = _START.sub(lambda match: match[1] + self.source.initial(match[2]), known)
+        known = _START.sub(
+            lambda match: match[1] + self.source.initial(match[2]), known
+        )
         target = letter_case(match[1]) if match else self.target
-        return KnownCase(code + known, is_capital and known != rest, self.source, target)
+        return KnownCase(
+            code + known, is_capital and known != rest, self.source, target
+        )
 
     def _known(self, word: str) -> str:
         """Return a word in the letters that make the fewest tokens; of those with one, the most
@@ -137,12 +147,16 @@ class CaseReader:
             self._known_words[word] = known
         return known
 
-    def _fewest_tokens(self, spellings: Sequence[str], case: LetterCase, word: str) -> str:
+    def _fewest_tokens(
+        self, spellings: Sequence[str], case: LetterCase, word: str
+    ) -> str:
         forms = dict.fromkeys([*spellings, *map(case.initial, spellings), word])
 
         def cost(form: str) -> tuple[int, float]:
             ids = self.encode(form)
             is_ranked = len(ids) == 1 or len(spellings) > 1
-            return len(ids), sum(math.log(1 + index) for index in ids) if is_ranked else 0.0
+            return len(ids), sum(
+                math.log(1 + index) for index in ids
+            ) if is_ranked else 0.0
 
         return min(forms, key=cost)

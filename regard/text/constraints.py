@@ -27,7 +27,9 @@ NO_CONSTRAINTS = Constraints()
 """Constraints of a line that has none."""
 
 
-def missing_terms(is_complete: bool, constraints: Constraints, kind: str) -> tuple[str, ...]:
+def missing_terms(
+    is_complete: bool, constraints: Constraints, kind: str
+) -> tuple[str, ...]:
     """Return the note on an output (`kind`: translation or caption) that lacks a required term, if
     it does.
     """
@@ -52,12 +54,19 @@ def constraints_of_each(
         wanted = "`constraints=`: wanted Constraints, or a list with those of each"
         raise UsageError(f"{wanted} {unit}, got {describe(constraints)}")
     given = [constraints] if isinstance(constraints, Constraints) else list(constraints)
-    UsageError.raise_all(dict.fromkeys(cause for item in given for cause in _type_problems(item)))
-    each = [replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid)) for item in given]
+    UsageError.raise_all(
+        dict.fromkeys(cause for item in given for cause in _type_problems(item))
+    )
+    each = [
+        replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid))
+        for item in given
+    ]
     each = each * count if is_one else each
     if len(each) != count:
         got = f"got {len(each)} for {counted(count, unit)}"
-        raise UsageError(f"constraints: {got}; give one for each {unit}, or one for all")
+        raise UsageError(
+            f"constraints: {got}; give one for each {unit}, or one for all"
+        )
     return each
 
 
@@ -69,5 +78,7 @@ def _type_problems(item: Any) -> list[str]:
     for name, texts in (("terms", item.terms), ("forbid", item.forbid)):
         is_list = isinstance(texts, (list, tuple, set, frozenset))
         if not (is_list and all(isinstance(text, str) for text in texts)):
-            problems.append(f"`{name}=`: wanted a tuple of texts, got {describe(texts)}")
+            problems.append(
+                f"`{name}=`: wanted a tuple of texts, got {describe(texts)}"
+            )
     return problems

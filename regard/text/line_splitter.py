@@ -51,7 +51,11 @@ class LineSplitter:
                 for sentence in sentences
                 for clause in _split_at(sentence, clause_ends(sentence))
             ]
-        return [part for sentence in sentences for part in self._split_sentence(sentence, notes)]
+        return [
+            part
+            for sentence in sentences
+            for part in self._split_sentence(sentence, notes)
+        ]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
         """Merge neighbours as long as they have at most `longest` tokens together."""
@@ -104,7 +108,9 @@ class LineSplitter:
             exceeding = min(exceeding, fitting + step)
         while exceeding - fitting > 1:
             middle = (fitting + exceeding) // 2
-            fitting, exceeding = (middle, exceeding) if fits(middle) else (fitting, middle)
+            fitting, exceeding = (
+                (middle, exceeding) if fits(middle) else (fitting, middle)
+            )
         return fitting
 
     def _split_sentence(self, sentence: str, notes: list[str]) -> list[str]:
@@ -119,7 +125,9 @@ class LineSplitter:
             parts = self._merge(clauses)
             outcome = f"was split between clauses into {len(parts):,} parts"
             notes.append(_note(self._too_long(length, outcome), sentence))
-            return [part for clause in parts for part in self._split_clause(clause, notes)]
+            return [
+                part for clause in parts for part in self._split_clause(clause, notes)
+            ]
         if (
             self.each_sentence
             and self.line_clauses is not None
@@ -130,7 +138,10 @@ class LineSplitter:
                 f"({self.line_clauses:,})"
             )
             notes.append(
-                _note(f"{many}; they may be several sentences, and are translated as one", sentence)
+                _note(
+                    f"{many}; they may be several sentences, and are translated as one",
+                    sentence,
+                )
             )
         return [sentence]
 

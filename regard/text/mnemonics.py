@@ -48,12 +48,13 @@ def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
         return line, ""
     if match := _AT_END.search(line):
         return line[: match.start()] + line[match.end() :], match[1] + match[2]
-    match = next((match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None)
+    match = next(
+        (match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None
+    )
     if match is None or not _is_label(match, encode):
         return line, ""
-    if match.start() > 0 and _NO_LATIN.search(
-        line
-    ):  # such labels have their mark in brackets, or before all else
+    # Such labels have their mark in brackets, or before all else.
+    if match.start() > 0 and _NO_LATIN.search(line):
         return line, ""
     return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
 
@@ -62,7 +63,9 @@ def _is_label(match: re.Match[str], encode: Encode) -> bool:
     head, mark, tail = match.groups()
     if head:
         is_word = head[0].isupper() and tail[0].islower() and len(head + tail) > 2
-        return is_word and len(encode(head + tail)) < len(encode(head)) + len(encode(tail))
+        return is_word and len(encode(head + tail)) < len(encode(head)) + len(
+            encode(tail)
+        )
     is_capital = tail[0].isupper()
     if len(tail) < 2 or (mark == "~" and not is_capital):
         return False
@@ -94,7 +97,11 @@ def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:
     """Return where a pattern matches outside of what is kept, such as placeholders."""
     spans = [span for span in find_spans(line) if span.kind in KEPT]
     starts = (match.start() for match in pattern.finditer(line))
-    return [start for start in starts if not any(span.start <= start < span.end for span in spans)]
+    return [
+        start
+        for start in starts
+        if not any(span.start <= start < span.end for span in spans)
+    ]
 
 
 def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:

@@ -51,12 +51,17 @@ class ProtectedLine:
         stands then.
         """
         if isinstance(self.document, TextLayout):
-            return self.copied.restore(self.document.join([line.text for line in translations]))
+            return self.copied.restore(
+                self.document.join([line.text for line in translations])
+            )
         text = self.document.render(translations)
         parts = list[str]()
         end = 0
         for match in _MARK.finditer(text):
-            parts += [_unescaped(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
+            parts += [
+                _unescaped(text[end : match.start()]),
+                match[2] or self.spans[int(match[1])],
+            ]
             end = match.end()
         return "".join([*parts, _unescaped(text[end:])])
 
@@ -86,9 +91,12 @@ def protect_line(
         places = [(span.start, span.end) for span in spans]
         marked = with_copies(line, [*zip(places, copies, strict=False)])
         return ProtectedLine(
-            split_text(marked, sentences=sentences), texts, Copies.of(line, places, copies)
+            split_text(marked, sentences=sentences),
+            texts,
+            Copies.of(line, places, copies),
         )
-    from regard.text.markup.document import parse_markup  # late: few lines have such spans
+    # Late: few lines have such spans.
+    from regard.text.markup.document import parse_markup
     from regard.text.markup.elements import LINE_TAGS, MarkupOptions
     from regard.text.markup.tags import tag_name
 
@@ -96,9 +104,8 @@ def protect_line(
     end = 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
-        if (
-            span.kind == "message" or name in LINE_TAGS
-        ):  # what stands on its sides is translated by itself
+        # What stands on its sides is translated by itself.
+        if span.kind == "message" or name in LINE_TAGS:
             mark = f'<kept-part id="{number}"/>'
         elif name and not name.startswith("kept-"):
             mark = text
@@ -106,7 +113,9 @@ def protect_line(
             mark = f'<kept-span id="{number}"/>'
         parts += [_escaped(line[end : span.start]), mark]
         end = span.end
-    options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
+    options = MarkupOptions(
+        sentences=sentences, splitting_tags=frozenset({"kept-part"})
+    )
     return ProtectedLine(
         parse_markup("".join([*parts, _escaped(line[end:])]), "xml", options), texts
     )

@@ -46,10 +46,14 @@ def lay_out(text: str, form: TextFormat, sentences: bool = False) -> Layout:
     """
     sentences = sentences and form.split != "0"
     if form.kind != "text":
-        markup = parse_markup(text, form.kind, replace(form.markup, sentences=form.split != "0"))
+        markup = parse_markup(
+            text, form.kind, replace(form.markup, sentences=form.split != "0")
+        )
         return Layout(
             markup.lines,
-            lambda lines: markup.render([AlignedLine(t.text, t.alignments) for t in lines]),
+            lambda lines: markup.render(
+                [AlignedLine(t.text, t.alignments) for t in lines]
+            ),
         )
     plain = split_text(text, sentences=sentences, newlines=form.split != "nonewlines")
     return Layout(plain.lines, lambda lines: plain.join([line.text for line in lines]))
@@ -84,21 +88,34 @@ def texts_path(
     """
     layouts = [lay_out(text, form, sentences) for text in texts]
     owners = [
-        (number, line) for number, layout in enumerate(layouts) for line in range(len(layout.lines))
+        (number, line)
+        for number, layout in enumerate(layouts)
+        for line in range(len(layout.lines))
     ]
-    sent = [f"{code} {line}" if code else line for layout in layouts for line in layout.lines]
+    sent = [
+        f"{code} {line}" if code else line
+        for layout in layouts
+        for line in layout.lines
+    ]
     try:
         translated = yield from lines_path(sent, rules, [True] * len(sent))
     except LineError as problem:
         places = [(*owners[index], why) for index, why in problem.problems]
-        raise LineError(*((text, f"line {line + 1} {why}") for text, line, why in places)) from None
+        raise LineError(
+            *((text, f"line {line + 1} {why}") for text, line, why in places)
+        ) from None
     rest = iter(_without_code(line, len(code.split())) for line in translated)
     lines = [tuple(islice(rest, len(layout.lines))) for layout in layouts]
-    return [_put_together(*item, rules.wanted.nbest) for item in zip(layouts, lines, strict=True)]
+    return [
+        _put_together(*item, rules.wanted.nbest)
+        for item in zip(layouts, lines, strict=True)
+    ]
 
 
 def stream_text(
-    layout: Layout, code: str, stream: Callable[[str], Generator[str, None, Translation]]
+    layout: Layout,
+    code: str,
+    stream: Callable[[str], Generator[str, None, Translation]],
 ) -> Generator[tuple[int, str], None, TranslatedText]:
     """Yield what the translation of a text grows by, with the number of the line; `stream`
     translates a line so.
@@ -119,10 +136,17 @@ def stream_text(
     return _put_together(layout, tuple(translations), 1)
 
 
-def _put_together(layout: Layout, lines: tuple[Translation, ...], nbest: int) -> TranslatedText:
+def _put_together(
+    layout: Layout, lines: tuple[Translation, ...], nbest: int
+) -> TranslatedText:
     ranked = [[line.nbest or (line,) for line in lines]] if nbest > 1 else []
     others = [
-        layout.put([hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in line_hypotheses])
+        layout.put(
+            [
+                hypotheses[min(rank, len(hypotheses) - 1)]
+                for hypotheses in line_hypotheses
+            ]
+        )
         for line_hypotheses in ranked
         for rank in range(1, nbest)
     ]
@@ -135,7 +159,11 @@ def _without_code(line: Translation, words: int) -> Translation:
     """Count the source words of alignments without the first ones, which the text does not have."""
     if not (words and line.alignments):
         return line
-    links = tuple((source - words, target) for source, target in line.alignments if source >= words)
+    links = tuple(
+        (source - words, target)
+        for source, target in line.alignments
+        if source >= words
+    )
     return replace(
         line,
         alignments=links,

@@ -98,7 +98,8 @@ def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
     """
     is_list = isinstance(keep, Sequence) and not isinstance(keep, (str, bytes))
     if not (
-        isinstance(keep, bool) or (is_list and all(isinstance(pattern, str) for pattern in keep))
+        isinstance(keep, bool)
+        or (is_list and all(isinstance(pattern, str) for pattern in keep))
     ):
         raise UsageError(
             f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}"
@@ -111,7 +112,9 @@ def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
     return keep
 
 
-def run_path(path: Path[_R], decode: Callable[[Request], Sequence[Translation] | None]) -> _R:
+def run_path(
+    path: Path[_R], decode: Callable[[Request], Sequence[Translation] | None]
+) -> _R:
     """Decode what a path asks for until it ends, and return what it returns."""
     try:
         request = next(path)
@@ -155,7 +158,9 @@ def lines_path(
     def advance(number: int, translations: Sequence[Translation] | None) -> None:
         try:
             asked[number] = (
-                next(paths[number]) if translations == () else paths[number].send(translations)
+                next(paths[number])
+                if translations == ()
+                else paths[number].send(translations)
             )
         except StopIteration as stop:
             results[number] = stop.value
@@ -170,7 +175,9 @@ def lines_path(
         # A refused retry leaves first tries alone.
         first = min((ask.is_retry, ask.links) for ask in asked.values())
         chosen = {
-            number: ask for number, ask in asked.items() if (ask.is_retry, ask.links) == first
+            number: ask
+            for number, ask in asked.items()
+            if (ask.is_retry, ask.links) == first
         }
         for number in chosen:
             del asked[number]
@@ -186,7 +193,9 @@ def lines_path(
     return [results[number] for number in range(len(lines))]
 
 
-def _decoded(asked: Mapping[int, _Ask], links: bool) -> Path[dict[int, Sequence[Translation]]]:
+def _decoded(
+    asked: Mapping[int, _Ask], links: bool
+) -> Path[dict[int, Sequence[Translation]]]:
     """Have the parts of lines decoded; of retries, those that can be. Return the translations of
     each line's parts.
     """
@@ -197,7 +206,9 @@ def _decoded(asked: Mapping[int, _Ask], links: bool) -> Path[dict[int, Sequence[
         translations = yield Request(texts, owners, links, is_retry)
     except LineError as problem:
         if not is_retry:
-            raise LineError(*((owners[index], text) for index, text in problem.problems)) from None
+            raise LineError(
+                *((owners[index], text) for index, text in problem.problems)
+            ) from None
         refused = {owners[index] for index, _ in problem.problems}
         others = {number: ask for number, ask in asked.items() if number not in refused}
         return (yield from _decoded(others, links)) if others else {}
@@ -250,7 +261,11 @@ def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
             break
         if outcome.faults < best.faults:
             best = outcome
-    result = _with_mnemonic(best.result, line, mnemonic, rules.reader) if mnemonic else best.result
+    result = (
+        _with_mnemonic(best.result, line, mnemonic, rules.reader)
+        if mnemonic
+        else best.result
+    )
     return _with_notes(result, best.note)
 
 
@@ -266,7 +281,11 @@ def _further_tries(
 
 
 def _try(
-    line: str, protected: ProtectedLine | None, reader: CaseReader, own: Any, is_retry: bool
+    line: str,
+    protected: ProtectedLine | None,
+    reader: CaseReader,
+    own: Any,
+    is_retry: bool,
 ) -> Generator[_Ask, Sequence[Translation] | None, _Outcome | None]:
     """Translate the parts of a line, in letters that the model knows. Return None if there is no
     time for it.
@@ -280,14 +299,20 @@ def _try(
         if decoded is None:
             return None
         translations = decoded
-    parts = [restored_case(*item) for item in zip(translations, cases, texts, strict=True)]
+    parts = [
+        restored_case(*item) for item in zip(translations, cases, texts, strict=True)
+    ]
     result = parts[0] if protected is None else _joined(protected, parts)
     note = _note(line, result, own)
     differing = sum(map(len, differing_spans(line, result.text, own))) if note else 0
-    return _Outcome(result, 2 * differing + (not all(part.is_complete for part in parts)), note)
+    return _Outcome(
+        result, 2 * differing + (not all(part.is_complete for part in parts)), note
+    )
 
 
-def first_reading(line: str, rules: PathRules) -> tuple[str, Callable[[Translation], Translation]]:
+def first_reading(
+    line: str, rules: PathRules
+) -> tuple[str, Callable[[Translation], Translation]]:
     """Return a line as the model reads it at first, and what brings a translation of it back, for
     streams.
 
@@ -306,14 +331,18 @@ def first_reading(line: str, rules: PathRules) -> tuple[str, Callable[[Translati
     )
 
 
-def _protected(line: str, copies: str, own: Any, kinds: Collection[str]) -> ProtectedLine | None:
+def _protected(
+    line: str, copies: str, own: Any, kinds: Collection[str]
+) -> ProtectedLine | None:
     """Take the spans out of a line, unless its language code would be missing in all parts but
     one.
     """
     protected = protect_line(line, sentences=False, copies=copies, own=own, kinds=kinds)
     return (
         None
-        if protected is not None and len(protected.lines) > 1 and LANGUAGE_CODE.match(line)
+        if protected is not None
+        and len(protected.lines) > 1
+        and LANGUAGE_CODE.match(line)
         else protected
     )
 
@@ -324,7 +353,8 @@ def _is_copied(line: str, protected: ProtectedLine | None) -> bool:
     """
     if protected is None or protected.needs_links or len(protected.lines) != 1:
         return False
-    return not INVISIBLE.search(line)  # words of such characters alone would not be counted
+    # Words of such characters alone would not be counted.
+    return not INVISIBLE.search(line)
 
 
 def _note(line: str, result: Translation, own: Any) -> str | None:
@@ -339,7 +369,9 @@ def _with_notes(result: Translation, note: str | None) -> Translation:
     if note is None and result.repetition is None:
         return result
     repetition = [repetition_note(result.repetition)] if result.repetition else []
-    return replace(result, notes=(*result.notes, *repetition, *([note] if note else [])))
+    return replace(
+        result, notes=(*result.notes, *repetition, *([note] if note else []))
+    )
 
 
 def _mapped(
@@ -352,14 +384,18 @@ def _mapped(
     """Return a translation with other texts and tokens, those of its hypotheses and readings,
     too.
     """
-    nbest = [_mapped(hypothesis, text, tokens, source, links) for hypothesis in result.nbest]
+    nbest = [
+        _mapped(hypothesis, text, tokens, source, links) for hypothesis in result.nbest
+    ]
     readings = result.readings
     if readings is not None:
         readings = replace(
             readings,
             source=tuple(source(readings.source)),
             target=(*tokens(readings.target[:-1]), *readings.target[-1:]),
-            source_text=tuple(word for words in readings.source_text for word in source([words])),
+            source_text=tuple(
+                word for words in readings.source_text for word in source([words])
+            ),
             target_text=tuple(map(text, readings.target_text)),
         )
     return replace(
@@ -384,7 +420,8 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
     )
     pairs = zip(result.parts, sources, strict=True)
     parts = tuple(
-        part._replace(source=source, text=case.restore(part.text)) for part, source in pairs
+        part._replace(source=source, text=case.restore(part.text))
+        for part, source in pairs
     )
     whole = replace(result, parts=parts)
     if not case.is_capital:
@@ -400,18 +437,24 @@ def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translati
     copies = protected.copied
     if not protected.needs_links and len(parts) == 1:
         return _with_copies(parts[0], protected.lines[0], copies)
-    text = protected.render([AlignedLine(part.text, part.alignments) for part in parts]).strip()
+    text = protected.render(
+        [AlignedLine(part.text, part.alignments) for part in parts]
+    ).strip()
     joined = join_parts(parts, [f"{source} " for source in protected.lines], False)
     inner = [part for translation in parts for part in translation.parts]
     restored = tuple(_restored_part(part, copies) for part in inner)
     tokens = tuple(map(copies.restore, joined.tokens))
     doubtful = any(part.doubtful for part in restored)
     notes = tuple(map(copies.restore, joined.notes))
-    return replace(joined, text=text, tokens=tokens, parts=restored, doubtful=doubtful, notes=notes)
+    return replace(
+        joined, text=text, tokens=tokens, parts=restored, doubtful=doubtful, notes=notes
+    )
 
 
 def _restored_part(part: TranslatedPart, copies: Copies) -> TranslatedPart:
-    return part._replace(source=copies.restore(part.source), text=copies.restore(part.text))
+    return part._replace(
+        source=copies.restore(part.source), text=copies.restore(part.text)
+    )
 
 
 def _with_copies(result: Translation, source: str, copies: Copies) -> Translation:

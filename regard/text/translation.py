@@ -14,7 +14,7 @@ from regard.data.sentences import has_spaces
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
-    from regard.text.doubts import Doubts
+    from regard.text.doubtful_sentences import DoubtfulSentences
 
 
 SHOWN = 20
@@ -35,7 +35,8 @@ class TranslatedPart(NamedTuple):
     text: str
     score: float
     doubtful: bool = (
-        False  # it scores below `search.score_threshold`, or is unlike the text of training
+        # It scores below `search.score_threshold`, or is unlike the text of training.
+        False
     )
 
 
@@ -64,7 +65,8 @@ class Translation:
     parts: tuple[TranslatedPart, ...] = ()
     doubtful: bool = False  # a part is
     is_complete: bool = (
-        True  # the required terms are there, and the model has placed its copy tokens itself
+        # The required terms are there, and the model has placed its copy tokens itself.
+        True
     )
     notes: tuple[str, ...] = ()
     ids: tuple[int, ...] = field(default=(), repr=False)
@@ -76,9 +78,13 @@ class Translation:
         if words.is_clean or self.alignments is None:
             return self
         ranked = tuple(hypothesis.with_given_words(words) for hypothesis in self.nbest)
-        return replace(self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked)
+        return replace(
+            self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked
+        )
 
-    def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
+    def with_doubts(
+        self, doubts: DoubtfulSentences, threshold: float | None
+    ) -> Translation:
         """Return the translation with its parts, and thus itself, marked where they are
         doubtful.
         """
@@ -87,7 +93,9 @@ class Translation:
             part._replace(doubtful=is_doubtful(part.source, part.score, threshold))
             for part in self.parts
         ]
-        return replace(self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts))
+        return replace(
+            self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts)
+        )
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)
@@ -109,9 +117,16 @@ def as_texts(texts: Any) -> list[str]:
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable)
         else list(texts)
     )
-    wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]
+    wrong = [
+        (number, item)
+        for number, item in enumerate(items, 1)
+        if not isinstance(item, str)
+    ]
     rest = [f"… and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
-    causes = [f"text {number} is {excerpt(item)}; give texts" for number, item in wrong[:SHOWN]]
+    causes = [
+        f"text {number} is {excerpt(item)}; give texts"
+        for number, item in wrong[:SHOWN]
+    ]
     UsageError.raise_all([*causes, *rest])
     return items
 
@@ -167,7 +182,9 @@ def check_readings(readings: Any) -> None:
 
     if not isinstance(readings, Readings):
         how = "give those of a translation: translate(…, readings=True)[0].readings"
-        raise UsageError(f"`readings=`: wanted attention readings, got {describe(readings)}; {how}")
+        raise UsageError(
+            f"`readings=`: wanted attention readings, got {describe(readings)}; {how}"
+        )
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:
@@ -195,7 +212,10 @@ def last_layer(readings: Readings) -> AlignmentChoice:
 
 
 def join_parts(
-    parts: Sequence[Translation], sources: Sequence[str], alignments: bool, code_words: int = 0
+    parts: Sequence[Translation],
+    sources: Sequence[str],
+    alignments: bool,
+    code_words: int = 0,
 ) -> Translation:
     """Join the translations of the parts of one line; links count the words of the whole line.
 
@@ -208,11 +228,17 @@ def join_parts(
     source = 0
     repeated = 0
     for before, part, text in zip(("", *sources), parts, sources, strict=False):
-        if joined and part.text and (before.endswith(" ") or has_spaces(joined[-1], part.text[0])):
+        if (
+            joined
+            and part.text
+            and (before.endswith(" ") or has_spaces(joined[-1], part.text[0]))
+        ):
             joined += " "
         target = joined.count(" ")
         links += [
-            (s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated
+            (s - repeated + source, t + target)
+            for s, t in part.alignments or ()
+            if s >= repeated
         ]
         source = source + text.count(" ")
         joined = joined + part.text
@@ -233,7 +259,9 @@ def join_parts(
             )
             for rank in ranks
         ),
-        repetition=next((part.repetition for part in parts if part.repetition is not None), None),
+        repetition=next(
+            (part.repetition for part in parts if part.repetition is not None), None
+        ),
         is_complete=all(part.is_complete for part in parts),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         ids=tuple(index for part in parts for index in part.ids),

@@ -18,7 +18,7 @@ from regard.common.counting import counted
 from regard.common.errors import RegardError
 from regard.common.reading import package_toml
 from regard.data.corpus import CorpusSettings
-from regard.data.pairs import PairReader
+from regard.data.pair_filters import PairReader
 from regard.training.recipe import Recipe
 
 FEW = 200
@@ -64,24 +64,31 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
 
     Pipes, which can be read only once and may block, are not opened: None, too.
     """
-    paths = [path for files in data.training_files.values() for path in files.paths.values()]
+    paths = [
+        path for files in data.training_files.values() for path in files.paths.values()
+    ]
     if not all(path.is_file() for path in paths if isinstance(path, Path)):
         return None
     try:
         pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
         rows = list(islice((pair for pair in pairs if all(pair)), MANY))
-    except (RegardError, OSError):  # reading them for training says what is wrong, all at once
+    except (RegardError, OSError):
+        # Reading them for training says what is wrong, all at once.
         return None
     if not 0 < len(rows) < MANY:
         return None
     sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
-    constant = tuple(side for side, lines in sides if len(rows) > 1 and len({*lines}) == 1)
+    constant = tuple(
+        side for side, lines in sides if len(rows) > 1 and len({*lines}) == 1
+    )
     return CorpusSize(
         len(rows), sum(len(source) + len(target) for source, target in rows), constant
     )
 
 
-def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[str, Any]:
+def suitable(
+    size: CorpusSize, preset: str, seconds: float = math.inf
+) -> dict[str, Any]:
     """Return the values beside those of a preset that suit a corpus of this size, and a budget in
     processor seconds.
 
@@ -94,7 +101,9 @@ def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[s
     tokens = next((n for n in TOKENS if epoch / n >= EPOCH_UPDATES), TOKENS[-1])
     values: dict[str, Any] = {
         "batching": {"tokens": tokens},
-        "training": {"validate_every": min(500, max(100, int(round(2 * epoch / tokens, -2))))},
+        "training": {
+            "validate_every": min(500, max(100, int(round(2 * epoch / tokens, -2))))
+        },
     }
     if preset == SMALLEST and (epoch <= SHALLOW or seconds <= QUICK):
         side = {"layers": 2, "dropout": 0.1}
@@ -134,7 +143,7 @@ def _comparison(size: CorpusSize) -> str:
     """Return what the corpus nearest in pairs and in their length reached, of those that the rule
     was measured on.
     """
-    corpora = package_toml("regard.training", "reached.toml")["corpora"]
+    corpora = package_toml("regard.training", "reference_scores.toml")["corpora"]
 
     def distance(corpus: dict[str, Any]) -> float:
         pairs = size.pairs / corpus["pairs"]

@@ -31,7 +31,9 @@ class BestWeights:
 
     def save(self, tensors: Mapping[str, torch.Tensor], update: int) -> None:
         """Write the weights of an update. Raises OSError."""
-        save_tensors(self.path, tensors, {"update": str(update), "model": self.folder_id})
+        save_tensors(
+            self.path, tensors, {"update": str(update), "model": self.folder_id}
+        )
         self.sha256 = file_sha256(self.path)
 
     def copy_to(self, copy: Path, earlier: Sequence[Path]) -> None:
@@ -44,7 +46,11 @@ class BestWeights:
             return
         if self._problem() is not None:
             self._restore(
-                [path for path in earlier if path.is_file() and file_sha256(path) == self.sha256]
+                [
+                    path
+                    for path in earlier
+                    if path.is_file() and file_sha256(path) == self.sha256
+                ]
             )
         shutil.copyfile(self.path, copy)
 

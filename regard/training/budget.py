@@ -25,7 +25,9 @@ EPOCHS, TOKENS_PER_WEIGHT = 40, 20  # of enough training
 WARMUP = 4  # one update of so many warms up, at most
 WARM_UP, TIMED = 1, 2  # updates of a trial
 
-_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
+_TIME = re.compile(
+    r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?"
+)
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,9 @@ def choose(
             if not out_of_memory(error):
                 raise
             problem = f"{name}: does not fit in memory ({reason_of(error)})"
-        if (
-            problem is not None
-        ):  # outside the except clause, which holds tensors; larger sizes will not fit either
+        if problem is not None:
+            # Outside the except clause, which holds tensors; larger sizes will not fit
+            # either.
             report.append(problem)
             break
         updates = int(minutes * 60 / result.seconds)
@@ -106,7 +108,9 @@ def choose(
             warmup = min(recipe.schedule.warmup, max(1, updates // WARMUP))
             best = (name, updates, warmup, result)
     if best is None:
-        raise TrainingError(f"`budget=`: {report[-1]}; take a smaller model or batching.tokens")
+        raise TrainingError(
+            f"`budget=`: {report[-1]}; take a smaller model or batching.tokens"
+        )
     name, updates, warmup, result = best
     if not updates:
         raise TrainingError(
@@ -137,17 +141,25 @@ def trial(
     Random numbers drawn later are not changed by it.
     """
     state = torch.get_rng_state()
-    model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
+    model = (
+        build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
+    )
     updater = Updater(model, recipe, -(-batches.per_update // processes))
     updater.workers.configure(recipe.training.rdrop, recipe.training.scheduled_sampling)
     seconds = []
     tokens = []
-    for number, update in zip(range(1, WARM_UP + TIMED + 1), batches.updates(), strict=False):
+    for number, update in zip(
+        range(1, WARM_UP + TIMED + 1), batches.updates(), strict=False
+    ):
         began = time.perf_counter()
-        share = [(i, update.plans[i].batch()) for i in range(0, len(update.plans), processes)]
+        share = [
+            (i, update.plans[i].batch()) for i in range(0, len(update.plans), processes)
+        ]
         updater.accumulate(number, share, update.tokens)
         updater.clip()
-        updater.step(learning_rate(recipe.schedule, number, model.decoder.output.weight.shape[1]))
+        updater.step(
+            learning_rate(recipe.schedule, number, model.decoder.output.weight.shape[1])
+        )
         seconds.append(time.perf_counter() - began)
         tokens.append(update.tokens)
     updater.workers.close()

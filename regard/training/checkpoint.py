@@ -18,17 +18,23 @@ from safetensors import SafetensorError
 from torch import nn
 
 from regard.common.atomic import file_sha256, sync
+from regard.common.checksums import json_digest
 from regard.common.errors import TrainingError
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.training.best_weights import BestWeights
-from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
+from regard.training.checkpoint_tensors import (
+    DamagedCheckpoint,
+    Parts,
+    read_parts,
+    save_parts,
+)
 from regard.training.distributed import World
 
 T = TypeVar("T")
 STATE = "state.json"
 BEST = "best.safetensors"
-FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")  # of tensors, whole or of one process
+# Of tensors, whole or of one process.
+FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")
 
 
 def has_checkpoint(run: Path) -> bool:
@@ -49,7 +55,11 @@ class Seal:
     @property
     def best(self) -> tuple[Path | None, str | None]:
         """The copy of the best weights and its SHA-256; (None, None) if there were none yet."""
-        return (self.folder / BEST, self.files[BEST]) if BEST in self.files else (None, None)
+        return (
+            (self.folder / BEST, self.files[BEST])
+            if BEST in self.files
+            else (None, None)
+        )
 
 
 class Checkpoints:
@@ -65,7 +75,11 @@ class Checkpoints:
         self.world = world or World()
 
     def save(
-        self, update: int, parts: Parts, state: dict[str, Any], best: BestWeights | None = None
+        self,
+        update: int,
+        parts: Parts,
+        state: dict[str, Any],
+        best: BestWeights | None = None,
     ) -> None:
         """Write a checkpoint to a temporary folder, sync it to disk, rename it, then remove the
         oldest.
@@ -81,7 +95,11 @@ class Checkpoints:
         except (OSError, SafetensorError, DamagedCheckpoint) as problem:
             shutil.rmtree(temporary, ignore_errors=True)
             earlier = _checkpoints(self.folder)
-            last = f"the last one kept is {earlier[-1].name}" if earlier else "there is none yet"
+            last = (
+                f"the last one kept is {earlier[-1].name}"
+                if earlier
+                else "there is none yet"
+            )
             raise TrainingError(
                 f"{self.folder}: the checkpoint of update {update} could not be written "
                 f"({_cause(problem)}); {last}. Make room on the disk, or make the folder writable, "
@@ -155,7 +173,9 @@ class Checkpoints:
             shutil.rmtree(unfinished, ignore_errors=True)
         temporary.mkdir(parents=True)
 
-    def _publish(self, temporary: Path, state: dict[str, Any], best: BestWeights | None) -> None:
+    def _publish(
+        self, temporary: Path, state: dict[str, Any], best: BestWeights | None
+    ) -> None:
         """Add the best weights, write the checksums, sync all to disk, give the folder its name,
         remove the oldest.
         """
@@ -163,7 +183,8 @@ class Checkpoints:
             return
         if best is not None:
             best.copy_to(
-                temporary / BEST, [folder / BEST for folder in reversed(_checkpoints(self.folder))]
+                temporary / BEST,
+                [folder / BEST for folder in reversed(_checkpoints(self.folder))],
             )
         files = sorted(path for path in temporary.iterdir() if path.is_file())
         sums = {path.name: file_sha256(path) for path in files}
@@ -224,9 +245,9 @@ def _unseal(folder: Path, world: World) -> Seal:
     """
     try:
         contents = parse_json(file_bytes(_regular(folder, STATE)))
-        if not isinstance(contents, dict) or contents.pop("checksum", None) != json_digest(
-            contents
-        ):
+        if not isinstance(contents, dict) or contents.pop(
+            "checksum", None
+        ) != json_digest(contents):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
         state = dict(contents["state"])
         files = dict(contents["files"])
@@ -234,18 +255,29 @@ def _unseal(folder: Path, world: World) -> Seal:
             raise DamagedCheckpoint(
                 f"it has no {BEST}, although update {state['best_update']} was the best"
             )
-        names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+        names = {
+            path.name for path in folder.iterdir() if not path.name.startswith(".")
+        }
         if unlisted := sorted(names - files.keys() - {STATE}):
             raise DamagedCheckpoint(
                 f"{unlisted[0]} is not listed in {STATE}: training did not write it"
             )
         for name in list(files)[world.rank :: world.size]:
             if not FILE.fullmatch(name):
-                raise DamagedCheckpoint(f"{STATE} lists {name!r}, which is no file of a checkpoint")
+                raise DamagedCheckpoint(
+                    f"{STATE} lists {name!r}, which is no file of a checkpoint"
+                )
             if file_sha256(_regular(folder, name)) != files[name]:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
         return Seal(folder, state, files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 
@@ -261,7 +293,9 @@ def _regular(folder: Path, name: str) -> Path:
     return path
 
 
-def _read(seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object]) -> None:
+def _read(
+    seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object]
+) -> None:
     try:
         check_state(seal.state)
         read_parts([seal.folder / name for name in seal.files if name != BEST], own)

@@ -24,8 +24,10 @@ from regard.common.shapes import Tensor
 from regard.model_folder import save_tensors
 from regard.training.distributed import World
 
-Parts = dict[str, dict[str, torch.Tensor]]  # model, ema, optimizer, random: tensors by name
-ROWS = "rows"  # key of the header: by tensor, the first row of the shard and the rows of the whole
+# Model, ema, optimizer, random: tensors by name.
+Parts = dict[str, dict[str, torch.Tensor]]
+# Key of the header: by tensor, the first row of the shard and the rows of the whole.
+ROWS = "rows"
 OPTIONAL = "optimizer"  # weights without a gradient have no state yet
 
 
@@ -104,16 +106,23 @@ def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Sha
         for name in file.keys():  # noqa: SIM118 (not a dict)
             shape = tuple(file.get_slice(name).get_shape())
             start, total = rows.get(name, (0, shape[0] if shape else 1))
-            shards.setdefault(name, []).append(_Shard(file, name, int(start), int(total), shape))
+            shards.setdefault(name, []).append(
+                _Shard(file, name, int(start), int(total), shape)
+            )
     return {
-        name: sorted(members, key=lambda shard: shard.start) for name, members in shards.items()
+        name: sorted(members, key=lambda shard: shard.start)
+        for name, members in shards.items()
     }
 
 
-def _check(part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shard]]) -> None:
+def _check(
+    part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shard]]
+) -> None:
     """Raise DamagedCheckpoint if these shards do not make up exactly these tensors."""
     problems = [
-        f"it has no {part} tensor {name}" for name in own if name not in shards and part != OPTIONAL
+        f"it has no {part} tensor {name}"
+        for name in own
+        if name not in shards and part != OPTIONAL
     ]
     problems += [
         f"its {part} tensor {name} belongs to no part of this model"
@@ -161,7 +170,9 @@ def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> Non
             values = shard.read(start, end)
             if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
                 raise DamagedCheckpoint(f"its {part} tensor {name} is not finite")
-            (target[start - first : end - first] if target.shape else target).copy_(values)
+            (target[start - first : end - first] if target.shape else target).copy_(
+                values
+            )
 
 
 def _part(path: Path) -> str:

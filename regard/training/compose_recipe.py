@@ -18,8 +18,8 @@ from regard.common.settings import merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, as_given, describe_code, parse_languages
+from regard.data.text_augmentation import MEASURED
 from regard.data.tokenizer import Tokenizer
-from regard.data.variation import MEASURED
 from regard.model_folder import (
     FolderSettings,
     load_settings,
@@ -27,14 +27,23 @@ from regard.model_folder import (
     read_weights,
     shapes_of,
 )
-from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
+from regard.training.auto_settings import (
+    SMALLEST,
+    CorpusSize,
+    corpus_size,
+    describe,
+    suitable,
+)
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
 TEXT, CAPTIONS = SMALLEST, "caption-transformer"
 """Default presets."""
-SENTENCES = {"tokenizer": {"copy_tokens": len(COPY_CHARACTERS)}, "variation": MEASURED.model_dump()}
+SENTENCES = {
+    "tokenizer": {"copy_tokens": len(COPY_CHARACTERS)},
+    "variation": MEASURED.model_dump(),
+}
 """Values beside those of a preset for sentence pairs."""
 SIZES = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
@@ -51,7 +60,11 @@ class ParentRun:
     @classmethod
     def of(cls, recipe: Recipe) -> ParentRun | None:
         """The parent that a recipe names, if any."""
-        return None if recipe.training.parent is None else cls(Path(recipe.training.parent))
+        return (
+            None
+            if recipe.training.parent is None
+            else cls(Path(recipe.training.parent))
+        )
 
     @cached_property
     def settings(self) -> FolderSettings:
@@ -87,9 +100,13 @@ class ParentRun:
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
         wanted = shapes_of(recipe.model, sizes, recipe.tokenizer.joint)
-        stored = {name: tuple(weight.shape) for name, weight in self.read_weights().items()}
+        stored = {
+            name: tuple(weight.shape) for name, weight in self.read_weights().items()
+        }
         different = [
-            name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)
+            name
+            for name in sorted({*wanted, *stored})
+            if wanted.get(name) != stored.get(name)
         ]
         if not different:
             return []
@@ -126,12 +143,22 @@ class TrainRequest:
         """Raise UsageError, with all causes, if arguments exclude each other."""
         causes = []
         if self.resume:
-            arguments = {"preset": self.preset, "parent": self.parent, "budget": self.budget}
-            excluded = [f"`{name}=`" for name, value in arguments.items() if value is not None]
+            arguments = {
+                "preset": self.preset,
+                "parent": self.parent,
+                "budget": self.budget,
+            }
+            excluded = [
+                f"`{name}=`" for name, value in arguments.items() if value is not None
+            ]
             excluded += ["`dry_run=True`"] * dry_run
             causes += [
                 f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
-                + ("; to train longer, set training.updates" if name == "`budget=`" else "")
+                + (
+                    "; to train longer, set training.updates"
+                    if name == "`budget=`"
+                    else ""
+                )
                 for name in excluded
             ]
         if self.parent is not None and self.preset is not None:
@@ -161,16 +188,27 @@ class TrainRequest:
             data = override(merge(values, above), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
             start_name = str(name or size or (CAPTIONS if images else TEXT))
-            start = preset(start_name) if images else merge(SENTENCES, preset(start_name))
-            if name is None and isinstance(data, dict) and not images and not self.resume:
+            start = (
+                preset(start_name) if images else merge(SENTENCES, preset(start_name))
+            )
+            if (
+                name is None
+                and isinstance(data, dict)
+                and not images
+                and not self.resume
+            ):
                 start = merge(start, self._suitable(data, start_name))
             values = merge(start, values)
-        above |= {"training": {"parent": str(parent.path)}} if parent is not None else {}
+        above |= (
+            {"training": {"parent": str(parent.path)}} if parent is not None else {}
+        )
         recipe = Recipe.parse(override(merge(values, above), overrides), where)
         if self.resume:  # its own languages hold
             return recipe
         inherited = Languages() if parent is None else parent.settings.languages
-        return recipe.with_values(data=recipe.data.with_languages(inherited).model_dump())
+        return recipe.with_values(
+            data=recipe.data.with_languages(inherited).model_dump()
+        )
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
         """The recipes that a time budget chooses from; for a single one it chooses updates and
@@ -187,7 +225,10 @@ class TrainRequest:
         in another form.
         """
         lines = [
-            line for size in self._corpora if size is not None for line in describe(size, recipe)
+            line
+            for size in self._corpora
+            if size is not None
+            for line in describe(size, recipe)
         ]
         for name in ("source_language", "target_language"):
             given = self.settings.get(f"data.{name}", self.data.get(name))
@@ -223,10 +264,16 @@ class TrainRequest:
                 f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train "
                 "without `resume=True`"
             )
-        if Path(recipe.name.lower().removesuffix(".gz")).suffix in (".tsv", ".csv", ".jsonl"):
+        if Path(recipe.name.lower().removesuffix(".gz")).suffix in (
+            ".tsv",
+            ".csv",
+            ".jsonl",
+        ):
             why = "holds pairs, and a TOML file with settings belongs here"
             raise UsageError(f"{recipe}: {why}; give `pairs={recipe}`")
-        values = read_toml(recipe) if self.recipe is not None else read_run_recipe(recipe)
+        values = (
+            read_toml(recipe) if self.recipe is not None else read_run_recipe(recipe)
+        )
         return {"data": {}, **values}, str(recipe)
 
     def _overrides(self) -> dict[str, Any]:
@@ -253,7 +300,9 @@ def data_table(
     names: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
     if test is not None:
         is_count = str(test).isdecimal()
-        names |= {"test_count": int(str(test))} if is_count else {"test_pairs": str(test)}
+        names |= (
+            {"test_count": int(str(test))} if is_count else {"test_pairs": str(test)}
+        )
     if languages is not None:
         is_captions = bool(images or files.get("captions"))
         parsed = parse_languages(languages, "`languages=`", is_captions)
@@ -264,7 +313,11 @@ def data_table(
             else {"source_language": source, "target_language": target}
         )
     table = {"folder": str(images)} if images else {}
-    table |= {name: names.pop(name) for name in ("captions", "valid_captions") if name in names}
+    table |= {
+        name: names.pop(name)
+        for name in ("captions", "valid_captions")
+        if name in names
+    }
     return {**names, "images": table} if table else dict(names)
 
 
@@ -281,7 +334,8 @@ def _inherit(parent: ParentRun) -> dict[str, Any]:
     """
     settings = parent.settings
     values = {
-        name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")
+        name: getattr(settings, name).model_dump()
+        for name in ("model", "tokenizer", "search")
     }
     # The new data's, unless set.
     del (
@@ -291,14 +345,24 @@ def _inherit(parent: ParentRun) -> dict[str, Any]:
     path = parent.path / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
-    peak = learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size) / 5
+    peak = (
+        learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size)
+        / 5
+    )
     batching = {
-        key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"
+        key: value
+        for key, value in before.get("batching", {}).items()
+        if key != "micro_batches"
     }
     images = {} if settings.images is None else {"images": settings.images.model_dump()}
     gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
     return merge(
-        {**values, "batching": batching, "variation": before.get("variation", {}), "data": images},
+        {
+            **values,
+            "batching": batching,
+            "variation": before.get("variation", {}),
+            "data": images,
+        },
         gentler,
     )
 
@@ -312,19 +376,27 @@ def _parent_setting(values: Mapping[str, Any]) -> Path | None:
     )
 
 
-def _without_other_end(values: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _without_other_end(
+    values: dict[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
     """A run's values without its updates if minutes are set now, and the other way round: both
     cannot be.
     """
     before = values.get("training")
     new = overrides.get("training")
     ends = {"updates", "minutes"}
-    if not isinstance(before, dict) or not isinstance(new, dict) or len(ends & new.keys()) != 1:
+    if (
+        not isinstance(before, dict)
+        or not isinstance(new, dict)
+        or len(ends & new.keys()) != 1
+    ):
         return values
     return {
         **values,
         "training": {
-            name: value for name, value in before.items() if name not in ends - new.keys()
+            name: value
+            for name, value in before.items()
+            if name not in ends - new.keys()
         },
     }
 
@@ -334,5 +406,11 @@ def _names_a_model(values: Mapping[str, Any]) -> bool:
     them.
     """
     model = values.get("model")
-    sides = [model.get(side) for side in ("encoder", "decoder")] if isinstance(model, dict) else []
-    return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)
+    sides = (
+        [model.get(side) for side in ("encoder", "decoder")]
+        if isinstance(model, dict)
+        else []
+    )
+    return bool(sides) and all(
+        isinstance(side, dict) and "kind" in side for side in sides
+    )

@@ -26,7 +26,8 @@ from regard.common.shapes import Tensor
 from regard.training.rendezvous import Rendezvous, rendezvous, torchrun_store
 
 BUCKET = 2**24  # numbers in one message
-TIMEOUT = timedelta(hours=2)  # of a collective: the others wait while the main process validates
+# Of a collective: the others wait while the main process validates.
+TIMEOUT = timedelta(hours=2)
 
 
 def started_by_torchrun() -> bool:
@@ -71,7 +72,8 @@ class World:
 
     def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Replace each gradient with its sum over all processes."""
-        if self.size == 1 or self.sharded:  # sharded gradients were added up in the backward pass
+        # Sharded gradients were added up in the backward pass.
+        if self.size == 1 or self.sharded:
             return
         for bucket in _buckets(
             [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -104,14 +106,17 @@ class World:
     ) -> list[float]:
         if self.size == 1:
             return list(numbers)
-        device = "cuda" if dist.get_backend() == "nccl" else "cpu"  # from which the backend sends
+        # From which the backend sends.
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
         values = torch.tensor(numbers, dtype=torch.float64, device=device)
         exchange(values)
         return [float(value) for value in values]
 
 
 @contextmanager
-def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[World, str]]:
+def join_processes(
+    device: str, threads: int | None = None
+) -> Iterator[tuple[World, str]]:
     """Join the process group of torchrun as long as the block runs; yields the world and the device
     of this process.
 
@@ -126,7 +131,8 @@ def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[Wo
         torch.cuda.set_device(local)
     else:  # torchrun allows each process one thread
         torch.set_num_threads(
-            threads or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"]))
+            threads
+            or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"]))
         )
     with _explain_lost_process():
         world = _init_process_group("nccl" if device == "cuda" else "gloo")
@@ -198,7 +204,10 @@ def full_tensor(tensor: Tensor) -> Tensor:
 def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     bucket: list[Tensor] = []
     for gradient in gradients:
-        if bucket and sum(member.numel() for member in bucket) + gradient.numel() > BUCKET:
+        if (
+            bucket
+            and sum(member.numel() for member in bucket) + gradient.numel() > BUCKET
+        ):
             yield bucket
             bucket = []
         bucket.append(gradient)

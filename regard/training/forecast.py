@@ -76,14 +76,22 @@ def forecast(
     if processes > 1 and is_cpu:
         sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
         communication = (
-            sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
+            sent
+            * (1.5 if recipe.training.sharded else 1.0)
+            * processes
+            / 2
+            / loopback_speed()
         )
     copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
     # MiB that the other processes hold instead.
     divided = copies * (1 - 1 / processes) * 4 * share.weights / 2**20
     memory = None if mebibytes is None else mebibytes - divided
     return Forecast(
-        processes, threads, share.seconds * queueing + communication, communication, memory
+        processes,
+        threads,
+        share.seconds * queueing + communication,
+        communication,
+        memory,
     )
 
 
@@ -92,8 +100,12 @@ def loopback_speed() -> float:
     all-reduce (gloo).
     """
     store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    command = module_command("regard.training.forecast", call=f"take_part(1, {store.port})")
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as other:
+    command = module_command(
+        "regard.training.forecast", call=f"take_part(1, {store.port})"
+    )
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as other:
         try:
             return 4 * _SIZE / statistics.median(take_part(0, store.port)[1:])
         finally:

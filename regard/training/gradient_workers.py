@@ -52,7 +52,9 @@ class GradientWorkers:
         )
         self._scheduled_sampling = 0.0
 
-    def gradients(self, batches: Sequence[tuple[TrainingBatch, str]], tokens: int) -> list[Loss]:
+    def gradients(
+        self, batches: Sequence[tuple[TrainingBatch, str]], tokens: int
+    ) -> list[Loss]:
         """Add the gradients of the mean loss over `tokens` target tokens to those of the weights.
 
         Each micro-batch comes with a key that seeds its random numbers. Returns their losses in
@@ -60,14 +62,21 @@ class GradientWorkers:
         """
         count = len(self._replicas)
         for replica in self._replicas[1:]:
-            for module, copied in zip(self._replicas[0].modules(), replica.modules(), strict=True):
+            for module, copied in zip(
+                self._replicas[0].modules(), replica.modules(), strict=True
+            ):
                 copied.training = module.training
         if count == 1:
             return self._share(self._replicas[0], batches, tokens)
-        shares = zip(self._replicas, (batches[i::count] for i in range(count)), strict=True)
+        shares = zip(
+            self._replicas, (batches[i::count] for i in range(count)), strict=True
+        )
         try:
-            with torch_threads(self._threads_each):  # MKL has one number for all threads
-                futures = [self._pool.submit(self._share, *share, tokens) for share in shares]
+            # MKL has one number for all threads.
+            with torch_threads(self._threads_each):
+                futures = [
+                    self._pool.submit(self._share, *share, tokens) for share in shares
+                ]
                 wait(futures)
             losses = [future.result() for future in futures]
         except BaseException:
@@ -88,14 +97,19 @@ class GradientWorkers:
         self._pool.shutdown()
 
     def _share(
-        self, objective: Objective, batches: Sequence[tuple[TrainingBatch, str]], tokens: int
+        self,
+        objective: Objective,
+        batches: Sequence[tuple[TrainingBatch, str]],
+        tokens: int,
     ) -> list[Loss]:
         generator = torch.Generator(self.device)
         losses = []
         for number, (batch, key) in enumerate(batches, 1):
             set_last_of_update(objective.model, number == len(batches))
             generator.manual_seed(
-                int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True)
+                int.from_bytes(
+                    hashlib.sha256(key.encode()).digest()[:8], "little", signed=True
+                )
             )
             batch = batch.to(self.device)
             with autocast(self.precision, self.device), dropout_generator(generator):
@@ -140,14 +154,22 @@ def autocast(precision: str, device: torch.device) -> Any:
     """Context in which matrix products are in bfloat16 if `precision` says so; weights stay in
     float32.
     """
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+    return (
+        torch.autocast(device.type, torch.bfloat16)
+        if precision == "bfloat16"
+        else nullcontext()
+    )
 
 
 def out_of_memory(problem: Exception) -> bool:
     """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words
     only.
     """
-    messages = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
+    messages = (
+        "DefaultCPUAllocator",
+        "could not create a primitive",
+        "could not create a memory",
+    )
     return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(
         map(str(problem).__contains__, messages)
     )

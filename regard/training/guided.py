@@ -24,7 +24,8 @@ class Guide:
     head: int
     weight: float
     shifted: bool = (
-        False  # the row of a token is the step that reads it, not the one that predicts it
+        # The row of a token is the step that reads it, not the one that predicts it.
+        False
     )
 
     @classmethod
@@ -46,7 +47,9 @@ class Guide:
             )
         head = settings.guided_head
         layer = (
-            max(1, len(layers) - 1) if settings.guided_layer == "auto" else settings.guided_layer
+            max(1, len(layers) - 1)
+            if settings.guided_layer == "auto"
+            else settings.guided_layer
         )
         if layer > len(layers):
             raise ConfigurationError(
@@ -59,9 +62,13 @@ class Guide:
                 f"training.guided_head: head {head} was asked for, and layer {layer} has {heads}; "
                 f"give 1 to {heads}"
             )
-        return cls(name, head - 1, float(settings.guided), settings.guided_row == "after")
+        return cls(
+            name, head - 1, float(settings.guided), settings.guided_row == "after"
+        )
 
-    def loss(self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]) -> Tensor:
+    def loss(
+        self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]
+    ) -> Tensor:
         """Divergence of the head's weights from the links, summed over all linked tokens."""
         head = weights[:, self.head]
         return (
@@ -84,7 +91,9 @@ class Guide:
             save_alignment(folder, {**choice, "guided": True})
 
 
-def guided_divergence(weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]) -> Tensor:
+def guided_divergence(
+    weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]
+) -> Tensor:
     """Kullback-Leibler divergence of attention weights from word links, summed over target tokens.
 
     Σ links · (log links − log weights), each row of links a distribution over source tokens. Its

@@ -31,14 +31,19 @@ class Journal:
     def write(self, event: str, **values: Any) -> None:
         """Append an event, with the time of day in seconds since 1970."""
         line = json.dumps(
-            {"event": event, **_rounded(values), "time": round(time.time(), 1)}, ensure_ascii=False
+            {"event": event, **_rounded(values), "time": round(time.time(), 1)},
+            ensure_ascii=False,
         )
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     def truncate(self, update: int) -> None:
         """Remove events after `update`: a resumed run writes them again."""
-        events = [event for event in read(self.path, warn=True) if event.get("update", 0) <= update]
+        events = [
+            event
+            for event in read(self.path, warn=True)
+            if event.get("update", 0) <= update
+        ]
         text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
         # JSON may hold half a surrogate pair.
         write_bytes(self.path, text.encode("utf-8", "replace"))
@@ -68,12 +73,15 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as problem:
         warnings.warn(
-            f"{path}: cannot be read ({problem.strerror}); a new journal is begun", stacklevel=3
+            f"{path}: cannot be read ({problem.strerror}); a new journal is begun",
+            stacklevel=3,
         )
         return []
     events = [_parse(line) for line in lines]
     if warn and (
-        damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]
+        damaged := [
+            number for number, event in enumerate(events[:-1], 1) if event is None
+        ]
     ):
         more = f" and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
         warnings.warn(
@@ -110,6 +118,8 @@ def _parse(line: str) -> dict[str, Any] | None:
         return None
     return (
         event
-        if all(isinstance(event.get(key, 0.0), (int, float, type(None))) for key in SCORES)
+        if all(
+            isinstance(event.get(key, 0.0), (int, float, type(None))) for key in SCORES
+        )
         else None
     )

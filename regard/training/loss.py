@@ -76,13 +76,16 @@ class Objective(nn.Module):
         if batch.tokens < len(targets):
             kept = (targets != PAD).nonzero()[:, 0]
             targets = targets[kept]
-        passes = [self._forward_pass(batch, kept) for _ in range(2 if self.rdrop else 1)]
+        passes = [
+            self._forward_pass(batch, kept) for _ in range(2 if self.rdrop else 1)
+        ]
         features, divergences, penalties = zip(*passes, strict=True)
         output = self.model.decoder.output
         arguments = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
             loss = Loss(
-                *rdrop_cross_entropy(features[0], features[1], *arguments, self.rdrop), batch.tokens
+                *rdrop_cross_entropy(features[0], features[1], *arguments, self.rdrop),
+                batch.tokens,
             )
         else:
             loss = Loss(*smoothed_cross_entropy(features[0], *arguments), batch.tokens)
@@ -117,9 +120,8 @@ class Objective(nn.Module):
             ).flatten(0, 1)
         features = features if kept is None else features.index_select(0, kept)
         divergence: Tensor | None = None
-        if (
-            self.guide is not None and batch.links is not None and guided
-        ):  # LayerDrop may leave the layer out
+        # LayerDrop may leave the layer out.
+        if self.guide is not None and batch.links is not None and guided:
             divergence = self.guide.loss(guided[""], batch.links)
         penalties = [
             doubly_stochastic_penalty(weights, batch.target_out != PAD)
@@ -134,7 +136,9 @@ class Objective(nn.Module):
         assert self.guide is not None, "a divergence comes from a guided head"
         guided = torch.stack(divergences).mean()
         smoothed = loss.smoothed + self.guide.weight * guided
-        return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
+        return loss._replace(
+            smoothed=smoothed, guided=guided, linked=links.any(2).sum()
+        )
 
 
 def doubly_stochastic_penalty(
@@ -163,11 +167,13 @@ def smoothed_cross_entropy(
     The target has 1 − smoothing of the probability mass, all V tokens share the rest. Only the
     first has a gradient.
     """
-    smoothed, cross_entropy = _SlicedCrossEntropy.apply(features, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
+    smoothed, cross_entropy = _SlicedCrossEntropy.apply(
+        features, weight, bias, targets, smoothing
+    )  # type: ignore[no-untyped-call]
     return smoothed, cross_entropy
 
 
-def rdrop_cross_entropy(
+def rdrop_cross_entropy(  # noqa: PLR0913 - the terms of the equation
     first: Float[Tensor, "M D"],
     second: Float[Tensor, "M D"],
     weight: Float[Tensor, "V D"],
@@ -192,7 +198,12 @@ def rdrop_cross_entropy(
 class _SlicedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
     ) -> Any:
         low = _product_dtype(features)
         V = weight.shape[0]
@@ -215,15 +226,20 @@ class _SlicedCrossEntropy(torch.autograd.Function):
                 at_target = logits.gather(1, targets[rows, None])[:, 0].float()
                 mean = (F[rows].float() @ columns + bias.sum()) / V
                 total = _log_partition(
-                    logits, at_target, probs.gather(1, targets[rows, None])[:, 0].float()
+                    logits,
+                    at_target,
+                    probs.gather(1, targets[rows, None])[:, 0].float(),
                 )
                 cross_entropy = cross_entropy + (total - at_target).sum()
-                smoothed = smoothed + (total - (1 - smoothing) * at_target - smoothing * mean).sum()
+                smoothed = (
+                    smoothed
+                    + (total - (1 - smoothing) * at_target - smoothing * mean).sum()
+                )
                 if needed:
                     error = (at_target - total).exp() - (1 - smoothing)
-                    probs[torch.arange(len(error), device=error.device), targets[rows]] = error.to(
-                        low
-                    )
+                    probs[
+                        torch.arange(len(error), device=error.device), targets[rows]
+                    ] = error.to(low)
                     _accumulate(grads, rows, probs, F, W)
         if needed:
             _subtract_smoothing(grads, F, columns, smoothing / V)
@@ -247,7 +263,7 @@ class _SlicedCrossEntropy(torch.autograd.Function):
 
 class _SlicedRDrop(torch.autograd.Function):
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913 - autograd passes all inputs by position
         ctx: Any,
         first: Tensor,
         second: Tensor,
@@ -277,7 +293,9 @@ class _SlicedRDrop(torch.autograd.Function):
                 at_target = log_probs.gather(1, T[rows, None])[:, 0]
                 cross_entropy = cross_entropy + (totals - at_target).sum() / 2
                 smoothed = (
-                    smoothed + (totals - (1 - smoothing) * at_target - smoothing * mean).sum() / 2
+                    smoothed
+                    + (totals - (1 - smoothing) * at_target - smoothing * mean).sum()
+                    / 2
                 )
                 log_probs.sub_(totals[:, None])
                 probs = log_probs.exp()
@@ -295,10 +313,12 @@ class _SlicedRDrop(torch.autograd.Function):
                 torch.sub(log_ratio, kl_pq, out=error[:M]).mul_(p).mul_(rdrop / 4).add_(
                     difference
                 ).add_(p, alpha=0.5)
-                torch.add(log_ratio, kl_qp, out=error[M:]).mul_(q).mul_(-rdrop / 4).sub_(
-                    difference
-                ).add_(q, alpha=0.5)
-                error[torch.arange(len(error), device=error.device), T[rows]] -= (1 - smoothing) / 2
+                torch.add(log_ratio, kl_qp, out=error[M:]).mul_(q).mul_(
+                    -rdrop / 4
+                ).sub_(difference).add_(q, alpha=0.5)
+                error[torch.arange(len(error), device=error.device), T[rows]] -= (
+                    1 - smoothing
+                ) / 2
                 _accumulate(grads, rows, error.to(low), F, W)
         _subtract_smoothing(grads, F, columns, smoothing / V / 2)
         halves = [pair.chunk(2) for pair in torch.split(grads[0], 2 * count)]
@@ -344,7 +364,11 @@ def _log_partition(logits: Tensor, at_target: Tensor, prob: Tensor) -> Tensor:
 
 
 def _accumulate(
-    grads: tuple[Tensor, ...], rows: slice, error: Tensor, inputs: Tensor, outputs: Tensor
+    grads: tuple[Tensor, ...],
+    rows: slice,
+    error: Tensor,
+    inputs: Tensor,
+    outputs: Tensor,
 ) -> None:
     """Add the gradients of features, weight and bias that follow from the gradient of some rows'
     logits.
@@ -373,4 +397,8 @@ def _subtract_smoothing(
 def _product_dtype(features: Tensor) -> torch.dtype:
     """The type of matrix products: that of autocast, if it is on."""
     device = features.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
+    return (
+        torch.get_autocast_dtype(device)
+        if torch.is_autocast_enabled(device)
+        else features.dtype
+    )

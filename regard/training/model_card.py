@@ -28,7 +28,9 @@ def write(
 ) -> None:
     """Write `README.md` from the recipe, the journal and the corpora of a run."""
     events = read_journal(folder / "journal.jsonl")
-    validations = {event["update"]: event for event in events if event["event"] == "valid"}
+    validations = {
+        event["update"]: event for event in events if event["event"] == "valid"
+    }
     best = validations.get(outcome.progress.best_update)
     model = recipe.model
     images = recipe.data.images is not None
@@ -79,12 +81,18 @@ def _in_short(
     images = recipe.data.images is not None
     pairs = {name: facts.pairs for name, facts in corpora.items()}
     source, target = map(english_name, recipe.data.languages.pair)
-    does = f"It translates {source} into {target}." if source and target else "It translates."
+    does = (
+        f"It translates {source} into {target}."
+        if source and target
+        else "It translates."
+    )
     tested = counted(pairs.get("valid", 0), "validation pair")
     score = f"; on {tested} it reaches chrF {best['chrf']:.0f} of 100" if best else ""
     count = pairs.get("train", 0)
     learnt = (
-        counted(count, "caption") if images else counted(count, "pair of texts", "pairs of texts")
+        counted(count, "caption")
+        if images
+        else counted(count, "pair of texts", "pairs of texts")
     )
     return (
         f"{'It describes images.' if images else does} It has learnt from {learnt}{score}. "
@@ -96,7 +104,9 @@ def _languages(recipe: Recipe) -> str:
     languages = recipe.data.languages
     images = recipe.data.images is not None
     kind = "Language of the captions" if images else "Languages"
-    return f"{kind}: {' → '.join(code or 'unknown' for code in languages.pair[images:])}."
+    return (
+        f"{kind}: {' → '.join(code or 'unknown' for code in languages.pair[images:])}."
+    )
 
 
 def _usage(name: str, images: bool) -> str:
@@ -122,7 +132,9 @@ def _scores(best: Mapping[str, Any] | None, language: str) -> str:
         return "The run ended before its first validation: there are no scores."
     signature = f"(sacreBLEU's defaults, tok:{bleu_tokenizer(language)})"
     if "cider" in best:
-        signature = f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
+        signature = (
+            f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
+        )
     return (
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU "
         f"{best['bleu']:.2f} {signature}, {best['loss']:.4f} nats a token."
@@ -136,7 +148,11 @@ def _rights(recipe: Recipe) -> str:
         data.licence
         or "that of the data it was trained on; none has been stated here (`--licence`)"
     )
-    lines = [f"- Licence: {escape_text(licence)}." if data.licence else f"- Licence: {licence}."]
+    lines = [
+        f"- Licence: {escape_text(licence)}."
+        if data.licence
+        else f"- Licence: {licence}."
+    ]
     lines += [f"- Author: {escape_text(data.author)}"] if data.author else []
     lines += [f"- Data from: {escape_text(data.origin)}"] if data.origin else []
     return "\n".join(lines)

@@ -20,7 +20,9 @@ class MovingAverage:
     def __init__(self, model: Model, decay: float) -> None:
         self.model = model
         self.decay = decay
-        self.weights = {name: weight.clone() for name, weight in named_weights(model).items()}
+        self.weights = {
+            name: weight.clone() for name, weight in named_weights(model).items()
+        }
 
     def update(self, number: int) -> None:
         """Move the average towards the weights after update 1, 2, …; young averages follow
@@ -28,7 +30,9 @@ class MovingAverage:
         """
         decay = min(self.decay, (1 + number) / (10 + number))
         torch._foreach_lerp_(
-            list(self.weights.values()), list(named_weights(self.model).values()), 1 - decay
+            list(self.weights.values()),
+            list(named_weights(self.model).values()),
+            1 - decay,
         )
 
     @contextmanager

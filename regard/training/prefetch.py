@@ -26,7 +26,9 @@ class Prefetcher(Generic[T]):
         self._next = deque[Future[T]]()
 
     def __enter__(self) -> Prefetcher[T]:
-        self._next.extend(self._thread.submit(next, self._items) for _ in range(self._depth + 1))
+        self._next.extend(
+            self._thread.submit(next, self._items) for _ in range(self._depth + 1)
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,14 +13,22 @@ import torch
 from pydantic import Field
 
 from regard.common.atomic import write_text
+from regard.common.checksums import json_digest
 from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
 from regard.common.reading import check_links, package_toml, parse_toml
-from regard.common.seal import json_digest
-from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, read_toml
+from regard.common.settings import (
+    COUNT,
+    FACTOR,
+    LAYERS,
+    MINUTES,
+    SIZE,
+    Settings,
+    read_toml,
+)
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
+from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import TokenizerSettings
-from regard.data.variation import VariationSettings
 from regard.models import ModelSettings
 from regard.search import SearchSettings
 from regard.training.schedule import ScheduleSettings
@@ -45,7 +53,9 @@ class TrainingSettings(Settings):
         description="the run whose weights and vocabulary this one starts from (fine-tuning, "
         "--from)",
     )
-    updates: int | None = Field(None, ge=1, le=COUNT, description="stop after this many updates")
+    updates: int | None = Field(
+        None, ge=1, le=COUNT, description="stop after this many updates"
+    )
     minutes: float | None = Field(
         None,
         gt=0,
@@ -88,7 +98,10 @@ class TrainingSettings(Settings):
         description="weight λ of doubly stochastic attention, λ Σ (1 − Σ α)²; for captions",
     )
     encoder_rate: float = Field(
-        1.0, gt=0, le=FACTOR, description="learning rate of the encoder over that of the rest"
+        1.0,
+        gt=0,
+        le=FACTOR,
+        description="learning rate of the encoder over that of the rest",
     )
     guided: Annotated[float, Field(ge=0, le=FACTOR)] | Literal["auto"] = Field(
         "auto",
@@ -112,8 +125,12 @@ class TrainingSettings(Settings):
     optimizer: Literal["adam", "adamw"] = Field(
         "adamw", description="adamw: weight decay decoupled from the gradient"
     )
-    beta1: float = Field(0.9, ge=0, lt=1, description="decay of Adam's mean of the gradients")
-    beta2: float = Field(0.98, ge=0, lt=1, description="decay of Adam's mean of their squares")
+    beta1: float = Field(
+        0.9, ge=0, lt=1, description="decay of Adam's mean of the gradients"
+    )
+    beta2: float = Field(
+        0.98, ge=0, lt=1, description="decay of Adam's mean of their squares"
+    )
     weight_decay: float = Field(0.01, ge=0, le=FACTOR, description="weight decay")
     max_grad_norm: float = Field(
         1.0,
@@ -132,7 +149,9 @@ class TrainingSettings(Settings):
         lt=1,
         description="decay of the exponential moving average of the weights; 0: no average",
     )
-    validate_every: int = Field(500, ge=1, le=COUNT, description="updates between validations")
+    validate_every: int = Field(
+        500, ge=1, le=COUNT, description="updates between validations"
+    )
     validate_with: int = Field(
         1000,
         ge=1,
@@ -140,7 +159,8 @@ class TrainingSettings(Settings):
         description="validation pairs that are translated, at most; the loss is that of all pairs",
     )
     best_by: Literal["chrf", "bleu", "cider", "loss"] = Field(
-        "chrf", description="validation score that selects the best weights; cider: of captions"
+        "chrf",
+        description="validation score that selects the best weights; cider: of captions",
     )
     patience: int = Field(
         10,
@@ -157,7 +177,9 @@ class TrainingSettings(Settings):
         le=MINUTES,
         description="minutes between checkpoints; there is one after each validation too",
     )
-    keep_checkpoints: int = Field(2, ge=1, le=COUNT, description="number of checkpoints kept")
+    keep_checkpoints: int = Field(
+        2, ge=1, le=COUNT, description="number of checkpoints kept"
+    )
     sharded: bool | Literal["layers"] = Field(
         False,
         description="with torchrun: shard weights, gradients and optimizer over the processes "
@@ -165,10 +187,12 @@ class TrainingSettings(Settings):
         "models that no process could hold whole",
     )
     tensorboard: bool = Field(
-        False, description="write curves for TensorBoard to RUN/board too; needs regard[board]"
+        False,
+        description="write curves for TensorBoard to RUN/board too; needs regard[board]",
     )
     halve_batches: bool = Field(
-        False, description="compute a micro-batch in two halves if it does not fit in memory"
+        False,
+        description="compute a micro-batch in two halves if it does not fit in memory",
     )
 
     @pydantic.model_validator(mode="after")
@@ -261,7 +285,11 @@ class Recipe(Settings):
         if guided == "auto":
             guided = GUIDED if self.data.alignment_files else 0.0
         return self.with_values(
-            training={**self.training.model_dump(), "precision": precision, "guided": guided},
+            training={
+                **self.training.model_dump(),
+                "precision": precision,
+                "guided": guided,
+            },
             batching=self.batching.resolved(micro_batches).model_dump(),
         )
 
@@ -296,7 +324,10 @@ def seal_run_recipe(path: Path) -> None:
     """
     Recipe.parse(read_toml(path), str(path))
     lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
-    _write_sealed(path, "".join(line for line in lines if not line.startswith(DIGEST_LINE.strip())))
+    _write_sealed(
+        path,
+        "".join(line for line in lines if not line.startswith(DIGEST_LINE.strip())),
+    )
 
 
 def _write_sealed(path: Path, text: str) -> None:

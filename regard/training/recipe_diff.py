@@ -37,9 +37,15 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
     chosen = {**new}
     differences = []
     settled: tuple[str, ...] = ()
-    if new.get("training.minutes") is not None and old.get("training.updates") is not None:
+    if (
+        new.get("training.minutes") is not None
+        and old.get("training.updates") is not None
+    ):
         settled = ("training.minutes", "training.updates")
-        chosen |= {"training.minutes": None, "training.updates": old["training.updates"]}
+        chosen |= {
+            "training.minutes": None,
+            "training.updates": old["training.updates"],
+        }
         differences.append(
             f"training.minutes = {new['training.minutes']:g}: the run ends at training.updates = "
             f"{old['training.updates']}, and that holds; to train longer, set training.updates"
@@ -51,7 +57,9 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
             chosen[key] = old.get(key)
             continue
         difference = f"{key} was {old.get(key)!r} and is {new.get(key)!r} now"
-        reason = next((why for prefix, why in FIXED.items() if key.startswith(prefix)), None)
+        reason = next(
+            (why for prefix, why in FIXED.items() if key.startswith(prefix)), None
+        )
         if reason is None:
             differences.append(f"{difference}: {new.get(key)!r} holds from here on")
         else:
@@ -59,7 +67,9 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
             differences.append(
                 f"{difference}: {old.get(key)!r} holds, {reason}; for the other value train anew"
             )
-    of_other_kinds = {key for key in chosen if key not in old and key.startswith(tuple(FIXED))}
+    of_other_kinds = {
+        key for key in chosen if key not in old and key.startswith(tuple(FIXED))
+    }
     values = override(
         {}, {key: value for key, value in chosen.items() if key not in of_other_kinds}
     )

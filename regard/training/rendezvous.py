@@ -45,11 +45,16 @@ def torchrun_store() -> Store | None:
         return None
     timeout = timedelta(seconds=TIMEOUT)
     return TCPStore(
-        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timeout
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        is_master=False,
+        timeout=timeout,
     )
 
 
-def rendezvous(lasting: Store, rank: int, size: int, timeout: float = TIMEOUT) -> Rendezvous:
+def rendezvous(
+    lasting: Store, rank: int, size: int, timeout: float = TIMEOUT
+) -> Rendezvous:
     """Wait until all processes of this start have joined. `lasting` is the store that outlives
     restarts.
 
@@ -60,7 +65,10 @@ def rendezvous(lasting: Store, rank: int, size: int, timeout: float = TIMEOUT) -
     deadline = time.monotonic() + timeout
     if rank == 0:
         name = uuid.uuid4().hex
-        lasting.set(f"regard/{name}/restarted", "1" if lasting.check(["regard/started"]) else "0")
+        lasting.set(
+            f"regard/{name}/restarted",
+            "1" if lasting.check(["regard/started"]) else "0",
+        )
         lasting.set("regard/call", name)
         for other in range(1, size):
             while (token := _get(lasting, f"regard/{name}/{other}/token")) is None:

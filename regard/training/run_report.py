@@ -43,7 +43,9 @@ def report_run(
     yield from _parts(model, recipe.model)
     memory = 4 * COPIES * count_parameters(model) / MEBI
     source_tokens = (
-        0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
+        0
+        if recipe.model.encoder.reads == "images"
+        else model.encoder.embedding.weight.shape[0]
     )
     vocabularies = source_tokens, model.decoder.output.weight.shape[0]
     result = result or trial(recipe, batches, vocabularies, device)
@@ -59,7 +61,9 @@ def report_run(
     )
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
     if processes > 1:
-        yield _processes(forecast(recipe, batches, vocabularies, device, processes, mib), result)
+        yield _processes(
+            forecast(recipe, batches, vocabularies, device, processes, mib), result
+        )
     yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
 
 
@@ -70,7 +74,9 @@ def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
     counted: set[int] = set()
     for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         for inner, module in part.named_children():
-            new = {id(p): p.numel() for p in module.parameters() if id(p) not in counted}
+            new = {
+                id(p): p.numel() for p in module.parameters() if id(p) not in counted
+            }
             counted |= new.keys()
             if new:
                 yield f"  {name}.{inner}: {sum(new.values()):,}"
@@ -87,7 +93,9 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
     )
     if updates is None:
         end = f"ends after {counted(s.patience, 'validation')} without a better score"
-        return f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
+        return (
+            f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
+        )
     minutes = updates * seconds / 60
     epochs = updates * tokens / epoch_tokens
     about = f"{minutes:.{0 if minutes >= 10 else 1}f}"
@@ -106,7 +114,11 @@ def _peak(device: str) -> float | None:
     """Peak memory in MiB: of the GPU, or of this process; None where the system does not keep
     it.
     """
-    return torch.cuda.max_memory_allocated() / MEBI if device.startswith("cuda") else peak_memory()
+    return (
+        torch.cuda.max_memory_allocated() / MEBI
+        if device.startswith("cuda")
+        else peak_memory()
+    )
 
 
 def _runtimes(settings: ModelSettings, joint: bool) -> str:
@@ -121,5 +133,9 @@ def _runtimes(settings: ModelSettings, joint: bool) -> str:
         if supported
         else ["runs in Regard only"]
     )
-    parts += [f"not to {kind}: {', '.join(causes)}" for kind, causes in reasons.items() if causes]
+    parts += [
+        f"not to {kind}: {', '.join(causes)}"
+        for kind, causes in reasons.items()
+        if causes
+    ]
     return "; ".join(parts)

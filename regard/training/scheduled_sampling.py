@@ -31,11 +31,14 @@ def sample_target_inputs(
     sampled = _sample_tokens(model, features[:, :-1], generator)
     reference = batch.target_in[:, 1:]
     replaced = (
-        torch.rand(reference.shape, generator=generator, device=reference.device) < probability
+        torch.rand(reference.shape, generator=generator, device=reference.device)
+        < probability
     )
     return replace(
         batch,
-        target_in=torch.cat([batch.target_in[:, :1], torch.where(replaced, sampled, reference)], 1),
+        target_in=torch.cat(
+            [batch.target_in[:, :1], torch.where(replaced, sampled, reference)], 1
+        ),
     )
 
 
@@ -51,4 +54,8 @@ def _sample_tokens(
         logits = model.project(rows.unsqueeze(0))[0].float()
         noise = torch.empty_like(logits).exponential_(generator=generator).log_()
         tokens.append((logits - noise).argmax(-1))
-    return torch.cat(tokens).view(B, T) if tokens else features.new_zeros(B, T, dtype=torch.int64)
+    return (
+        torch.cat(tokens).view(B, T)
+        if tokens
+        else features.new_zeros(B, T, dtype=torch.int64)
+    )

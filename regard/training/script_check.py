@@ -34,7 +34,9 @@ def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> No
     for script, counts in by_script.items():
         size = sum(counts.values())
         unknown = sum(
-            count for letter, count in counts.items() if vocabulary.unknown_share(letter) > 0
+            count
+            for letter, count in counts.items()
+            if vocabulary.unknown_share(letter) > 0
         )
         if size > MIN_SHARE * total and unknown > MAX_UNKNOWN * size:
             examples = " ".join(letter for letter, _ in counts.most_common(5))

@@ -37,12 +37,15 @@ def shard(model: Model, layers: bool = False) -> None:
         return_freed_memory()
     mesh = init_device_mesh(device, (dist.get_world_size(),))
     # It is never written to.
-    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
-    for layer in [module for module in model.modules() if layers and isinstance(module, ShardUnit)]:
+    warnings.filterwarnings(
+        "ignore", "FSDP2-wrapped module .* returned a view", UserWarning
+    )
+    for layer in [
+        module for module in model.modules() if layers and isinstance(module, ShardUnit)
+    ]:
         for module in layer.modules():
-            if (
-                isinstance(module, Attention) and module.role == "cross"
-            ):  # prepares keys long before the layer computes
+            # Prepares keys long before the layer computes.
+            if isinstance(module, Attention) and module.role == "cross":
                 fully_shard(module, mesh=mesh)
                 register_fsdp_forward_method(module, "keys_and_values")
         fully_shard(layer, mesh=mesh)

@@ -35,7 +35,7 @@ from regard.training.distributed import World, full_tensor
 from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, Report
 from regard.training.loss import Loss
-from regard.training.meter import Meter
+from regard.training.loss_meter import Meter
 from regard.training.moving_average import MovingAverage
 from regard.training.prefetch import Prefetcher
 from regard.training.recipe import Recipe
@@ -63,7 +63,8 @@ class Progress:
     seconds: float = 0.0  # of training, without validation
     # Seconds of the clock, with validation and checkpoints, which `training.minutes` limits.
     elapsed: float = 0.0
-    closing: float = 0.0  # seconds that the end of the run will take, by the last validation
+    # Seconds that the end of the run will take, by the last validation.
+    closing: float = 0.0
     batch_parts: int = (
         1  # parts that each micro-batch is computed in, after one did not fit in memory
     )
@@ -91,7 +92,9 @@ class Progress:
             if not isinstance(values[name], kinds) or isinstance(values[name], bool):
                 raise TypeError(f"its state has {name} = {values[name]!r:.40}")
         known = {
-            name: value for name, value in values.items() if value is not None or name == "updates"
+            name: value
+            for name, value in values.items()
+            if value is not None or name == "updates"
         }
         return cls(**{**known, "position": Position.from_json(values["position"])})
 
@@ -116,7 +119,7 @@ class Trainer:
     times as long as a validation.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a training depends on
         self,
         model: Model,
         batches: BatchSource,
@@ -137,7 +140,9 @@ class Trainer:
         self.closings = closings
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
-        self.updater = Updater(model, recipe, -(-batches.per_update // self.world.size), self.world)
+        self.updater = Updater(
+            model, recipe, -(-batches.per_update // self.world.size), self.world
+        )
         self.ema = MovingAverage(model, self.settings.ema_decay)
         self.checkpoints = Checkpoints(
             folder / "checkpoints", self.settings.keep_checkpoints, self.world
@@ -146,7 +151,9 @@ class Trainer:
         self.best = BestWeights(
             folder / WEIGHTS, lambda problem: self._record("restored", problem=problem)
         )
-        self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
+        self.progress = Progress(
+            updates=self.settings.updates, best_by=self.settings.best_by
+        )
         self.signal: int | None = None  # that all processes stop for
         self._received: int | None = None  # signal of this process
         self._saved = time.monotonic()
@@ -176,7 +183,9 @@ class Trainer:
         guide = self.updater.guide
         if guide is not None and self.world.is_main:
             guide.save_choice(self.folder)
-        prefetcher = Prefetcher(map(self._load, self.batches.updates(self.progress.position)))
+        prefetcher = Prefetcher(
+            map(self._load, self.batches.updates(self.progress.position))
+        )
         with handle_stop_signals(self._request_stop), prefetcher as updates:
             meter = Meter()
             self._clock = _Clock(self.progress.elapsed)
@@ -188,18 +197,23 @@ class Trainer:
                     self._validate()
                 elif self._checkpoint_is_due():
                     self._save_checkpoint()
-            if self.signal is None and self.progress.validated_at < self.progress.update:
-                self._validate()
             if (
-                not self.progress.best_update
-            ):  # stopped before the first validation: the folder is usable
+                self.signal is None
+                and self.progress.validated_at < self.progress.update
+            ):
+                self._validate()
+            # Stopped before the first validation: the folder is usable.
+            if not self.progress.best_update:
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
             self._settle_minutes()
             self._save_checkpoint()
         self.updater.workers.close()
         self._record(
-            "end", reason=reason, update=self.progress.update, seconds=self.progress.seconds
+            "end",
+            reason=reason,
+            update=self.progress.update,
+            seconds=self.progress.seconds,
         )
         return Outcome(self.progress, reason, self.signal)
 
@@ -213,11 +227,12 @@ class Trainer:
         init_optimizer_state(optimizer)
         own = self._parts()
         signals = list[int]()
-        with handle_stop_signals(
-            signals.append
-        ):  # an interrupt in PyTorch's reading would look like damage
+        # An interrupt in PyTorch's reading would look like damage.
+        with handle_stop_signals(signals.append):
             seal = self.checkpoints.load(
-                own, lambda problem: self._record("damaged", problem=problem), Progress.from_json
+                own,
+                lambda problem: self._record("damaged", problem=problem),
+                Progress.from_json,
             )
         if signals:
             signal.raise_signal(signals[0])
@@ -230,11 +245,16 @@ class Trainer:
         torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(seal.state)
         self._saved_update = self.progress.update
+        # Other scores cannot be compared.
         if self.progress.best_by not in (
             "",
             self.settings.best_by,
-        ):  # other scores cannot be compared
-            self.progress.best, self.progress.best_loss, self.progress.validations_since_best = (
+        ):
+            (
+                self.progress.best,
+                self.progress.best_loss,
+                self.progress.validations_since_best,
+            ) = (
                 -math.inf,
                 math.inf,
                 0,
@@ -277,10 +297,18 @@ class Trainer:
             progress.elapsed, progress.closing = self.world.broadcast(
                 progress.elapsed, progress.closing
             )
-            self.signal = int(self.world.all_reduce_max(float(self._received or 0))[0]) or None
-        if self.world.is_main and self.report is not None and self._clock.is_report_due():
+            self.signal = (
+                int(self.world.all_reduce_max(float(self._received or 0))[0]) or None
+            )
+        if (
+            self.world.is_main
+            and self.report is not None
+            and self._clock.is_report_due()
+        ):
             self.report(
-                "progress", self._progress_values() | {"tokens_per_second": update.tokens / seconds}
+                "progress",
+                self._progress_values()
+                | {"tokens_per_second": update.tokens / seconds},
             )
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
@@ -290,7 +318,10 @@ class Trainer:
         while True:
             try:
                 return self.updater.accumulate(
-                    self.progress.update, batches, update.tokens, self.progress.batch_parts
+                    self.progress.update,
+                    batches,
+                    update.tokens,
+                    self.progress.batch_parts,
                 )
             except Exception as problem:
                 if not out_of_memory(problem):
@@ -347,7 +378,10 @@ class Trainer:
         progress = self.progress
         if minutes is None or not progress.update:
             return False
-        return progress.elapsed + (progress.closing or 60 * minutes * CLOSING) >= 60 * minutes
+        return (
+            progress.elapsed + (progress.closing or 60 * minutes * CLOSING)
+            >= 60 * minutes
+        )
 
     def _settle_minutes(self) -> None:
         """Write the updates that `training.minutes` came to into the recipe: a run by it has the
@@ -367,7 +401,9 @@ class Trainer:
         )
         if self.world.is_main:
             self.recipe.write(self.folder / "train.toml")
-        self._record("budget", update=progress.update, minutes=minutes, updates=progress.updates)
+        self._record(
+            "budget", update=progress.update, minutes=minutes, updates=progress.updates
+        )
 
     def _progress_values(self) -> dict[str, Any]:
         """Return where the run stands: its update, the last one if known, the epoch, and the
@@ -378,7 +414,10 @@ class Trainer:
         if self.settings.minutes is not None:
             left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
         elif progress.updates is not None:
-            left = self._clock.pace() * (progress.updates - progress.update) + progress.closing
+            left = (
+                self._clock.pace() * (progress.updates - progress.update)
+                + progress.closing
+            )
         return {
             "update": progress.update,
             "updates": progress.updates,
@@ -400,7 +439,9 @@ class Trainer:
 
     def _learning_rate(self) -> float:
         return learning_rate(
-            self.recipe.schedule, self.progress.update, self.model.decoder.output.weight.shape[1]
+            self.recipe.schedule,
+            self.progress.update,
+            self.model.decoder.output.weight.shape[1],
         )
 
     def _log(self, meter: Meter) -> None:
@@ -423,13 +464,20 @@ class Trainer:
         with self.ema.swapped_in(self.world.sharded):
             self.model.eval()
             # If weights are split over the processes, all of them must take part in every pass.
-            scores = self.validate(self.model) if self.world.is_main or self.world.sharded else {}
+            scores = (
+                self.validate(self.model)
+                if self.world.is_main or self.world.sharded
+                else {}
+            )
             by = self.settings.best_by
             score = 0.0 if not scores else -scores[by] if by == "loss" else scores[by]
             score, loss = self.world.broadcast(score, scores.get("loss", 0.0))
             progress.validations_since_best += 1
             progress.validated_at = progress.update
-            if math.isfinite(loss) and (score, -loss) > (progress.best, -progress.best_loss):
+            if math.isfinite(loss) and (score, -loss) > (
+                progress.best,
+                -progress.best_loss,
+            ):
                 progress.best = score
                 progress.best_loss = loss
                 progress.best_update = progress.update
@@ -443,7 +491,9 @@ class Trainer:
             "validation_seconds": seconds,
         }
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        (progress.closing,) = self.world.broadcast(self.closings * (time.perf_counter() - began))
+        (progress.closing,) = self.world.broadcast(
+            self.closings * (time.perf_counter() - began)
+        )
         self._save_checkpoint()
 
     def _save_weights(self) -> None:
@@ -500,7 +550,8 @@ class Trainer:
     def _load(self, update: Update) -> tuple[Update, Batches]:
         """An update with the tensors of the micro-batches that this process computes."""
         return update, [
-            (index, update.plans[index].batch()) for index in self.world.share(update.plans)
+            (index, update.plans[index].batch())
+            for index in self.world.share(update.plans)
         ]
 
 

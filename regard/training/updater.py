@@ -42,12 +42,16 @@ class Updater:
         self.world = world or World()
         s = self.settings
         self.guide = Guide.of(model, s)
-        objective = Objective(model, s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic)
+        objective = Objective(
+            model, s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic
+        )
         if self.world.sharded:
             shard(model, layers=s.sharded == "layers")
         self.optimizer = _optimizer(model, recipe)
         self._step_threads = max(
-            1, sum(parameter.numel() for parameter in model.parameters()) // WEIGHTS_A_THREAD
+            1,
+            sum(parameter.numel() for parameter in model.parameters())
+            // WEIGHTS_A_THREAD,
         )
         device = device_of(model)
         threads = (
@@ -57,10 +61,16 @@ class Updater:
         )
         # Sharded gradients are averaged over the processes.
         scale = self.world.size if self.world.sharded else 1
-        self.workers = GradientWorkers(objective, s.precision, device, threads, float(scale))
+        self.workers = GradientWorkers(
+            objective, s.precision, device, threads, float(scale)
+        )
 
     def accumulate(
-        self, number: int, batches: Sequence[tuple[int, TrainingBatch]], tokens: int, parts: int = 1
+        self,
+        number: int,
+        batches: Sequence[tuple[int, TrainingBatch]],
+        tokens: int,
+        parts: int = 1,
     ) -> list[Loss]:
         """Accumulate the gradients of the mean loss of update `number` over all micro-batches and
         processes.
@@ -78,9 +88,8 @@ class Updater:
             )
         losses = self.workers.gradients(keyed, tokens)
         for parameter in self.model.parameters():
-            if (
-                parameter.requires_grad and parameter.grad is None
-            ):  # of a layer that LayerDrop left out of every batch
+            # Of a layer that LayerDrop left out of every batch.
+            if parameter.requires_grad and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         self.world.all_reduce_gradients(list(self.model.parameters()))
         return losses
@@ -115,7 +124,12 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
     groups = _parameter_groups(model, s.encoder_rate)
     # The rate is set before every step; fused is three to five times as fast on a CPU.
     return kind(
-        groups, lr=0.0, betas=(s.beta1, s.beta2), eps=1e-9, weight_decay=s.weight_decay, fused=True
+        groups,
+        lr=0.0,
+        betas=(s.beta1, s.beta2),
+        eps=1e-9,
+        weight_decay=s.weight_decay,
+        fused=True,
     )
 
 
@@ -123,7 +137,9 @@ def _parameter_groups(model: Model, encoder_rate: float) -> list[dict[str, Any]]
     """Parameter groups: the encoder at `encoder_rate`; shared and decoder weights at the full
     rate.
     """
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trainable = [
+        parameter for parameter in model.parameters() if parameter.requires_grad
+    ]
     decoder = set(model.decoder.parameters())
     if encoder_rate == 1:
         return [{"params": trainable, "lr_factor": 1.0}]
@@ -133,7 +149,9 @@ def _parameter_groups(model: Model, encoder_rate: float) -> list[dict[str, Any]]
             "lr_factor": 1.0,
         },
         {
-            "params": [parameter for parameter in trainable if parameter not in decoder],
+            "params": [
+                parameter for parameter in trainable if parameter not in decoder
+            ],
             "lr_factor": encoder_rate,
         },
     ]

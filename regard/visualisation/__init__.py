@@ -16,11 +16,11 @@ from regard.common.lazy import lazy_names
 if TYPE_CHECKING:
     from regard.visualisation.charts import Chart, Panel, Series
     from regard.visualisation.explanation_data import ExplanationData, page_data
+    from regard.visualisation.explanation_page import Meta, render_page
     from regard.visualisation.figure import Figure
-    from regard.visualisation.heads import Heads
+    from regard.visualisation.head_grid import Heads
     from regard.visualisation.heatmap import Alignment, layout_heatmap
     from regard.visualisation.overlay import Overlay, SourceImage
-    from regard.visualisation.page import Meta, render_page
     from regard.visualisation.rendering import draw_png, draw_svg
     from regard.visualisation.saving import save
 
@@ -47,10 +47,10 @@ _MODULES = {
     "charts": ("Chart", "Panel", "Series"),
     "explanation_data": ("ExplanationData", "page_data"),
     "figure": ("Figure",),
-    "heads": ("Heads",),
+    "head_grid": ("Heads",),
     "heatmap": ("Alignment", "layout_heatmap"),
     "overlay": ("Overlay", "SourceImage"),
-    "page": ("Meta", "render_page"),
+    "explanation_page": ("Meta", "render_page"),
     "rendering": ("draw_png", "draw_svg"),
     "saving": ("save",),
 }

@@ -30,10 +30,13 @@ def draw_gif(frames: Sequence[Figure]) -> bytes:
 
     def images(number: int) -> Iterator[Image.Image]:
         return (
-            rasterise(frame, SCALE, "light")[0] for frame in frames[:: -(-len(frames) // number)]
+            rasterise(frame, SCALE, "light")[0]
+            for frame in frames[:: -(-len(frames) // number)]
         )
 
-    palette = _palette(np.concatenate([np.asarray(image) for image in images(PALETTE_FRAMES)]))
+    palette = _palette(
+        np.concatenate([np.asarray(image) for image in images(PALETTE_FRAMES)])
+    )
     indexed = (_indexed(image, palette) for image in images(len(frames)))
     file = io.BytesIO()
     durations = [FRAME] * (len(frames) - 1) + [LAST_FRAME]
@@ -51,7 +54,9 @@ def draw_gif(frames: Sequence[Figure]) -> bytes:
 
 def _codes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return each colour as one number."""
-    codes: npt.NDArray[np.int64] = pixels.astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
+    codes: npt.NDArray[np.int64] = pixels.astype(np.int64) @ np.array(
+        [1 << 16, 1 << 8, 1]
+    )
     return codes
 
 
@@ -69,9 +74,12 @@ def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
     """Replace each colour by the nearest one of the palette."""
     codes, inverse = np.unique(_codes(np.asarray(image)), return_inverse=True)
     channels, shades = (
-        np.stack([code >> 16, code >> 8 & 255, code & 255], 1) for code in (codes, palette)
+        np.stack([code >> 16, code >> 8 & 255, code & 255], 1)
+        for code in (codes, palette)
     )
-    nearest = ((channels[:, None] - shades[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
+    nearest = (
+        ((channels[:, None] - shades[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
+    )
     indexed = Image.fromarray(nearest[inverse].reshape(image.size[::-1]), "L")
     indexed.putpalette(shades.astype(np.uint8).tobytes())
     return indexed

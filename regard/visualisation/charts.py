@@ -108,7 +108,8 @@ class Panel:
     def paints(self) -> list[int]:
         """Return the number of the colour and marker of each series."""
         return [
-            number if line.paint is None else line.paint for number, line in enumerate(self.series)
+            number if line.paint is None else line.paint
+            for number, line in enumerate(self.series)
         ]
 
     def lines(self) -> list[tuple[Series, int, float]]:
@@ -128,12 +129,18 @@ class Panel:
             lines += [(series, paint, width) for series in members]
             if width == THIN:
                 mean = tuple((x, fmean(row[x] for row in values)) for x in shared)
-                lines.append((replace(members[0], points=mean, band=None), paint, THICK))
+                lines.append(
+                    (replace(members[0], points=mean, band=None), paint, THICK)
+                )
         return sorted(lines, key=lambda line: line[2] != THIN)
 
     def end_label(self, series: Series) -> str:
         """Return the text at the end of a series; empty if it only repeats the title."""
-        return "" if (series.label or series.name) == self.title else series.label or series.name
+        return (
+            ""
+            if (series.label or series.name) == self.title
+            else series.label or series.name
+        )
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,9 @@ class Chart:
         for panel in self.panels:
             count = max(panel.paints(), default=-1) + 1
             if not 1 <= count <= SERIES:
-                causes.append(f"{panel.title}: a panel holds 1 to {SERIES} series, got {count}")
+                causes.append(
+                    f"{panel.title}: a panel holds 1 to {SERIES} series, got {count}"
+                )
             for series in panel.series:
                 if not series.points:
                     causes.append(
@@ -184,24 +193,36 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     one = (narrow - 2 * MARGIN - LEFT - 12, SMALL_PANEL[1]) if narrow else LARGE_PANEL
     inside = one if columns == 1 else SMALL_PANEL
     labels = [
-        panel.end_label(series) for panel in chart.panels for series in panel.series if not narrow
+        panel.end_label(series)
+        for panel in chart.panels
+        for series in panel.series
+        if not narrow
     ]
     right = max(
-        (measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels if label), default=12.0
+        (measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels if label),
+        default=12.0,
     )
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
-    header, header_height = drawing.header_lines(chart.title, chart.caption, width - 2 * MARGIN)
+    header, header_height = drawing.header_lines(
+        chart.title, chart.caption, width - 2 * MARGIN
+    )
     top = MARGIN + header_height
     groups = [Group("header", header)]
     ticks = max(
-        (len(lines) for panel in chart.panels for lines in _category_lines(panel, inside[0])),
+        (
+            len(lines)
+            for panel in chart.panels
+            for lines in _category_lines(panel, inside[0])
+        ),
         default=1,
     )
     row_height = ABOVE + inside[1] + BELOW + (ticks - 1) * LINE_HEIGHT * SIZE
     for number in range(len(chart.panels)):
         row, column = divmod(number, columns)
         x = MARGIN + LEFT + column * (LEFT + inside[0] + right + GAP)
-        panel = _panel(chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper"))
+        panel = _panel(
+            chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper")
+        )
         groups += panel[:-1] if narrow else panel
     height = top + -(-len(chart.panels) // columns) * row_height
     if narrow or any(line.label for panel in chart.panels for line in panel.series):
@@ -220,10 +241,16 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     columns = min(chart.columns, len(chart.panels))
     x_axis = _x_axis(chart, panel, area)
     ys = [y for series in panel.series for _, y in (*series.points, *panel.guide)]
-    ys += chain.from_iterable(interval for series in panel.series for interval in series.band or ())
+    ys += chain.from_iterable(
+        interval for series in panel.series for interval in series.band or ()
+    )
     y_axis = _Axis(ys, (area.y + area.height, area.y), chart.scale, 0.06)
-    grid = [Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks]
-    grid += [Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks]
+    grid = [
+        Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks
+    ]
+    grid += [
+        Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks
+    ]
     texts = [Text(area.x, area.y - 10, panel.title, PANEL_SIZE)]
     texts += [
         Text(area.x - 8, y_axis.at(t) + MIDLINE * SIZE, _short(t), SIZE, "muted", "end")
@@ -236,10 +263,21 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
         for other in chart.panels[number + columns : number + columns + 1]
     ):
         texts.append(
-            Text(area.x + area.width / 2, below + 17, panel.x_label, SIZE, "muted", "middle")
+            Text(
+                area.x + area.width / 2,
+                below + 17,
+                panel.x_label,
+                SIZE,
+                "muted",
+                "middle",
+            )
         )
     guide = (
-        [Polyline(tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5)]
+        [
+            Polyline(
+                tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5
+            )
+        ]
         if panel.guide
         else []
     )
@@ -247,13 +285,17 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     lines = [
         mark
         for series, paint, width in panel.lines()
-        for mark in _line(series, (paint, width), x_axis, y_axis, offsets[paint], panel.categories)
+        for mark in _line(
+            series, (paint, width), x_axis, y_axis, offsets[paint], panel.categories
+        )
     ]
     return [
         Group(f"grid-{number}", tuple(grid)),
         Group(f"axes-{number}", tuple(texts)),
         Group(f"lines-{number}", (*guide, *lines)),
-        Group(f"ends-{number}", _end_labels(_ends(panel, y_axis), area.x + area.width + 9)),
+        Group(
+            f"ends-{number}", _end_labels(_ends(panel, y_axis), area.x + area.width + 9)
+        ),
     ]
 
 
@@ -264,12 +306,19 @@ def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
         places = [float(place) for place in range(len(panel.categories))]
         return _Axis((-0.5, len(places) - 0.5), ends, "linear", 0.0, places)
     sharing = [
-        other for other in chart.panels if other.x_label == panel.x_label and not other.categories
+        other
+        for other in chart.panels
+        if other.x_label == panel.x_label and not other.categories
     ]
     xs = [
-        x for other in sharing for series in other.series for x, _ in (*series.points, *other.guide)
+        x
+        for other in sharing
+        for series in other.series
+        for x, _ in (*series.points, *other.guide)
     ]
-    is_scatter = len(panel.series) > 1 and all(len(series.points) == 1 for series in panel.series)
+    is_scatter = len(panel.series) > 1 and all(
+        len(series.points) == 1 for series in panel.series
+    )
     return _Axis(xs, ends, chart.scale, 0.06 if is_scatter else 0.0)
 
 
@@ -278,11 +327,19 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
     baseline = area.y + area.height + 16
     if not panel.categories:
         return [
-            Text(axis.at(t), baseline, _short(t), SIZE, "muted", "middle") for t in axis.ticks
+            Text(axis.at(t), baseline, _short(t), SIZE, "muted", "middle")
+            for t in axis.ticks
         ], baseline
     columns = _category_lines(panel, area.width)
     texts = [
-        Text(axis.at(place), baseline + row * LINE_HEIGHT * SIZE, line, SIZE, "muted", "middle")
+        Text(
+            axis.at(place),
+            baseline + row * LINE_HEIGHT * SIZE,
+            line,
+            SIZE,
+            "muted",
+            "middle",
+        )
         for place, lines in zip(axis.ticks, columns, strict=True)
         for row, line in enumerate(lines)
     ]
@@ -292,7 +349,8 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
 def _category_lines(panel: Panel, width: float) -> list[list[str]]:
     """Break the labels of categories into lines that fit beside each other."""
     return [
-        wrap(label, SIZE, width / len(panel.categories) - 4) or [""] for label in panel.categories
+        wrap(label, SIZE, width / len(panel.categories) - 4) or [""]
+        for label in panel.categories
     ]
 
 
@@ -316,7 +374,9 @@ def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
     heights: dict[tuple[str, int], list[float]] = {}
     for series, paint, width in panel.lines():
         if (label := panel.end_label(series)) and width != THIN:
-            heights.setdefault((label, paint), []).append(y_axis.at(series.points[-1][1]))
+            heights.setdefault((label, paint), []).append(
+                y_axis.at(series.points[-1][1])
+            )
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
 
@@ -351,7 +411,9 @@ class _Axis:
             self.ticks = list(ticks)
         elif scale == "log":
             points = sorted(set(values))
-            self.ticks = points if not pad and len(points) <= MAX_TICKS else self._decades()
+            self.ticks = (
+                points if not pad and len(points) <= MAX_TICKS else self._decades()
+            )
         else:
             self.ticks = self._even_ticks()
 
@@ -367,7 +429,9 @@ class _Axis:
         """Multiples of 1, 2 or 5 times a power of ten, four to eight of them."""
         span = self._high - self._low
         step = 10.0 ** math.floor(math.log10(span / 4))
-        step *= next(times for times in (1, 2, 5, 10) if span / (step * times) <= MAX_TICKS)
+        step *= next(
+            times for times in (1, 2, 5, 10) if span / (step * times) <= MAX_TICKS
+        )
         first = math.ceil(self._low / step - 1e-9)
         last = math.floor(self._high / step + 1e-9)
         return [n * step for n in range(first, last + 1)]
@@ -378,7 +442,9 @@ class _Axis:
         for factors in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
             exponents = range(math.floor(self._low), math.ceil(self._high) + 1)
             ticks = [factor * 10.0**e for e in exponents for factor in factors]
-            ticks = [tick for tick in ticks if self._low <= math.log10(tick) <= self._high]
+            ticks = [
+                tick for tick in ticks if self._low <= math.log10(tick) <= self._high
+            ]
             if len(ticks) >= 3:
                 break
         return ticks
@@ -412,7 +478,8 @@ def _line(
             low, high = (y_axis.at(edge) for edge in series.band[i])
             yield Polyline(((x, low), (x, high)), paint, 1.5)
             yield from (
-                Polyline(((x - 4, edge), (x + 4, edge)), paint, 1.5) for edge in (low, high)
+                Polyline(((x - 4, edge), (x + 4, edge)), paint, 1.5)
+                for edge in (low, high)
             )
             hint += f", {_short(series.band[i][0])} to {_short(series.band[i][1])}"
         if len(points) <= MAX_MARKERS and (

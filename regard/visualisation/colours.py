@@ -26,10 +26,18 @@ VEIL, OPACITY = (
 ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {
     "light": dict(
-        zip(ROLES, ("#ffffff", "#1a1d21", "#5d646d", "#e6e9ee", "#c3cad4", "#d55e00"), strict=True)
+        zip(
+            ROLES,
+            ("#ffffff", "#1a1d21", "#5d646d", "#e6e9ee", "#c3cad4", "#d55e00"),
+            strict=True,
+        )
     ),
     "dark": dict(
-        zip(ROLES, ("#14171b", "#eceff3", "#a0a8b3", "#262b32", "#454d59", "#ff9d4d"), strict=True)
+        zip(
+            ROLES,
+            ("#14171b", "#eceff3", "#a0a8b3", "#262b32", "#454d59", "#ff9d4d"),
+            strict=True,
+        )
     ),
 }
 # Hues of Okabe and Ito (2008), dark or light enough to be read as text
@@ -64,7 +72,10 @@ _CHROMA: dict[Theme, tuple[float, ...]] = {
     "dark": (0.02, 0.1, 0.12, 0.09, 0.04),
 }
 _HUE: dict[Theme, tuple[float, ...]] = {"light": (235.0, 265.0), "dark": (265.0, 225.0)}
-_SIGNED_LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.46), "dark": (0.21, 0.8)}
+_SIGNED_LIGHTNESS: dict[Theme, tuple[float, ...]] = {
+    "light": (1.0, 0.46),
+    "dark": (0.21, 0.8),
+}
 _SIGNED_HUES = {"p": 255.0, "n": 45.0}  # blue, vermilion
 _SIGNED_CHROMA = 0.15
 _MUTED_BELOW = 5  # text on lighter shades is muted
@@ -87,7 +98,11 @@ def colour(paint: str, theme: Theme) -> str:
         return _ROLES[theme][paint]
     number = int(paint[1:])
     if paint[0] in "st":
-        return _SERIES[theme][number] if paint[0] == "s" else _tint(_SERIES[theme][number], theme)
+        return (
+            _SERIES[theme][number]
+            if paint[0] == "s"
+            else _tint(_SERIES[theme][number], theme)
+        )
     if paint[0] in _SIGNED_HUES:
         return _signed_shade(number / LEVELS, _SIGNED_HUES[paint[0]], theme)
     return _text_on(number, theme) if paint[0] == "v" else _shade(number, theme)
@@ -96,7 +111,9 @@ def colour(paint: str, theme: Theme) -> str:
 def _tint(hex_colour: str, theme: Theme) -> str:
     """Return a colour mixed with that of the paper."""
     pairs = zip(
-        bytes.fromhex(hex_colour[1:]), bytes.fromhex(_ROLES[theme]["paper"][1:]), strict=True
+        bytes.fromhex(hex_colour[1:]),
+        bytes.fromhex(_ROLES[theme]["paper"][1:]),
+        strict=True,
     )
     return "#" + "".join(f"{round(0.45 * a + 0.55 * b):02x}" for a, b in pairs)
 
@@ -104,14 +121,17 @@ def _tint(hex_colour: str, theme: Theme) -> str:
 def _signed_shade(share: float, hue: float, theme: Theme) -> str:
     if share == 0:
         return _ROLES[theme]["paper"]
-    return _from_oklch(_interpolate(_SIGNED_LIGHTNESS[theme], share), _SIGNED_CHROMA * share, hue)
+    return _from_oklch(
+        _interpolate(_SIGNED_LIGHTNESS[theme], share), _SIGNED_CHROMA * share, hue
+    )
 
 
 def _shade(number: int, theme: Theme) -> str:
     if number == 0:
         return _ROLES[theme]["paper"]
     lightness, chroma, hue = (
-        _interpolate(stops[theme], number / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE)
+        _interpolate(stops[theme], number / LEVELS)
+        for stops in (_LIGHTNESS, _CHROMA, _HUE)
     )
     return _from_oklch(lightness, chroma, hue)
 
@@ -125,7 +145,10 @@ def _interpolate(stops: tuple[float, ...], x: float) -> float:
 def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
     """Convert Oklch to sRGB (Ottosson 2020); chroma is reduced if the colour is out of gamut."""
     for share in range(100, -1, -1):
-        a, b = (chroma * share / 100 * turn(math.radians(hue)) for turn in (math.cos, math.sin))
+        a, b = (
+            chroma * share / 100 * turn(math.radians(hue))
+            for turn in (math.cos, math.sin)
+        )
         channels = _linear_rgb(lightness, a, b)
         if all(-1e-3 <= c <= 1.001 for c in channels):
             break
@@ -145,13 +168,17 @@ def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, flo
 
 def _encode(linear: float) -> float:
     linear = min(1.0, max(0.0, linear))
-    return 12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
+    return (
+        12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
+    )
 
 
 def luminance(hex_colour: str) -> float:
     """Return the relative luminance of WCAG 2, 0 to 1."""
     shares = (int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    red, green, blue = (
+        s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -164,4 +191,6 @@ def contrast(first: str, second: str) -> float:
 def _text_on(shade: int, theme: Theme) -> str:
     if shade < _MUTED_BELOW:
         return _ROLES[theme]["muted"]
-    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, _shade(shade, theme)))
+    return max(
+        ("#000000", "#ffffff"), key=lambda text: contrast(text, _shade(shade, theme))
+    )

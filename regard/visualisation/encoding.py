@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from regard.visualisation.colours import level
-from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
+from regard.visualisation.explanation_data import (
+    ExplanationData,
+    LayerWeights,
+    token_label,
+)
 from regard.visualisation.figure import MARGIN, MIDLINE, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
 from regard.visualisation.language import words
 
-ROW, SIZE, LABEL = 30.0, 16.0, 130.0  # pixels of a row, of its text, and the widest text
+# Pixels of a row, of its text, and the widest text.
+ROW, SIZE, LABEL = 30.0, 16.0, 130.0
 # Pixels above the rows for the names of the columns, and of their text.
 NAMES, NAME_SIZE = (
     24.0,
@@ -27,16 +32,22 @@ STRIP, ARCS = (
 def encoding_heading(data: ExplanationData, step: int) -> str:
     """Describe what the encoder does in a step."""
     if data.states is None:
-        text = "Encoder, layer {layer} of {count}: which words each word (left) attends to"
+        text = (
+            "Encoder, layer {layer} of {count}: which words each word (left) attends to"
+        )
         return words(text, layer=step + 1, count=len(data.encoder_layers))
     tokens = data.states.tokens
     S = len(data.states.tokens)
     if step == S - 1:
         is_read = "the decoder can attend to each of these states"
         handed = "the outlined states are handed over to the decoder"
-        return words(f"Encoder: all is read; {is_read if data.has_cross_attention else handed}")
+        return words(
+            f"Encoder: all is read; {is_read if data.has_cross_attention else handed}"
+        )
     read = [tokens[step], tokens[S - 1 - step]][: data.states.directions]
-    return words("Encoder: it reads ") + words(", from the end ").join(map(token_label, read))
+    return words("Encoder: it reads ") + words(", from the end ").join(
+        map(token_label, read)
+    )
 
 
 def reading_height(data: ExplanationData) -> float:
@@ -59,14 +70,22 @@ def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
                 share = float(weights[t, s]) / top
                 points = curve((left, _middle(t)), (right, _middle(s)), 12)
                 hint = f"{source[t]} → {source[s]} {weights[t, s]:.2f}"
-                yield Polyline(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
+                yield Polyline(
+                    points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint
+                )
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE
         yield Text(left - 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink", "end")
         yield Text(right + 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink")
     if len(source) > len(rows):
         more = words("… {count} more", count=len(source) - len(rows))
-        yield Text(right + LABEL + 16, _middle(ROWS - 1) + MIDLINE * SIZE, more, NAME_SIZE, "muted")
+        yield Text(
+            right + LABEL + 16,
+            _middle(ROWS - 1) + MIDLINE * SIZE,
+            more,
+            NAME_SIZE,
+            "muted",
+        )
 
 
 def _middle(row: int) -> float:

@@ -26,8 +26,11 @@ from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
 
 Role = Literal["cross", "encoder", "decoder", "attribution"]
-FORMAT = 2  # version of the data of a page: 1 had no `format` and no `log_sums`, and is still drawn
-FINE, COARSE = 1000, 250  # quantisation steps of a weight; the coarse ones fit in a byte
+# Version of the data of a page: 1 had no `format` and no `log_sums`, and is still
+# drawn.
+FORMAT = 2
+# Quantisation steps of a weight; the coarse ones fit in a byte.
+FINE, COARSE = 1000, 250
 MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
 
 
@@ -107,7 +110,8 @@ class ExplanationData:
     source: tuple[str, ...]
     target: tuple[str, ...]
     tokens: tuple[str, ...]  # P; the last is the end of the sentence
-    target_words: tuple[int, ...]  # P: index of the target word of each token, −1 for the end
+    # P: index of the target word of each token, −1 for the end.
+    target_words: tuple[int, ...]
     layers: tuple[LayerWeights, ...]
     shown_head: ShownHead = ShownHead(0)
     steps: tuple[TreeStep, ...] = ()
@@ -127,7 +131,9 @@ class ExplanationData:
                 "a page needs a source word, a target word, and a layer with attention or a search"
             )
         for name in ("source", "target", "tokens"):
-            object.__setattr__(self, name, tuple(clean(text) for text in getattr(self, name)))
+            object.__setattr__(
+                self, name, tuple(clean(text) for text in getattr(self, name))
+            )
 
     @classmethod
     def from_alignments(cls, alignments: Sequence[Alignment]) -> ExplanationData:
@@ -140,7 +146,9 @@ class ExplanationData:
                 raise UsageError(
                     f"a page shows one pair of sentences; alignment {number} has other words"
                 )
-        layers = tuple(_layer(alignment, number) for number, alignment in enumerate(alignments, 1))
+        layers = tuple(
+            _layer(alignment, number) for number, alignment in enumerate(alignments, 1)
+        )
         words = tuple(range(len(first.target)))
         return cls(
             first.source,
@@ -174,7 +182,9 @@ class ExplanationData:
         """
         weights = self.layers[self.shown_head.layer].weights
         shown: np.ndarray = (
-            weights.mean(0) if self.shown_head.head is None else weights[self.shown_head.head]
+            weights.mean(0)
+            if self.shown_head.head is None
+            else weights[self.shown_head.head]
         )
         return shown
 
@@ -195,7 +205,11 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
     Self-attention between the cells of an image is left out.
     """
     layers = []
-    for role in ("cross", "encoder", "decoder") if readings.grid is None else ("cross", "decoder"):
+    for role in (
+        ("cross", "encoder", "decoder")
+        if readings.grid is None
+        else ("cross", "decoder")
+    ):
         names = readings.layers(role)
         for number, name in enumerate(names, 1):
             sums = None
@@ -207,7 +221,10 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
                     else None
                 )
             else:
-                heads = [readings.words(name, head) for head in range(len(readings.weights[name]))]
+                heads = [
+                    readings.words(name, head)
+                    for head in range(len(readings.weights[name]))
+                ]
                 weights = np.stack([head.weights for head in heads])
                 special = np.stack([head.special_weights for head in heads])
             layers.append(LayerWeights(str(number), role, weights, special, sums))
@@ -225,8 +242,8 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
 def page_data(
     data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")
 ) -> dict[str, Any]:
-    """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists
-    the keys.
+    """Convert an explanation to the JSON values that explanation_page.js reads;
+    `docs/visualisation.md` lists the keys.
     """
     layers = [*data.layers, *_attribution_layers(data.attributions)]
     states = data.states.tokens if data.states else ()
@@ -247,7 +264,11 @@ def page_data(
         "layers": [_layer_values(layer) for layer in layers],
         "weight_steps": steps,
         "weights": _packed(layers, steps),
-        "shown_head": [data.shown_head.layer, data.shown_head.head, data.shown_head.shifted],
+        "shown_head": [
+            data.shown_head.layer,
+            data.shown_head.head,
+            data.shown_head.shifted,
+        ],
         "steps": [_step(step) for step in data.steps],
         "states": states_data(
             data.states, [token_label(token) * (token != "▁") for token in states]
@@ -264,7 +285,12 @@ def _layer_values(layer: LayerWeights) -> dict[str, Any]:
         if layer.log_sums is None
         else {"log_sums": layer.log_sums.astype(float).round(2).tolist()}
     )
-    return {"role": layer.role, "name": layer.name, "shape": layer.weights.shape, **sums}
+    return {
+        "role": layer.role,
+        "name": layer.name,
+        "shape": layer.weights.shape,
+        **sums,
+    }
 
 
 def _image(image: SourceImage | None) -> dict[str, Any] | None:
@@ -276,7 +302,9 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     content = image.file()
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     Y, X = image.pixels.shape[:2]
-    column_edges, row_edges = ([round(float(edge), 4) for edge in edges] for edges in image.edges())
+    column_edges, row_edges = (
+        [round(float(edge), 4) for edge in edges] for edges in image.edges()
+    )
     url = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
     size = [X, Y]
     return {
@@ -296,7 +324,9 @@ def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]
     for name, weights in zip(attributions.names, attributions.weights, strict=True):
         positive = np.clip(weights, 0, None)
         shares = positive / np.maximum(positive.sum(1, keepdims=True), 1e-12)
-        layers.append(LayerWeights(name, "attribution", shares[None], np.zeros((1, len(shares)))))
+        layers.append(
+            LayerWeights(name, "attribution", shares[None], np.zeros((1, len(shares))))
+        )
     return layers
 
 
@@ -305,12 +335,14 @@ def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
     zlib, base64.
     """
     parts = [
-        np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(-1)
+        np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(
+            -1
+        )
         for layer in layers
     ]
-    numbers = np.rint(np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps).astype(
-        np.uint16
-    )
+    numbers = np.rint(
+        np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps
+    ).astype(np.uint16)
     planes = [numbers & 255] if steps <= 255 else [numbers & 255, numbers >> 8]
     return base64.b64encode(
         zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)
@@ -331,7 +363,9 @@ def _step(step: TreeStep) -> dict[str, Any]:
     ]
     return {
         "nodes": nodes,
-        "candidates": [[_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates],
+        "candidates": [
+            [_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates
+        ],
     }
 
 
@@ -340,7 +374,9 @@ def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
     if attributions is None:
         return None
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    return [[name, None if np.isnan(value) else round(value, 3)] for name, value in pairs]
+    return [
+        [name, None if np.isnan(value) else round(value, 3)] for name, value in pairs
+    ]
 
 
 def _token_text(token: str) -> str:
@@ -349,7 +385,9 @@ def _token_text(token: str) -> str:
 
 
 def _is_right_to_left(words: Sequence[str]) -> bool:
-    kinds = [unicodedata.bidirectional(character) for word in words for character in word]
+    kinds = [
+        unicodedata.bidirectional(character) for word in words for character in word
+    ]
     return sum(kind in {"R", "AL"} for kind in kinds) > kinds.count("L")
 
 
@@ -357,4 +395,8 @@ def token_label(token: str) -> str:
     """Return a token for display by itself: without its mark for a space, or as "(space)"; the last
     one as "(end)".
     """
-    return words("(end)") if token == "</s>" else _token_text(token).strip() or words("(space)")
+    return (
+        words("(end)")
+        if token == "</s>"
+        else _token_text(token).strip() or words("(space)")
+    )

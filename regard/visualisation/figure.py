@@ -21,7 +21,8 @@ ASCENT, DESCENT = (
     0.95,
     0.25,
 )
-MIDLINE = 0.36  # of a text's size: distance from the baseline up to the optical centre of a line
+# Of a text's size: distance from the baseline up to the optical centre of a line.
+MIDLINE = 0.36
 LINE_HEIGHT = 1.35
 MARGIN = 18.0  # pixels around a figure
 TITLE_SIZE = 16.0
@@ -77,7 +78,9 @@ class Text:
         top = -ASCENT * self.size
         bottom = DESCENT * self.size
         return tuple(
-            self._rotate(along, down) for along in (left, left + width) for down in (top, bottom)
+            self._rotate(along, down)
+            for along in (left, left + width)
+            for down in (top, bottom)
         )
 
     def _rotate(self, along: float, down: float) -> tuple[float, float]:
@@ -136,7 +139,9 @@ def curve(
     """Return the points of an S-shaped curve."""
     (x1, y1), (x2, y2) = start, end
     shares = (n / steps for n in range(steps + 1))
-    return tuple((x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in shares)
+    return tuple(
+        (x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in shares
+    )
 
 
 def arrow(
@@ -151,14 +156,20 @@ def arrow(
     dx = dx * width**0.5
     dy = dy * width**0.5
     yield Polyline(
-        (end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint
+        (
+            end,
+            (x2 - dx - dy / 2, y2 - dy + dx / 2),
+            (x2 - dx + dy / 2, y2 - dy - dx / 2),
+        ),
+        paint,
     )
 
 
 def right_edge(marks: Iterable[Mark]) -> float:
     """Return how far to the right the texts among marks reach."""
     return max(
-        (x for mark in marks if isinstance(mark, Text) for x, _ in mark.corners()), default=0.0
+        (x for mark in marks if isinstance(mark, Text) for x, _ in mark.corners()),
+        default=0.0,
     )
 
 
@@ -171,13 +182,18 @@ def make_figure(
     return Figure(*size, (paper, *groups), title, description)
 
 
-def header_lines(title: str, caption: str, limit: float) -> tuple[tuple[Text, ...], float]:
+def header_lines(
+    title: str, caption: str, limit: float
+) -> tuple[tuple[Text, ...], float]:
     """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with
     their height.
     """
     lines = list[Text]()
     top = MARGIN
-    for text, size, paint in ((title, TITLE_SIZE, "ink"), (caption, CAPTION_SIZE, "muted")):
+    for text, size, paint in (
+        (title, TITLE_SIZE, "ink"),
+        (caption, CAPTION_SIZE, "muted"),
+    ):
         for line in wrap(text, size, limit):
             lines.append(Text(MARGIN, top + size * ASCENT, line, size, paint))
             top += size * LINE_HEIGHT

@@ -28,7 +28,11 @@ _MEASURED_AT = 100.0
 
 @cache
 def _font_bytes() -> bytes:
-    return files("regard.visualisation").joinpath("assets/Pretendard-Regular.otf").read_bytes()
+    return (
+        files("regard.visualisation")
+        .joinpath("assets/Pretendard-Regular.otf")
+        .read_bytes()
+    )
 
 
 @lru_cache(maxsize=64)
@@ -36,7 +40,9 @@ def load(size: float) -> ImageFont.FreeTypeFont:
     """Return the font at a size in pixels, with the basic layout engine, which is the same on every
     machine.
     """
-    return ImageFont.truetype(io.BytesIO(_font_bytes()), size, layout_engine=ImageFont.Layout.BASIC)
+    return ImageFont.truetype(
+        io.BytesIO(_font_bytes()), size, layout_engine=ImageFont.Layout.BASIC
+    )
 
 
 @lru_cache(maxsize=16)
@@ -94,7 +100,9 @@ def measure(text: str, size: float) -> float:
 
 def drawable(text: str) -> str:
     """Replace each visible character that the font lacks by a box, for PNG and GIF."""
-    return "".join(c if has(c) else "" if _is_invisible(c) else MISSING_GLYPH for c in text)
+    return "".join(
+        c if has(c) else "" if _is_invisible(c) else MISSING_GLYPH for c in text
+    )
 
 
 def elide(text: str, size: float, limit: float) -> str:

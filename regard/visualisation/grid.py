@@ -18,8 +18,10 @@ END = "(end)"  # label of the narrow column for the weight on the end of the sen
 GAP = 8.0  # pixels between a label and the grid
 TARGET_SIDE = 720.0  # pixels of the whole grid, unless cells reach their bounds
 MIN_CELL, MAX_CELL = 13.0, 44.0  # pixels
-MAX_FLAT_CELL = 80.0  # pixels that a column may be widened to, so that its label is horizontal
-MAX_LABEL = 46.0  # ems: forty Hangul syllables; a longer word is elided, and whole in the hint
+# Pixels that a column may be widened to, so that its label is horizontal.
+MAX_FLAT_CELL = 80.0
+# Ems: forty Hangul syllables; a longer word is elided, and whole in the hint.
+MAX_LABEL = 46.0
 AXES = ("source →", "target ↓")
 AXES_SIZE = 11.0
 
@@ -56,9 +58,16 @@ class Grid:
 
     def end_cell(self, t: int) -> tuple[float, float, float, float]:
         """Return the same for row t of the narrow column."""
-        assert self.end is not None, "this grid has no column for the end of the sentence"
+        assert self.end is not None, (
+            "this grid has no column for the end of the sentence"
+        )
         x, width = self.end
-        return x + 1, self.top + t * self.cell_height + 1, width - 1, self.cell_height - 1
+        return (
+            x + 1,
+            self.top + t * self.cell_height + 1,
+            width - 1,
+            self.cell_height - 1,
+        )
 
 
 def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> Grid:
@@ -68,9 +77,15 @@ def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> G
     flat = float(math.ceil(_widest(source, font) + GAP))
     is_flat = flat <= MAX_FLAT_CELL and flat * len(source) <= 1.2 * TARGET_SIDE
     width = max(height, flat) if is_flat else height
-    beside = max(_widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES))
+    beside = max(
+        _widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES)
+    )
     left = float(math.ceil(MARGIN + GAP + beside))
-    end = _end_column(left + width * len(source), height, font, is_flat) if has_end else None
+    end = (
+        _end_column(left + width * len(source), height, font, is_flat)
+        if has_end
+        else None
+    )
     # Easier to read; less room.
     slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0
     turn = 0.0 if is_flat else slanted
@@ -82,14 +97,18 @@ def _widest(words: Sequence[str], font: float) -> float:
     return max(measure(elide(word, font, MAX_LABEL * font), font) for word in words)
 
 
-def _end_column(right: float, height: float, font: float, is_flat: bool) -> tuple[float, float]:
+def _end_column(
+    right: float, height: float, font: float, is_flat: bool
+) -> tuple[float, float]:
     width = max(8.0, float(round(0.45 * height)))
     overhang = math.ceil((measure(words(END), font) - width) / 2) if is_flat else 0
     return right + max(round(0.4 * height), overhang + 2), width
 
 
 def _height_above(grid: Grid, source: Sequence[str]) -> float:
-    corners = [corner for label in column_labels(grid, source) for corner in label.corners()]
+    corners = [
+        corner for label in column_labels(grid, source) for corner in label.corners()
+    ]
     return max(-min(y for _, y in corners), 2 * LINE_HEIGHT * AXES_SIZE + GAP)
 
 
@@ -97,10 +116,18 @@ def column_labels(grid: Grid, source: Sequence[str]) -> tuple[Text, ...]:
     """Return the source words above their columns, then the label of the narrow column if there is
     one.
     """
-    centres = [grid.left + (s + 0.5) * grid.cell_width + 0.5 for s in range(len(source))]
-    labels = [_column_label(grid, x, word) for x, word in zip(centres, source, strict=True)]
+    centres = [
+        grid.left + (s + 0.5) * grid.cell_width + 0.5 for s in range(len(source))
+    ]
+    labels = [
+        _column_label(grid, x, word) for x, word in zip(centres, source, strict=True)
+    ]
     if grid.end is not None:
-        labels.append(_column_label(grid, grid.end[0] + grid.end[1] / 2 + 0.5, words(END), "muted"))
+        labels.append(
+            _column_label(
+                grid, grid.end[0] + grid.end[1] / 2 + 0.5, words(END), "muted"
+            )
+        )
     return tuple(labels)
 
 
@@ -132,5 +159,12 @@ def row_labels(grid: Grid, target: Sequence[str]) -> Iterator[Text]:
         size = grid.font
         y = grid.top + (t + 0.5) * grid.cell_height + MIDLINE * size + 0.5
         yield Text(
-            grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else ""
+            grid.left - GAP,
+            y,
+            label,
+            size,
+            "ink",
+            "end",
+            0.0,
+            word if label != word else "",
         )

@@ -15,7 +15,16 @@ import numpy as np
 from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
 from regard.visualisation.colours import SERIES
-from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Text
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Polyline,
+    Text,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
@@ -26,8 +35,10 @@ ROW, SIZE, SQUARE, LEGEND = (
     13.0,
     26.0,
 )
-MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
-LEAST, MAX_WORDS = 0.02, 60  # weights below have no arc; words of a column that can be drawn
+# Pixels: the widest word, and the distance of the two columns.
+MAX_WORD, BETWEEN = 170.0, 330.0
+# Weights below have no arc; words of a column that can be drawn.
+LEAST, MAX_WORDS = 0.02, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +83,26 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     them.
     """
     squares = len(arcs.heads) * SQUARE + 10
-    left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
+    left = (
+        MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
+    )
     right = left + BETWEEN
-    width = drawing.right_edge(_words(arcs, left, right + 12 + squares, [0.0, 0.0])) + MARGIN
+    width = (
+        drawing.right_edge(_words(arcs, left, right + 12 + squares, [0.0, 0.0]))
+        + MARGIN
+    )
     caption = words(
         "a line and a square are as strong as the weight of their head; its largest is written out"
     )
-    header, header_height = drawing.header_lines(arcs.title, caption, width - 2 * MARGIN)
+    header, header_height = drawing.header_lines(
+        arcs.title, caption, width - 2 * MARGIN
+    )
     top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
-    tops = [top + LEGEND + (rows - len(words)) * ROW / 2 for words in (arcs.queries, arcs.keys)]
+    tops = [
+        top + LEGEND + (rows - len(words)) * ROW / 2
+        for words in (arcs.queries, arcs.keys)
+    ]
     groups = [
         Group("header", header),
         Group("legend", tuple(_legend(arcs, top))),
@@ -91,7 +112,11 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     ]
     height = top + LEGEND + rows * ROW + MARGIN
     return drawing.make_figure(
-        width, height, groups, arcs.title or words("Heads of a word"), _description(arcs)
+        width,
+        height,
+        groups,
+        arcs.title or words("Heads of a word"),
+        _description(arcs),
     )
 
 
@@ -104,11 +129,15 @@ def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
         x += SQUARE + 5 + measure(name, 12.0) + 12
 
 
-def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Polyline]:
+def _arcs(
+    arcs: HeadArcs, left: float, right: float, tops: list[float]
+) -> Iterator[Polyline]:
     """Draw an arc for each head and word; those of several heads lie side by side, the strongest on
     top.
     """
-    order = sorted(np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index]))
+    order = sorted(
+        np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index])
+    )
     start = tops[0] + (arcs.word + 0.5) * ROW
     for head, key in order:
         weight = float(arcs.weights[head, key])
@@ -120,26 +149,48 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
         yield Polyline(points, f"s{head}", 0.6 + 5.4 * weight, _hint(arcs, head, key))
 
 
-def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Mark]:
+def _words(
+    arcs: HeadArcs, left: float, right: float, tops: list[float]
+) -> Iterator[Mark]:
     for number, word in enumerate(arcs.queries):
         y = tops[0] + (number + 0.5) * ROW
         is_word = number == arcs.word
         text = elide(word, SIZE, MAX_WORD)
-        yield Text(left - 10, y + MIDLINE * SIZE, text, SIZE, "ink" if is_word else "muted", "end")
+        yield Text(
+            left - 10,
+            y + MIDLINE * SIZE,
+            text,
+            SIZE,
+            "ink" if is_word else "muted",
+            "end",
+        )
         if is_word:
             width = measure(text, SIZE)
-            yield Box(left - 14 - width, y - ROW / 2 + 2, width + 8, ROW - 4, "ink", outline=1.5)
+            yield Box(
+                left - 14 - width,
+                y - ROW / 2 + 2,
+                width + 8,
+                ROW - 4,
+                "ink",
+                outline=1.5,
+            )
     strongest = arcs.weights.argmax(1)
     for number, word in enumerate(arcs.keys):
         y = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE
         text = elide(word, SIZE, MAX_WORD)
         yield Text(
-            right, y, text, SIZE, "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
+            right,
+            y,
+            text,
+            SIZE,
+            "ink" if arcs.weights[:, number].max() >= LEAST else "muted",
         )
         x = right + measure(text, SIZE) + 10
         for head in np.flatnonzero(strongest == number):
             weight = f"{arcs.weights[head, number]:.2f}"
-            yield Text(x, y, weight, SIZE, f"s{head}", hint=_hint(arcs, int(head), number))
+            yield Text(
+                x, y, weight, SIZE, f"s{head}", hint=_hint(arcs, int(head), number)
+            )
             x += measure(weight, SIZE) + 8
 
 
@@ -168,5 +219,7 @@ def _description(arcs: HeadArcs) -> str:
         for head, row in zip(arcs.heads, arcs.weights, strict=True)
     )
     return words(
-        "{word} attends to: {heads}.", word=arcs.queries[arcs.word], heads="; ".join(strongest)
+        "{word} attends to: {heads}.",
+        word=arcs.queries[arcs.word],
+        heads="; ".join(strongest),
     )

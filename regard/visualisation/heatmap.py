@@ -41,7 +41,8 @@ from regard.visualisation.text import clean, isolated
 LEGEND_SIZE = 11.0
 NUMBERS_FROM = 40  # pixels: cells this high show their weight in digits
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
-RULE_EVERY, RULES_FROM = 5, 20  # a stronger grid line every five words, from twenty words on
+# A stronger grid line every five words, from twenty words on.
+RULE_EVERY, RULES_FROM = 5, 20
 CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 LEGEND = ("attention weight", "link")
 
@@ -56,7 +57,8 @@ class Alignment:
 
     source: tuple[str, ...]  # S words
     target: tuple[str, ...]  # T words
-    weights: np.ndarray  # (T, S); a row sums to one, or to less if special tokens have weight
+    # (T, S); a row sums to one, or to less if special tokens have weight.
+    weights: np.ndarray
     title: str = ""
     caption: str = ""
     special_weights: np.ndarray | None = (
@@ -69,7 +71,9 @@ class Alignment:
     def __post_init__(self) -> None:
         shape = len(self.target), len(self.source)
         for field in ("source", "target"):
-            object.__setattr__(self, field, tuple(clean(word) for word in getattr(self, field)))
+            object.__setattr__(
+                self, field, tuple(clean(word) for word in getattr(self, field))
+            )
         for field in ("title", "caption"):
             object.__setattr__(self, field, clean(getattr(self, field)))
         object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
@@ -97,14 +101,20 @@ class Alignment:
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     """Return a read-only copy in double precision, or raise an error that says what is wrong."""
     if 0 in shape:
-        raise UsageError("an alignment needs at least one source word and one target word")
+        raise UsageError(
+            "an alignment needs at least one source word and one target word"
+        )
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{name} must be an array of numbers of shape {shape}; {error}") from error
+        raise UsageError(
+            f"{name} must be an array of numbers of shape {shape}; {error}"
+        ) from error
     if array.shape != shape:
         axes = "(target words, source words)" if len(shape) == 2 else "(target words,)"
-        raise UsageError(f"{name} must have the shape {shape}, {axes}; got {array.shape}")
+        raise UsageError(
+            f"{name} must have the shape {shape}, {axes}; got {array.shape}"
+        )
     wrong = np.argwhere(~(np.isfinite(array) & (array >= -1e-6)))
     if len(wrong):
         first = tuple(int(index) for index in wrong[0])
@@ -121,7 +131,11 @@ def ceiling_of(alignments: Sequence[Alignment]) -> float:
     weight.
     """
     largest = [float(alignment.weights.max()) for alignment in alignments]
-    largest += [float(a.special_weights.max()) for a in alignments if a.special_weights is not None]
+    largest += [
+        float(a.special_weights.max())
+        for a in alignments
+        if a.special_weights is not None
+    ]
     return next((ceiling for ceiling in CEILINGS if max(largest) <= ceiling), 1.0)
 
 
@@ -130,15 +144,21 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     comparable.
     """
     ceiling = ceiling or ceiling_of([alignment])
-    grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None)
+    grid = place_grid(
+        alignment.source, alignment.target, alignment.special_weights is not None
+    )
     right = drawing.right_edge(column_labels(grid, alignment.source))
     has_links = bool(alignment.links)
     legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
-    right = max(right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width)
+    right = max(
+        right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width
+    )
     header, height = drawing.header_lines(
         alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER)
     )
-    grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
+    grid = replace(
+        grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0)
+    )
     right = max(right, drawing.right_edge(header))
     labels = column_labels(grid, alignment.source)
     legend_left = max(MARGIN, min(grid.left, right - legend_width))
@@ -163,7 +183,9 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     )
     bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
     title = alignment.title or words("Word alignment")
-    return drawing.make_figure(right + MARGIN, bottom, groups, title, _description(alignment))
+    return drawing.make_figure(
+        right + MARGIN, bottom, groups, title, _description(alignment)
+    )
 
 
 def _axes(grid: Grid) -> tuple[Text, ...]:
@@ -171,7 +193,8 @@ def _axes(grid: Grid) -> tuple[Text, ...]:
     low = grid.top - GAP
     high = low - LINE_HEIGHT * AXES_SIZE
     return tuple(
-        Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end") for n, y in enumerate((high, low))
+        Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end")
+        for n, y in enumerate((high, low))
     )
 
 
@@ -185,9 +208,13 @@ def _grid_lines(grid: Grid) -> tuple[Box, ...]:
         across = range(RULE_EVERY, grid.columns, RULE_EVERY)
         down = range(RULE_EVERY, grid.rows, RULE_EVERY)
         boxes += [
-            Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across
+            Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule")
+            for s in across
         ]
-        boxes += [Box(grid.left, grid.top + t * grid.cell_height, width, 1.0, "rule") for t in down]
+        boxes += [
+            Box(grid.left, grid.top + t * grid.cell_height, width, 1.0, "rule")
+            for t in down
+        ]
     return tuple(boxes)
 
 
@@ -215,7 +242,11 @@ def _end_column(
     words_of = alignment.target
     end = words("end of sentence")
     cells = tuple(
-        Box(*grid.end_cell(t), f"w{level(weight, ceiling)}", _hint(words_of[t], end, weight))
+        Box(
+            *grid.end_cell(t),
+            f"w{level(weight, ceiling)}",
+            _hint(words_of[t], end, weight),
+        )
         for t, weight in enumerate(alignment.special_weights)
     )
     return Group("end-label", labels), Group("end", cells)
@@ -231,13 +262,22 @@ def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
         x, y, width, height = grid.cell(t, s)
         digits = f"{weight:.2f}" if weight >= 0.005 else ""
         paint = f"v{level(weight, ceiling)}"
-        yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")
+        yield Text(
+            x + width / 2,
+            y + height / 2 + MIDLINE * 12.0,
+            digits,
+            12.0,
+            paint,
+            "middle",
+        )
 
 
 BAR, BAR_STEPS = 126.0, 63  # pixels, colours
 
 
-def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[Box | Text, ...]:
+def _legend(
+    left: float, top: float, ceiling: float, has_links: bool
+) -> tuple[Box | Text, ...]:
     """Draw the colour scale with its end values, its name, and the outline that stands for a
     link.
     """
@@ -247,11 +287,21 @@ def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[B
     bar_left = left + 14
     bar_right = bar_left + BAR
     name = Text(
-        bar_right + 14 + measure(f"{ceiling:g}", size), baseline, words(LEGEND[0]), size, "muted"
+        bar_right + 14 + measure(f"{ceiling:g}", size),
+        baseline,
+        words(LEGEND[0]),
+        size,
+        "muted",
     )
     frame = Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")
     bar = [
-        Box(bar_left + n * step, top + 2, step, 10.0, f"w{round(LEVELS * n / (BAR_STEPS - 1))}")
+        Box(
+            bar_left + n * step,
+            top + 2,
+            step,
+            10.0,
+            f"w{round(LEVELS * n / (BAR_STEPS - 1))}",
+        )
         for n in range(BAR_STEPS)
     ]
     ends = [

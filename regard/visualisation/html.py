@@ -17,7 +17,8 @@ from regard.visualisation.colours import (
     signed_paint,
 )
 
-SYSTEM_FONTS = (  # that machines may have, in which Latin and Korean letters go together
+# That machines may have, in which Latin and Korean letters go together.
+SYSTEM_FONTS = (
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", '
     '"Nanum Gothic", sans-serif'
 )
@@ -50,9 +51,15 @@ def colour_variables() -> str:
     """Return the CSS variables of all roles, of the series and of three shades; light when
     printed.
     """
-    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
+    paints = [
+        *ROLES,
+        *(f"s{n}" for n in range(SERIES)),
+        *(f"w{n}" for n in (8, 30, 70)),
+    ]
     return in_both_themes(
-        lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}"
+        lambda theme: (
+            f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}"
+        )
     )
 
 
@@ -72,6 +79,7 @@ def paint_rules() -> str:
         for p in paints
     )
     tints = (
-        f"svg .t{n}-line {{ fill: none; stroke: var(--s{n}); opacity: .45 }}" for n in range(SERIES)
+        f"svg .t{n}-line {{ fill: none; stroke: var(--s{n}); opacity: .45 }}"
+        for n in range(SERIES)
     )
     return "\n".join([*rules, *tints])

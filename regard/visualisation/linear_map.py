@@ -10,7 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from regard.visualisation import figure as drawing
-from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Text
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Polyline,
+    Text,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
@@ -54,7 +63,9 @@ def layout_linear_map(
     planar = arrows @ (before @ change).T
     share = f"{1 - np.square(scores - planar).sum() / max(1e-12, np.square(scores).sum()):.0%}"
     turned = int((scores.argmax(1) != planar.argmax(1)).sum())
-    caption = words(CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries))
+    caption = words(
+        CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries)
+    )
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
     top = MARGIN + height + 34
@@ -68,7 +79,9 @@ def layout_linear_map(
         shown = arrows[: n * len(arrows)]
         link.append(Text(left, top - 10, name, SIZE, "muted"))
         groups.append(
-            Group(f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top))))
+            Group(
+                f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top)))
+            )
         )
     x = MARGIN + SIDE + BETWEEN / 2
     y = top + SIDE / 2
@@ -92,10 +105,16 @@ def _plane(
     of a square.
     """
     (left, top), ends = corner, np.array([(1, 1), (1, -1)]) @ steps * LINES
-    scale = 0.46 * SIDE / max(float(np.abs(part).max(initial=1e-9)) for part in (points, ends))
+    scale = (
+        0.46
+        * SIDE
+        / max(float(np.abs(part).max(initial=1e-9)) for part in (points, ends))
+    )
 
     def at(vector: np.ndarray) -> tuple[float, float]:
-        return left + SIDE / 2 + scale * float(vector[0]), top + SIDE / 2 - scale * float(vector[1])
+        return left + SIDE / 2 + scale * float(
+            vector[0]
+        ), top + SIDE / 2 - scale * float(vector[1])
 
     yield Box(left, top, SIDE, SIDE, "rule", outline=1.0)
     for n in range(-LINES, LINES + 1):
@@ -116,10 +135,15 @@ def _plane(
             )
             label = Text(x + far, y + MIDLINE * SIZE, text, SIZE, paint)
             labels.append(
-                _apart(replace(label, x=x - far, anchor="end") if is_left else label, labels)
+                _apart(
+                    replace(label, x=x - far, anchor="end") if is_left else label,
+                    labels,
+                )
             )
     # Over the grid alone.
-    yield from (Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels))
+    yield from (
+        Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels)
+    )
     for tip in tips:
         yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
     yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
@@ -137,8 +161,11 @@ def _apart(label: Text, others: Sequence[Text]) -> Text:
         if min(xs) < high and low < max(xs)
     ]
     heights = (
-        label.y + sign * n * SIZE / 4 for n in range(4 * len(others) + 5) for sign in (1, -1)
+        label.y + sign * n * SIZE / 4
+        for n in range(4 * len(others) + 5)
+        for sign in (1, -1)
     )
     return replace(
-        label, y=next(y for y in heights if all(abs(y - other) >= SIZE for other in near))
+        label,
+        y=next(y for y in heights if all(abs(y - other) >= SIZE for other in near)),
     )

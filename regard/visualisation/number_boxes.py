@@ -53,7 +53,11 @@ class Term:
         only in a batch.
         """
         if self.kind == "tokens":
-            return f"(B, T) = ({self.values.shape[0]}, {self.values.shape[2]})" if is_batch else ""
+            return (
+                f"(B, T) = ({self.values.shape[0]}, {self.values.shape[2]})"
+                if is_batch
+                else ""
+            )
         sizes = ", ".join(map(str, self.values.shape))
         if is_batch:
             return f"({', '.join(self.letters.split())}) = ({sizes})"
@@ -78,9 +82,13 @@ class Step:
         """Return the numbers of the last term of this name, in English. Raises KeyError, with all
         names, for others.
         """
-        terms = {getattr(term.name, "en", term.name): term.values for term in self.terms}
+        terms = {
+            getattr(term.name, "en", term.name): term.values for term in self.terms
+        }
         if name not in terms:
-            raise KeyError(f"{self.key} has no term {name!r}; it has {', '.join(map(repr, terms))}")
+            raise KeyError(
+                f"{self.key} has no term {name!r}; it has {', '.join(map(repr, terms))}"
+            )
         return terms[name]
 
 
@@ -116,7 +124,8 @@ class NumberMatrix:
             (R, R + rows, "rows", "행") if rows else (C, C + columns, "numbers", "개")
         )
         text = Text(
-            f"the first {shown} of {count} {name}", f"{count}{unit} 가운데 처음 {shown}{unit}"
+            f"the first {shown} of {count} {name}",
+            f"{count}{unit} 가운데 처음 {shown}{unit}",
         )
         return text if rows or columns else None
 
@@ -158,8 +167,12 @@ def _places(terms: Sequence[Term], heads: int) -> list[dict[str, int]]:
     other.
     """
     sizes = _sizes(terms)
-    ranges = [range(min(sizes[axis], heads) if axis == "H" else sizes[axis]) for axis in sizes]
-    return [dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)]
+    ranges = [
+        range(min(sizes[axis], heads) if axis == "H" else sizes[axis]) for axis in sizes
+    ]
+    return [
+        dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)
+    ]
 
 
 def _sizes(terms: Sequence[Term]) -> dict[str, int]:
@@ -167,7 +180,9 @@ def _sizes(terms: Sequence[Term]) -> dict[str, int]:
     sizes = {
         axis: size
         for term in terms
-        for axis, size in zip(term.letters.split()[:-2], term.values.shape, strict=False)
+        for axis, size in zip(
+            term.letters.split()[:-2], term.values.shape, strict=False
+        )
     }
     return {axis: sizes[axis] for axis in "BH" if axis in sizes}
 
@@ -178,12 +193,16 @@ def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     values = term.values[index]
     position = int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
     sentence = at.get("B", 0)
-    rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
+    rows, columns = (
+        labels[sentence % len(labels)] for labels in (term.rows, term.columns)
+    )
     R = _shown(row_axis, len(values))
     C = len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1])
     digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
     shown: list[list[float | str]] = values[:R, :C].tolist()
-    cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
+    cells = tuple(
+        tuple(format_cell(value, term.kind, digits) for value in row) for row in shown
+    )
     more = (len(values) - R, values.shape[1] - C)
     marked = (
         frozenset[tuple[int, int]]()
@@ -218,14 +237,20 @@ def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
         count = sizes["H"]
         head = at["H"] + 1
         en.append(f"head {head} of {count}" if count > HEADS[0] else f"head {head}")
-        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}")
+        ko.append(
+            f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}"
+        )
     return Text(", ".join(en), ", ".join(ko))
 
 
 def _digits(values: Array) -> int:
     """Return the decimal places that show the numbers exactly, at most three."""
     finite = values[np.isfinite(values)].astype(np.float64)
-    exact = (n for n in range(1, DIGITS) if np.abs(finite - finite.round(n)).max(initial=0) < 1e-6)
+    exact = (
+        n
+        for n in range(1, DIGITS)
+        if np.abs(finite - finite.round(n)).max(initial=0) < 1e-6
+    )
     return next(exact, DIGITS)
 
 
@@ -237,5 +262,7 @@ def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
         return "−∞"
     digits = {"mask": 0}.get(kind, digits)
     # No −0.000.
-    text = f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"
+    text = (
+        f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"
+    )
     return text.replace("-", "−")

@@ -79,7 +79,9 @@ class SourceImage:
                 f"an image is (Y, X, 3) bytes; got {pixels.dtype} of shape {pixels.shape}"
             )
         if min(self.grid) < 1:
-            raise UsageError(f"a grid has at least one row and one column; got {self.grid}")
+            raise UsageError(
+                f"a grid has at least one row and one column; got {self.grid}"
+            )
         if not 0 <= self.cell_centre <= 1:
             raise UsageError(
                 f"cell_centre is a share of a cell's side, from 0 to 1; got {self.cell_centre}"
@@ -120,7 +122,11 @@ class SourceImage:
     def cells(self) -> tuple[str, ...]:
         """Return the names of the cells, row by row: 1·1, 1·2, …"""
         rows, columns = self.grid
-        return tuple(f"{row + 1}·{column + 1}" for row in range(rows) for column in range(columns))
+        return tuple(
+            f"{row + 1}·{column + 1}"
+            for row in range(rows)
+            for column in range(columns)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +154,27 @@ class Overlay:
 
 
 def veiled(
-    image: SourceImage, weights: np.ndarray, x: float, y: float, longer: float, hint: str = ""
+    image: SourceImage,
+    weights: np.ndarray,
+    x: float,
+    y: float,
+    longer: float,
+    hint: str = "",
 ) -> Iterator[Mark]:
     """Draw an image under the veil of one attention map (rows, columns), and outline its largest
     cell.
     """
     width, height = image.size(longer)
     yield Raster(x, y, width, height, image.file(), hint=hint)
-    yield Raster(x, y, width, height, _veil(_resampled(weights, image)), pixelated=True, hint=hint)
+    yield Raster(
+        x,
+        y,
+        width,
+        height,
+        _veil(_resampled(weights, image)),
+        pixelated=True,
+        hint=hint,
+    )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     x_edges, y_edges = image.edges()
     (left, right), (top, bottom) = x_edges[column : column + 2], y_edges[row : row + 2]
@@ -166,8 +185,11 @@ def veiled(
         height * float(bottom - top),
     )
     yield Box(*box, "link", hint, outline=2.0)
-    if min(box[2:]) > 8:  # an inner line, in case the cell has the colour of the outline
-        yield Box(box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0)
+    # An inner line, in case the cell has the colour of the outline.
+    if min(box[2:]) > 8:
+        yield Box(
+            box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0
+        )
 
 
 def _resampled(weights: np.ndarray, image: SourceImage) -> np.ndarray:
@@ -201,8 +223,12 @@ def layout_overlay(overlay: Overlay) -> Figure:
     columns = min(COLUMNS, panels)
     step_x = max(width, PANEL * 0.75) + GAP
     step_y = height + LABEL * LINE_HEIGHT + GAP
-    right = max(MARGIN + columns * step_x - GAP, MARGIN + drawing.right_edge(_legend(0.0, 0.0)))
-    header, header_height = drawing.header_lines(overlay.title, overlay.caption, right - MARGIN)
+    right = max(
+        MARGIN + columns * step_x - GAP, MARGIN + drawing.right_edge(_legend(0.0, 0.0))
+    )
+    header, header_height = drawing.header_lines(
+        overlay.title, overlay.caption, right - MARGIN
+    )
     top = MARGIN + header_height + 10
     groups = [Group("header", header)]
     for number in range(panels):
@@ -211,26 +237,44 @@ def layout_overlay(overlay: Overlay) -> Figure:
         y = top + row * step_y
         if number:
             groups.append(
-                Group(f"word-{number}", tuple(_panel(overlay, number - 1, x, y, step_x - GAP)))
+                Group(
+                    f"word-{number}",
+                    tuple(_panel(overlay, number - 1, x, y, step_x - GAP)),
+                )
             )
         else:
-            image = Raster(x, y + LABEL * LINE_HEIGHT, width, height, overlay.image.file())
+            image = Raster(
+                x, y + LABEL * LINE_HEIGHT, width, height, overlay.image.file()
+            )
             groups.append(Group("image", (image,)))
     below = top + -(-panels // columns) * step_y
     groups.append(Group("legend", tuple(_legend(MARGIN, below))))
     bottom = below + LEGEND_SIZE * LINE_HEIGHT + MARGIN
-    return drawing.make_figure(right + MARGIN, bottom, groups, overlay.title, _description(overlay))
+    return drawing.make_figure(
+        right + MARGIN, bottom, groups, overlay.title, _description(overlay)
+    )
 
 
-def _panel(overlay: Overlay, word: int, x: float, y: float, room: float) -> Iterator[Mark]:
+def _panel(
+    overlay: Overlay, word: int, x: float, y: float, room: float
+) -> Iterator[Mark]:
     """Draw a word and its largest weight above its attention map."""
     weights = overlay.maps[word]
     text = overlay.words[word]
     largest = f"{weights.max():.2f}"
     label = elide(text, LABEL, room - measure(largest, LEGEND_SIZE) - 8)
-    yield Text(x, y + ASCENT * LABEL, label, LABEL, "ink", hint=text if label != text else "")
+    yield Text(
+        x, y + ASCENT * LABEL, label, LABEL, "ink", hint=text if label != text else ""
+    )
     width, _ = overlay.image.size(PANEL)
-    yield Text(max(x + width, x + room), y + ASCENT * LABEL, largest, LEGEND_SIZE, "muted", "end")
+    yield Text(
+        max(x + width, x + room),
+        y + ASCENT * LABEL,
+        largest,
+        LEGEND_SIZE,
+        "muted",
+        "end",
+    )
     hint = f"{isolated(text)} {largest}"
     yield from veiled(overlay.image, weights, x, y + LABEL * LINE_HEIGHT, PANEL, hint)
 
@@ -251,7 +295,14 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
     file = io.BytesIO()
     Image.fromarray(ground).save(file, "PNG")
     yield Raster(bar, top + 1, BAR, 12.0, file.getvalue(), pixelated=True)
-    yield Raster(bar, top + 1, BAR, 12.0, _veil(np.linspace(0, 1, BAR_STEPS)[None]), pixelated=True)
+    yield Raster(
+        bar,
+        top + 1,
+        BAR,
+        12.0,
+        _veil(np.linspace(0, 1, BAR_STEPS)[None]),
+        pixelated=True,
+    )
     texts.append(Text(bar + BAR + 8, baseline, words(LEGEND[1]), size, "muted"))
     outline = drawing.right_edge(texts) + 18
     yield Box(outline, top, 13.0, 13.0, "link", outline=2.0)
@@ -271,4 +322,6 @@ def _description(overlay: Overlay) -> str:
         "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. "
         "Largest: {largest}."
     )
-    return words(text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest))
+    return words(
+        text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest)
+    )

@@ -11,8 +11,16 @@ from dataclasses import replace
 
 from regard.common.errors import UsageError
 from regard.visualisation import figure as drawing
-from regard.visualisation.encoding import encoding_heading, reading_height, reading_marks
-from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
+from regard.visualisation.encoding import (
+    encoding_heading,
+    reading_height,
+    reading_marks,
+)
+from regard.visualisation.explanation_data import (
+    ExplanationData,
+    SearchNode,
+    token_label,
+)
 from regard.visualisation.figure import (
     LINE_HEIGHT,
     MARGIN,
@@ -70,9 +78,15 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
         )
     encoding = data.encoding_steps
     stages = STAGES if data.has_cross_attention else [WORD]
-    moments = [*((0, stage) for stage in stages), *((t, WORD) for t in range(1, len(data.steps)))]
+    moments = [
+        *((0, stage) for stage in stages),
+        *((t, WORD) for t in range(1, len(data.steps))),
+    ]
     every = encoding + len(moments)
-    texts = [words("Step {number} of {count}: ", number=n + 1, count=every) for n in range(every)]
+    texts = [
+        words("Step {number} of {count}: ", number=n + 1, count=every)
+        for n in range(every)
+    ]
     frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
     frames += [
         _frame(data, t, stage, text)
@@ -101,7 +115,11 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
         ]
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
     return drawing.make_figure(
-        WIDTH, below + reading_height(data) + MARGIN, [group], " ".join(data.source), text + heading
+        WIDTH,
+        below + reading_height(data) + MARGIN,
+        [group],
+        " ".join(data.source),
+        text + heading,
     )
 
 
@@ -111,23 +129,35 @@ def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
     groups = []
     status = words(STAGES[stage]) if t == 0 and data.has_cross_attention else ""
     for name, marks, height in _sections(data, t, stage):
-        title = words(HEADINGS[name], output=words("caption" if data.image else "translation"))
+        title = words(
+            HEADINGS[name], output=words("caption" if data.image else "translation")
+        )
         title = status if name == "mechanism" and status else title
         heading = Text(
-            MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "ink" if title == status else "muted"
+            MARGIN,
+            top + HEADING_SIZE,
+            title,
+            HEADING_SIZE,
+            "ink" if title == status else "muted",
         )
         top += HEADING_SIZE * LINE_HEIGHT + 5
-        groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
+        groups.append(
+            Group(name, (heading, *(_moved_down(mark, top) for mark in marks)))
+        )
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
-    return drawing.make_figure(WIDTH, top + MARGIN - 8, groups, title, text + (status or output))
+    return drawing.make_figure(
+        WIDTH, top + MARGIN - 8, groups, title, text + (status or output)
+    )
 
 
 def _sections(data: ExplanationData, t: int, stage: int) -> list[Section]:
     words_of = data.target_words
     goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
-    output = _wrapped([token_label(token) * (token != "▁") for token in data.tokens[:-1]], goes_on)
+    output = _wrapped(
+        [token_label(token) * (token != "▁") for token in data.tokens[:-1]], goes_on
+    )
     rows = max(len(step.nodes) for step in data.steps)
     diagram = Diagram(data)
     return [
@@ -148,7 +178,9 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
         return []
     width, height = data.image.size(IMAGE)
     if not data.has_cross_attention:
-        return [("picture", [Raster(MARGIN, 0.0, width, height, data.image.file())], height)]
+        return [
+            ("picture", [Raster(MARGIN, 0.0, width, height, data.image.file())], height)
+        ]
     weights = data.shown_weights()[t].reshape(data.image.grid)
     return [("image", veiled(data.image, weights, MARGIN, 0.0, IMAGE), height)]
 
@@ -178,7 +210,14 @@ def _moved_down(mark: Mark, by: float) -> Mark:
 
 def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
     for p, (x, y, width, text) in enumerate(tokens[: t + 1]):
-        yield Text(x + width / 2, y + ROW / 2 - 1.5 + MIDLINE * SIZE, text, SIZE, "ink", "middle")
+        yield Text(
+            x + width / 2,
+            y + ROW / 2 - 1.5 + MIDLINE * SIZE,
+            text,
+            SIZE,
+            "ink",
+            "middle",
+        )
         if p == t:
             yield Box(x - 3, y, width + 6, ROW - 3, "ink", outline=1.5)
 
@@ -190,14 +229,18 @@ def _tree(data: ExplanationData, t: int) -> Iterator[Mark]:
         nodes = data.steps[number].nodes
         for i, node in enumerate(nodes):
             if number > first or number == 0:
-                yield _branch(data, number, node, _node_position(number - first, i), first)
+                yield _branch(
+                    data, number, node, _node_position(number - first, i), first
+                )
         for i, node in enumerate(nodes):
             x, y = _node_position(number - first, i)
             label = _node_label(node)
             paint = "muted" if node.fate == "pruned" and not node.wins else "ink"
             yield Text(x, y + MIDLINE * NODE_SIZE, label, NODE_SIZE, paint)
             if node.wins:
-                yield Box(x - 3, y + 9, measure(label, NODE_SIZE) / 1.1 + 6, 2.0, "link")
+                yield Box(
+                    x - 3, y + 9, measure(label, NODE_SIZE) / 1.1 + 6, 2.0, "link"
+                )
 
 
 def _node_position(column: int, row: int) -> tuple[float, float]:
@@ -205,7 +248,11 @@ def _node_position(column: int, row: int) -> tuple[float, float]:
 
 
 def _branch(
-    data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int
+    data: ExplanationData,
+    number: int,
+    node: SearchNode,
+    end: tuple[float, float],
+    first: int,
 ) -> Polyline:
     """Draw the curve from a node's parent to the node at `end`."""
     start = (MARGIN, 10.0)
@@ -214,8 +261,14 @@ def _branch(
         parent = data.steps[number - 1].nodes[node.parent]
         start = (x + measure(_node_label(parent), NODE_SIZE) / 1.1 + 4, y)
     paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Polyline(drawing.curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
+    return Polyline(
+        drawing.curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2
+    )
 
 
 def _node_label(node: SearchNode) -> str:
-    return "■" if node.fate == "ended" else elide(token_label(node.token), NODE_SIZE, COLUMN - 24)
+    return (
+        "■"
+        if node.fate == "ended"
+        else elide(token_label(node.token), NODE_SIZE, COLUMN - 24)
+    )

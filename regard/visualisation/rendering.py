@@ -40,7 +40,9 @@ def draw_svg(figure: Figure, styled: bool = True) -> str:
     )
 
 
-def svg_document(figure: Figure, marks: Sequence[Mark], style: str, groups: Sequence[str]) -> str:
+def svg_document(
+    figure: Figure, marks: Sequence[Mark], style: str, groups: Sequence[str]
+) -> str:
     """Return a document with size, title and description of a figure, and groups that hold these
     marks.
     """
@@ -64,7 +66,9 @@ def svg_document(figure: Figure, marks: Sequence[Mark], style: str, groups: Sequ
 def svg_group(group: Group) -> str:
     """Render a group as a `g` element; empty texts are left out."""
     marks = [
-        _svg_mark(mark) for mark in group.marks if not (isinstance(mark, Text) and not mark.text)
+        _svg_mark(mark)
+        for mark in group.marks
+        if not (isinstance(mark, Text) and not mark.text)
     ]
     crisp = (
         ' shape-rendering="crispEdges"'
@@ -110,7 +114,9 @@ def _svg_mark(mark: Mark) -> str:
 def _svg_box(box: Box, hint: str) -> str:
     inset = box.outline / 2
     position = f'x="{_n(box.x + inset)}" y="{_n(box.y + inset)}"'
-    size = f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
+    size = (
+        f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
+    )
     stroke = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
     return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (
         f">{hint}</rect>" if hint else "/>"
@@ -119,7 +125,9 @@ def _svg_box(box: Box, hint: str) -> str:
 
 def _svg_line(line: Polyline, hint: str) -> str:
     shape, width = (
-        ("polyline", f' stroke-width="{_n(line.width)}"') if line.width else ("polygon", "")
+        ("polyline", f' stroke-width="{_n(line.width)}"')
+        if line.width
+        else ("polygon", "")
     )
     points = " ".join(f"{_n(x)},{_n(y)}" for x, y in line.points)
     return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (
@@ -154,8 +162,12 @@ def svg_style(marks: Iterable[Mark]) -> str:
     """
     drawn = [mark for mark in marks if not isinstance(mark, Raster)]
     classes = sorted({_css_class(mark) for mark in drawn})
-    light, dark = ("".join(_css_rule(name, theme) for name in classes) for theme in THEMES)
-    letters = {letter for mark in drawn if isinstance(mark, Text) for letter in mark.text}
+    light, dark = (
+        "".join(_css_rule(name, theme) for name in classes) for theme in THEMES
+    )
+    letters = {
+        letter for mark in drawn if isinstance(mark, Text) for letter in mark.text
+    }
     glyphs = face("".join(sorted(letters)))
     return (
         f"{glyphs}text{{font-family:{STACK}}}{light}@media screen and "
@@ -165,7 +177,9 @@ def svg_style(marks: Iterable[Mark]) -> str:
 
 def _css_rule(name: str, theme: Theme) -> str:
     if name.endswith("-line"):
-        return f".{name}{{fill:none;stroke:{colour(name.removesuffix('-line'), theme)}}}"
+        return (
+            f".{name}{{fill:none;stroke:{colour(name.removesuffix('-line'), theme)}}}"
+        )
     return f".{name}{{fill:{colour(name, theme)}}}"
 
 
@@ -190,7 +204,9 @@ def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> 
     return file.getvalue()
 
 
-def rasterise(figure: Figure, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
+def rasterise(
+    figure: Figure, scale: int | float, theme: Theme
+) -> tuple[Image.Image, float]:
     """Draw a figure in pixels; return it with the scale used, which is smaller if the figure would
     be too large.
     """
@@ -219,12 +235,16 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
     bottom = round((box.y + box.height) * scale) - 1
     corners = (left, top, max(left, right), max(top, bottom))
     fill, outline = (
-        (None, colour(box.paint, theme)) if box.outline else (colour(box.paint, theme), None)
+        (None, colour(box.paint, theme))
+        if box.outline
+        else (colour(box.paint, theme), None)
     )
     draw.rectangle(corners, fill, outline, max(1, round(box.outline * scale)))
 
 
-def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme) -> None:
+def _png_line(
+    draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme
+) -> None:
     """Draw a line supersampled on a mask of its own and reduce it, for smooth edges."""
     edge = line.width + 1
     left, top = (
@@ -235,14 +255,19 @@ def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Th
         math.ceil(max(point[axis] for point in line.points) * scale + edge * scale)
         for axis in (0, 1)
     )
-    mask = Image.new("L", ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING))
+    mask = Image.new(
+        "L", ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING)
+    )
     points = [
         ((x * scale - left) * SUPERSAMPLING, (y * scale - top) * SUPERSAMPLING)
         for x, y in line.points
     ]
     if line.width:
         ImageDraw.Draw(mask).line(
-            points, 255, max(1, round(line.width * scale * SUPERSAMPLING)), joint="curve"
+            points,
+            255,
+            max(1, round(line.width * scale * SUPERSAMPLING)),
+            joint="curve",
         )
     else:
         ImageDraw.Draw(mask).polygon(points, 255)
@@ -255,18 +280,28 @@ def _png_raster(image: Image.Image, raster: Raster, scale: float) -> None:
     right = round((raster.x + raster.width) * scale)
     bottom = round((raster.y + raster.height) * scale)
     size = max(1, right - left), max(1, bottom - top)
-    resampling = Image.Resampling.NEAREST if raster.pixelated else Image.Resampling.BICUBIC
+    resampling = (
+        Image.Resampling.NEAREST if raster.pixelated else Image.Resampling.BICUBIC
+    )
     with Image.open(io.BytesIO(raster.content)) as content:
         resized = content.convert("RGBA").resize(size, resampling)
     image.paste(resized, (left, top), resized)
 
 
-def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme) -> None:
+def _png_text(
+    draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme
+) -> None:
     fill = colour(text.paint, theme)
     x = text.x * scale
     y = text.y * scale
     if not text.turn:
-        draw.text((x, y), drawable(text.text), fill, load(text.size * scale), _ANCHORS[text.anchor])
+        draw.text(
+            (x, y),
+            drawable(text.text),
+            fill,
+            load(text.size * scale),
+            _ANCHORS[text.anchor],
+        )
         return
     mask, across, down = _rotated(text, scale)
     draw.bitmap((round(x - across), round(y - down)), mask, fill)

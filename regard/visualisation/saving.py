@@ -15,13 +15,13 @@ from regard.common.errors import UsageError
 from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.explanation_data import ExplanationData
+from regard.visualisation.explanation_page import Meta, render_page
 from regard.visualisation.figure import Figure, Text
 from regard.visualisation.fonts import MISSING_GLYPH, drawable
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
-from regard.visualisation.heads import Heads, layout_heads
+from regard.visualisation.head_grid import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout_heatmap
 from regard.visualisation.overlay import Overlay, layout_overlay
-from regard.visualisation.page import Meta, render_page
 from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 
@@ -29,11 +29,20 @@ SUFFIXES = (".svg", ".png", ".html")
 EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
 
 Drawable: TypeAlias = (
-    Alignment | ExplanationData | Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]
+    Alignment
+    | ExplanationData
+    | Chart
+    | HeadArcs
+    | Heads
+    | Overlay
+    | Figure
+    | Sequence[Alignment]
 )
 
 
-def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
+def save(
+    drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None
+) -> Path:
     """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or
     animated .svg.
 
@@ -52,7 +61,9 @@ def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = N
 
 def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
-    suffixes = EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
+    suffixes = (
+        EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
+    )
     if suffix not in suffixes:
         raise UsageError(
             f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got "
@@ -63,7 +74,9 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
             return render_page(drawable, meta).encode()
         frames = layout_frames(drawable)
         _warn_of_boxes(frames, path)
-        return draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
+        return (
+            draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
+        )
     if isinstance(drawable, Alignment):
         drawable = [drawable]
     if isinstance(drawable, Heads | Sequence) and suffix == ".html":
@@ -72,7 +85,9 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
         ).encode()
     figure = _layout(drawable)
     if suffix == ".html":
-        return draw_html(figure, drawable.table if isinstance(drawable, Chart) else "").encode()
+        return draw_html(
+            figure, drawable.table if isinstance(drawable, Chart) else ""
+        ).encode()
     _warn_of_boxes([figure], path)
     return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
 
@@ -82,14 +97,20 @@ def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
     looks at them.
     """
     texts = "".join(
-        mark.text for figure in figures for mark in figure.marks() if isinstance(mark, Text)
+        mark.text
+        for figure in figures
+        for mark in figure.marks()
+        if isinstance(mark, Text)
     )
     boxed = " ".join(
-        character for character in dict.fromkeys(texts) if drawable(character) == MISSING_GLYPH
+        character
+        for character in dict.fromkeys(texts)
+        if drawable(character) == MISSING_GLYPH
     )
     if boxed and path.suffix.lower() != ".svg":
         warnings.warn(
-            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4
+            f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html",
+            stacklevel=4,
         )
 
 

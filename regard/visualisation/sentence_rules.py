@@ -30,7 +30,14 @@ def sentence_rules() -> dict[str, Any]:
     }
     sets = {
         name.lower(): "".join(sorted(getattr(tables, name)))
-        for name in ("QUIET", "BETWEEN_DIGITS", "TIBETAN", "OPENERS", "BEFORE_WORDS", "CONSONANTS")
+        for name in (
+            "QUIET",
+            "BETWEEN_DIGITS",
+            "TIBETAN",
+            "OPENERS",
+            "BEFORE_WORDS",
+            "CONSONANTS",
+        )
     }
     patterns = {
         "sentence_end": candidates,

@@ -60,7 +60,9 @@ class States:
         return int(self.encoder.shape[1])
 
 
-def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, Any] | None:
+def states_data(
+    states: States | None, token_texts: Sequence[str]
+) -> dict[str, Any] | None:
     """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes
     (zlib, base64).
     """
@@ -69,7 +71,10 @@ def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, 
     parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
     parts += [] if states.initial is None else [states.initial[:DRAWN]]
     numbers = np.concatenate(
-        [np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts]
+        [
+            np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel()
+            for part in parts
+        ]
     )
     return {
         "tokens": list(token_texts),

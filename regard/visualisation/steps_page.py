@@ -32,7 +32,11 @@ SCROLLED = 6
 
 
 def render_steps(
-    title: Text, summary: Text, steps: Sequence[Step], is_batch: bool, language: Language
+    title: Text,
+    summary: Text,
+    steps: Sequence[Step],
+    is_batch: bool,
+    language: Language,
 ) -> str:
     """Render the page in one of the languages; in a batch every shape has its axes."""
     values = {
@@ -42,9 +46,14 @@ def render_steps(
         "program": _program(steps),
     }
     values["numbers"] = {
-        term: number for number, term in enumerate(term for step in steps for term in step.terms)
+        term: number
+        for number, term in enumerate(term for step in steps for term in step.terms)
     }
-    return _templates().get_template("steps.html").render(values, steps=steps, is_batch=is_batch)
+    return (
+        _templates()
+        .get_template("steps.html")
+        .render(values, steps=steps, is_batch=is_batch)
+    )
 
 
 def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
@@ -73,9 +82,19 @@ def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
             if term.parameter is None
             else np.array(term.parameter, np.float64, ndmin=term.values.ndim)
         )
-        parameter = None if numbers is None else [numbers.shape, numbers.ravel().tolist()]
+        parameter = (
+            None if numbers is None else [numbers.shape, numbers.ravel().tolist()]
+        )
         rows.append(
-            [name, term.letters, term.values.shape, term.operator, rule, parameter, term.repeated]
+            [
+                name,
+                term.letters,
+                term.values.shape,
+                term.operator,
+                rule,
+                parameter,
+                term.repeated,
+            ]
         )
     return {
         "terms": rows,
@@ -86,8 +105,15 @@ def _program(steps: Sequence[Step]) -> dict[str, Any] | None:
 @cache
 def _templates() -> Environment:
     environment = templates("regard.visualisation")
-    environment.filters |= {"equations": equations, "typeset": _typeset, "shade": _shade}
-    environment.globals |= {"SCROLLED": SCROLLED, "shades": lambda: Markup(in_both_themes(_shades))}
+    environment.filters |= {
+        "equations": equations,
+        "typeset": _typeset,
+        "shade": _shade,
+    }
+    environment.globals |= {
+        "SCROLLED": SCROLLED,
+        "shades": lambda: Markup(in_both_themes(_shades)),
+    }
     return environment
 
 

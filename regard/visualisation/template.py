@@ -1,4 +1,4 @@
-"""One maker of pages: Jinja2 templates in the `assets` folders of the rooms, in which every text is
+"""The maker of all pages: Jinja2 templates in the `assets` folders of the packages, with every text
 escaped.
 """
 
@@ -11,7 +11,13 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    PackageLoader,
+    StrictUndefined,
+    pass_context,
+)
 from jinja2.runtime import Context
 from markupsafe import Markup
 
@@ -36,11 +42,16 @@ def templates(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False,
+        "separators": (",", ":"),
+    }
     environment.filters |= {"clean": clean, "digest": _digest, "words": _words}
     environment.tests["korean"] = is_korean
     environment.globals |= {
-        "asset": lambda name: Markup(_SPARED.sub("", loader.get_source(environment, name)[0])),
+        "asset": lambda name: Markup(
+            _SPARED.sub("", loader.get_source(environment, name)[0])
+        ),
         "face": _face,
         "text": _text,
         "own_fonts": Markup(html.STACK),

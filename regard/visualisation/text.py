@@ -14,8 +14,14 @@ _POP_ISOLATE = "\u2069"
 
 def clean(text: str) -> str:
     """Make a text safe for XML, HTML and figures: NFC, on one line, without control characters."""
-    forbidden = {c for c in text if unicodedata.category(c) in {"Cc", "Cs"} or c in "\ufffe\uffff"}
-    return "".join(" " if c in "\t\n\r" else "\ufffd" if c in forbidden else c for c in nfc(text))
+    forbidden = {
+        c
+        for c in text
+        if unicodedata.category(c) in {"Cc", "Cs"} or c in "\ufffe\uffff"
+    }
+    return "".join(
+        " " if c in "\t\n\r" else "\ufffd" if c in forbidden else c for c in nfc(text)
+    )
 
 
 def is_korean(text: str) -> bool:

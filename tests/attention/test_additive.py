@@ -35,7 +35,9 @@ def test_score_and_gradients_equal_the_formula(heads: int, T: int, S: int) -> No
 
 @HEADS
 def test_gradients_equal_finite_differences(heads: int) -> None:
-    tensors = [tensor.detach().double().requires_grad_() for tensor in inputs(heads, 2, 3, 3)]
+    tensors = [
+        tensor.detach().double().requires_grad_() for tensor in inputs(heads, 2, 3, 3)
+    ]
     assert torch.autograd.gradcheck(_Additive.apply, tensors)
 
 
@@ -49,7 +51,9 @@ def test_transposed_strides_do_not_change_the_score(heads: int) -> None:
 
 
 @HEADS
-def test_bfloat16_is_close_and_the_gradient_of_the_vector_stays_float32(heads: int) -> None:
+def test_bfloat16_is_close_and_the_gradient_of_the_vector_stays_float32(
+    heads: int,
+) -> None:
     exact = inputs(heads)
     low = [tensor.detach().bfloat16().requires_grad_() for tensor in exact[:2]]
     leaves = [*low, exact[2]]

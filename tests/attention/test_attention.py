@@ -19,14 +19,19 @@ RAW_VALUES = pytest.mark.parametrize("raw_values", [False, True])
 
 
 def make_attention(
-    score: str = "scaled_dot", raw_values: bool = False, entry_size: int = D, heads: int = 3
+    score: str = "scaled_dot",
+    raw_values: bool = False,
+    entry_size: int = D,
+    heads: int = 3,
 ) -> Attention:
     """Build an attention whose biases are not zero; without a projection of values it has one
     head.
     """
     if raw_values:
         heads = 1
-    attention = Attention("cross", D, entry_size, D, heads, score, project_values=not raw_values)
+    attention = Attention(
+        "cross", D, entry_size, D, heads, score, project_values=not raw_values
+    )
     with torch.no_grad():
         for name, parameter in attention.named_parameters():
             if name.endswith("bias"):
@@ -49,7 +54,11 @@ def torch_attention(ours: Attention, entry_size: int) -> nn.MultiheadAttention:
         if entry_size == D:
             theirs.in_proj_weight.copy_(torch.cat(weights))
         else:
-            separate = (theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight)
+            separate = (
+                theirs.q_proj_weight,
+                theirs.k_proj_weight,
+                theirs.v_proj_weight,
+            )
             for parameter, weight in zip(separate, weights, strict=True):
                 parameter.copy_(weight)
         theirs.in_proj_bias.copy_(torch.cat(biases))
@@ -79,7 +88,9 @@ def test_attention_equals_torch_multi_head_attention(
         average_attn_weights=False,
     )
     leaves = [query, keys, values]
-    assert_all_close(with_gradients([actual], leaves), with_gradients([expected], leaves))
+    assert_all_close(
+        with_gradients([actual], leaves), with_gradients([expected], leaves)
+    )
     assert_all_close([readings[""]], [weights.detach()])
 
 
@@ -93,7 +104,8 @@ def attend_by_loop(attention: Attention, query: Tensor, entries: Tensor) -> Tens
     for h in range(heads):
         score = type(attention.score)(1, k.shape[-1], q.shape[-1])
         own_weights = {
-            name: weight[h : h + 1] for name, weight in attention.score.state_dict().items()
+            name: weight[h : h + 1]
+            for name, weight in attention.score.state_dict().items()
         }
         score.load_state_dict(own_weights)
         keys = score.prepare(k[None, None, :, h])
@@ -105,7 +117,9 @@ def attend_by_loop(attention: Attention, query: Tensor, entries: Tensor) -> Tens
 
 @EVERY_SCORE
 @RAW_VALUES
-def test_attention_equals_a_loop_over_rows_heads_and_queries(name: str, raw_values: bool) -> None:
+def test_attention_equals_a_loop_over_rows_heads_and_queries(
+    name: str, raw_values: bool
+) -> None:
     attention = make_attention(name, raw_values, entry_size=8)
     query = torch.randn(2, 4, D)
     entries = torch.randn(2, 6, 8)
@@ -135,11 +149,17 @@ def test_masked_entries_do_not_change_output_and_gradients(
     leaves = [query, *attention.parameters()]
     expected = attention(query, attention.prepare(keys, values, keep))
     expected_gradients = gradients(expected, leaves)
-    for pair in ((filled_keys, values), (keys, filled_values), (filled_keys, filled_keys)):
+    for pair in (
+        (filled_keys, values),
+        (keys, filled_values),
+        (filled_keys, filled_keys),
+    ):
         with watch(attention) as readings:
             actual = attention(query, attention.prepare(*pair, keep))
         assert bool(readings[""].isfinite().all())
-        assert all(bool(gradient.isfinite().all()) for gradient in gradients(actual, leaves))
+        assert all(
+            bool(gradient.isfinite().all()) for gradient in gradients(actual, leaves)
+        )
         if pair[1] is not filled_keys:
             assert torch.equal(actual, expected)
             assert_all_close(gradients(actual, leaves), expected_gradients)
@@ -147,7 +167,9 @@ def test_masked_entries_do_not_change_output_and_gradients(
 
 @EVERY_SCORE
 @RAW_VALUES
-def test_fully_masked_rows_give_zeros_and_finite_gradients(name: str, raw_values: bool) -> None:
+def test_fully_masked_rows_give_zeros_and_finite_gradients(
+    name: str, raw_values: bool
+) -> None:
     attention = make_attention(name, raw_values)
     if not raw_values:
         nn.init.zeros_(attention.output.bias)
@@ -157,10 +179,14 @@ def test_fully_masked_rows_give_zeros_and_finite_gradients(name: str, raw_values
     assert torch.equal(actual[1], torch.zeros(4, D))
     assert bool(actual.isfinite().all())
     assert not readings[""][1].any()
-    by_keys, by_values, *rest = gradients(actual, [keys, values, query, *attention.parameters()])
+    by_keys, by_values, *rest = gradients(
+        actual, [keys, values, query, *attention.parameters()]
+    )
     assert not by_keys[1].any()
     assert not by_values[1].any()
-    assert all(bool(gradient.isfinite().all()) for gradient in (by_keys, by_values, *rest))
+    assert all(
+        bool(gradient.isfinite().all()) for gradient in (by_keys, by_values, *rest)
+    )
 
 
 @EVERY_SCORE
@@ -222,6 +248,8 @@ def test_float64_attention_computes_in_float64(name: str) -> None:
     entries = torch.randn(2, 5, D, dtype=torch.float64)
     exact = attention(query, attention.prepare(entries, entries))
     attention.float()
-    rounded = attention(query.float(), attention.prepare(entries.float(), entries.float()))
+    rounded = attention(
+        query.float(), attention.prepare(entries.float(), entries.float())
+    )
     assert exact.dtype == torch.float64
     torch.testing.assert_close(exact.float(), rounded, rtol=1e-4, atol=1e-5)

@@ -14,12 +14,18 @@ def memory(entries: int, keep: torch.Tensor | None) -> Memory:
     return Memory(zeros, zeros, keep)
 
 
-def is_visible(s: int, position: int, causal: bool, window: int | None, keep: list[bool]) -> bool:
+def is_visible(
+    s: int, position: int, causal: bool, window: int | None, keep: list[bool]
+) -> bool:
     """Return whether a query at entry `position` may attend to entry s; masked entries do not count
     as distance.
     """
     distance = sum(keep[min(s, position) + 1 : max(s, position) + 1])
-    return keep[s] and not (causal and s > position) and (window is None or distance <= window)
+    return (
+        keep[s]
+        and not (causal and s > position)
+        and (window is None or distance <= window)
+    )
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -43,4 +49,6 @@ def test_mask_equals_a_loop_over_queries_and_entries(
 
 def test_mask_is_none_if_all_entries_are_visible() -> None:
     assert attention_mask(memory(5, None), 3, causal=False) is None
-    assert attention_mask(memory(5, None), 1, causal=True) is None, "one query, the last"
+    assert attention_mask(memory(5, None), 1, causal=True) is None, (
+        "one query, the last"
+    )

@@ -18,7 +18,9 @@ def test_without_projections_a_unit_vector_attends_most_to_itself() -> None:
     words = F.normalize(torch.randn(3, 6, D), dim=-1)
     itself = torch.arange(6).expand(3, 6)
     for projected in (False, True):
-        attention = Attention("encoder", D, D, D, score_name="dot", project_keys=projected)
+        attention = Attention(
+            "encoder", D, D, D, score_name="dot", project_keys=projected
+        )
         with watch(attention) as readings:
             attention(words, attention.prepare(words, words))
         peaks = readings[""][:, 0].argmax(-1)

@@ -19,9 +19,14 @@ def test_every_word_and_weight_is_a_cell() -> None:
     assert [head.text for head in table.iter("th")] == ["나는", "<b>", "I", "&", '"go"']
     assert table.findtext("caption") == "a <caption>"
     cells = [cell for cell in table.iter("td") if cell.get("title")]
-    assert [cell.get("title") for cell in cells[:2]] == ["I ← 나는 0.020", "I ← <b> 0.980"]
+    assert [cell.get("title") for cell in cells[:2]] == [
+        "I ← 나는 0.020",
+        "I ← <b> 0.980",
+    ]
     texts = [cell.text for cell in cells]
-    assert texts == [None, "0.98", "0.50", "0.50", "1.00", None], "small numbers are not printed"
+    assert texts == [None, "0.98", "0.50", "0.50", "1.00", None], (
+        "small numbers are not printed"
+    )
     styles = " ".join(cell.get("style", "") for cell in cells)
     alphas = re.findall(r"rgba\(86,180,233,([\d.]+)\)", styles)
     assert [*map(float, alphas)] == weights.reshape(-1).tolist()

@@ -35,7 +35,9 @@ def by_blocks_and_by_mask(
         monkeypatch.setattr(local, "blocks_pay_off", pays_off)
         leaf = entries.clone().requires_grad_()
         with watch(attention) as readings:
-            output = attention(query, attention.prepare(leaf, leaf, keep), **options)[visible]
+            output = attention(query, attention.prepare(leaf, leaf, keep), **options)[
+                visible
+            ]
         output, gradient = with_gradients([output], [leaf])
         weights = readings[""].transpose(1, 2)
         results.append([output, gradient[visible], weights[visible]])
@@ -44,7 +46,9 @@ def by_blocks_and_by_mask(
 
 @pytest.mark.parametrize("window", [0, 3, 20, 60])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("T", "score"), [(5, "additive"), (48, "cosine"), (53, "scaled_dot")])
+@pytest.mark.parametrize(
+    ("T", "score"), [(5, "additive"), (48, "cosine"), (53, "scaled_dot")]
+)
 def test_blocks_equal_a_window_mask(
     monkeypatch: pytest.MonkeyPatch, score: str, T: int, causal: bool, window: int
 ) -> None:
@@ -72,18 +76,28 @@ def test_masked_entries_do_not_change_local_attention(
         for filler in (0.0, torch.nan):
             filled = entries[:rows].masked_fill(~kept[:, :, None], filler)
             results += by_blocks_and_by_mask(
-                monkeypatch, attention, query[:rows], filled, kept, causal=causal, window=4
+                monkeypatch,
+                attention,
+                query[:rows],
+                filled,
+                kept,
+                causal=causal,
+                window=4,
             )
         for other in results[1:]:
             assert_all_close(other, results[0])
 
 
-def test_window_without_visible_entries_gives_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_without_visible_entries_gives_zeros(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     attention = Attention("encoder", D, D, D, 2)
     x = torch.randn(1, 50, D)
     keep = torch.arange(50)[None] < 19
     monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
-    output = attention.attend(torch.randn(1, 50, D), attention.prepare(x, x, keep), window=4)
+    output = attention.attend(
+        torch.randn(1, 50, D), attention.prepare(x, x, keep), window=4
+    )
     assert torch.equal(output[0, 23:], torch.zeros(27, D))
 
 

@@ -35,7 +35,9 @@ def additive(score: Score, head: int, query: Numbers, key: Numbers) -> float:
 
 def general(score: Score, head: int, query: Numbers, key: Numbers) -> float:
     rows = score.matrix[head].tolist()
-    return sum(q * dot(score, head, row, key) for q, row in zip(query, rows, strict=True))
+    return sum(
+        q * dot(score, head, row, key) for q, row in zip(query, rows, strict=True)
+    )
 
 
 def cosine_plain(score: Score, head: int, query: Numbers, key: Numbers) -> float:
@@ -70,11 +72,15 @@ def randomised(score: Score) -> Score:
     return score
 
 
-def assert_equals_formula(name: str, score: Score, query: torch.Tensor, keys: torch.Tensor) -> None:
+def assert_equals_formula(
+    name: str, score: Score, query: torch.Tensor, keys: torch.Tensor
+) -> None:
     actual = score(query, score.prepare(keys)).detach()
     assert actual.shape == (R, H, T, S)
     for r, h, t, s in itertools.product(range(R), range(H), range(T), range(S)):
-        expected = FORMULAS[name](score, h, query[r, h, t].tolist(), keys[r, h, s].tolist())
+        expected = FORMULAS[name](
+            score, h, query[r, h, t].tolist(), keys[r, h, s].tolist()
+        )
         assert actual[r, h, t, s].item() == pytest.approx(expected, abs=1e-5)
 
 
@@ -97,7 +103,9 @@ def test_every_parameter_of_a_score_gets_a_gradient(name: str) -> None:
 
 def test_only_the_general_score_accepts_queries_and_keys_of_different_sizes() -> None:
     score = build_score("general", H, E, 4)
-    assert_equals_formula("general", score, torch.randn(R, H, T, 4), torch.randn(R, H, S, E))
+    assert_equals_formula(
+        "general", score, torch.randn(R, H, T, 4), torch.randn(R, H, S, E)
+    )
     for name in set(SCORES) - {"general"}:
         message = "compares queries and keys of one size, got 4 and 6"
         with pytest.raises(ConfigurationError, match=message):

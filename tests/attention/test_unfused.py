@@ -52,7 +52,9 @@ def test_unfused_output_and_gradients_equal_torch(keep: Tensor | None) -> None:
     tensors = inputs()
     actual = attend_unfused(*tensors, keep, SCALE)
     expected = F.scaled_dot_product_attention(*tensors, attn_mask=keep, scale=SCALE)
-    assert_all_close(with_gradients([actual], tensors), with_gradients([expected], tensors))
+    assert_all_close(
+        with_gradients([actual], tensors), with_gradients([expected], tensors)
+    )
     rounded = [tensor.detach().bfloat16().requires_grad_() for tensor in tensors]
     low = with_gradients([attend_unfused(*rounded, keep, SCALE)], rounded)
     assert all(tensor.dtype == torch.bfloat16 for tensor in low)
@@ -61,7 +63,9 @@ def test_unfused_output_and_gradients_equal_torch(keep: Tensor | None) -> None:
 
 @pytest.mark.parametrize(("T", "S"), [(1, 1), (1, 6), (5, 1), (3, 40)])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_any_number_of_queries_and_entries_equals_torch(T: int, S: int, autocast: bool) -> None:
+def test_any_number_of_queries_and_entries_equals_torch(
+    T: int, S: int, autocast: bool
+) -> None:
     tensors = inputs(T, S)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         actual = with_gradients([attend_unfused(*tensors, None, SCALE)], tensors)
@@ -71,15 +75,21 @@ def test_any_number_of_queries_and_entries_equals_torch(T: int, S: int, autocast
 
 def test_transposed_strides_do_not_change_the_output() -> None:
     tensors = inputs()
-    transposed = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors]
+    transposed = [
+        tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors
+    ]
     keep = padding(6, 3, 1)
     actual = with_gradients([attend_unfused(*transposed, keep, SCALE)], tensors)
-    assert_all_close(actual, with_gradients([attend_unfused(*tensors, keep, SCALE)], tensors))
+    assert_all_close(
+        actual, with_gradients([attend_unfused(*tensors, keep, SCALE)], tensors)
+    )
 
 
 @pytest.mark.parametrize("factor", [0.0, -1e8])
 @EVERY_DTYPE
-def test_masked_entries_do_not_change_the_output(dtype: torch.dtype, factor: float) -> None:
+def test_masked_entries_do_not_change_the_output(
+    dtype: torch.dtype, factor: float
+) -> None:
     keep = padding(6, 2, 0)
     hidden = ~keep.transpose(2, 3)
     query, keys, values = (tensor.detach().to(dtype) for tensor in inputs())
@@ -97,9 +107,12 @@ def test_masked_entries_do_not_change_the_output(dtype: torch.dtype, factor: flo
 
 @EVERY_MASK
 @EVERY_DTYPE
-def test_extreme_scores_give_finite_results(keep: Tensor | None, dtype: torch.dtype) -> None:
+def test_extreme_scores_give_finite_results(
+    keep: Tensor | None, dtype: torch.dtype
+) -> None:
     query, keys, values = (tensor.detach() for tensor in inputs())
-    large = (query.sign() * 100, keys.sign() * 100, values)  # scores of ±1e4 and between
+    # Scores of ±1e4 and between.
+    large = (query.sign() * 100, keys.sign() * 100, values)
     tensors = [tensor.to(dtype).requires_grad_() for tensor in large]
     for tensor in with_gradients([attend_unfused(*tensors, keep, 1.0)], tensors):
         assert bool(tensor.isfinite().all())
@@ -122,7 +135,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_cpu_autocast_is_unfused_for_dot_product_scores(name: str, calls: list[Tensor]) -> None:
+def test_cpu_autocast_is_unfused_for_dot_product_scores(
+    name: str, calls: list[Tensor]
+) -> None:
     layer = Attention("cross", 12, 12, 12, 3, name)
     query = torch.randn(3, 4, 12)
     entries = torch.randn(3, 5, 12)
@@ -138,7 +153,9 @@ def test_cpu_autocast_is_unfused_for_dot_product_scores(name: str, calls: list[T
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_recorded_weights_reproduce_the_unfused_output(calls: list[Tensor], causal: bool) -> None:
+def test_recorded_weights_reproduce_the_unfused_output(
+    calls: list[Tensor], causal: bool
+) -> None:
     """Recorded weights times values equal the output of unfused attention."""
     layer = Attention("decoder", 12, 12, 12, 3)
     entries = torch.randn(3, 4, 12)

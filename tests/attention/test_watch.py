@@ -77,12 +77,16 @@ def encoder(**options: Any) -> nn.TransformerEncoder:
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 
 
-def expected_weights(attention: nn.MultiheadAttention, *args: Any, **masks: Any) -> torch.Tensor:
+def expected_weights(
+    attention: nn.MultiheadAttention, *args: Any, **masks: Any
+) -> torch.Tensor:
     """Return the weights that PyTorch itself gives if it is asked for them."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        weights = attention(*args, need_weights=True, average_attn_weights=False, **masks)[1]
+        weights = attention(
+            *args, need_weights=True, average_attn_weights=False, **masks
+        )[1]
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
     assert isinstance(weights, torch.Tensor)
@@ -96,7 +100,9 @@ CAUSAL = torch.ones(5, 5, dtype=torch.bool).triu(1)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("batch_first", [False, True])
-@pytest.mark.parametrize(("causal", "padding"), [(None, None), (None, PADDING), (CAUSAL, PADDING)])
+@pytest.mark.parametrize(
+    ("causal", "padding"), [(None, None), (None, PADDING), (CAUSAL, PADDING)]
+)
 def test_encoders_of_pytorch_are_recorded_and_compute_as_before(
     training: bool,
     norm_first: bool,
@@ -113,7 +119,12 @@ def test_encoders_of_pytorch_are_recorded_and_compute_as_before(
         first = model.layers[0]
         query = first.norm1(x) if norm_first else x
         expected = expected_weights(
-            first.self_attn, query, query, query, attn_mask=causal, key_padding_mask=padding
+            first.self_attn,
+            query,
+            query,
+            query,
+            attn_mask=causal,
+            key_padding_mask=padding,
         )
     assert torch.equal(before, after)
     assert list(readings) == ["layers.0.self_attn", "layers.1.self_attn"]
@@ -121,7 +132,9 @@ def test_encoders_of_pytorch_are_recorded_and_compute_as_before(
     torch.testing.assert_close(scores["layers.0.self_attn"].softmax(-1), expected)
 
 
-def test_a_transformer_of_pytorch_is_recorded_with_dropout_and_its_random_numbers() -> None:
+def test_a_transformer_of_pytorch_is_recorded_with_dropout_and_its_random_numbers() -> (
+    None
+):
     model = nn.Transformer(D, 2, 1, 1, 16, dropout=0.5, batch_first=True)
     source = torch.randn(2, 4, D)
     target = torch.randn(2, 3, D)
@@ -138,7 +151,9 @@ def test_a_transformer_of_pytorch_is_recorded_with_dropout_and_its_random_number
         "decoder.layers.0.multihead_attn": (2, 2, 3, 4),
     }
     assert all(weights.requires_grad for weights in readings.values())
-    torch.testing.assert_close(readings["encoder.layers.0.self_attn"].sum(-1), torch.ones(2, 2, 4))
+    torch.testing.assert_close(
+        readings["encoder.layers.0.self_attn"].sum(-1), torch.ones(2, 2, 4)
+    )
 
 
 def test_padding_that_an_encoder_takes_out_has_no_weight() -> None:
@@ -208,7 +223,9 @@ def test_modules_of_pytorch_are_as_before_after_the_block() -> None:
     before = {name: dict(module.__dict__) for name, module in model.named_modules()}
     with watch(model):
         model(torch.randn(1, 2, D))
-    assert {name: dict(module.__dict__) for name, module in model.named_modules()} == before
+    assert {
+        name: dict(module.__dict__) for name, module in model.named_modules()
+    } == before
     assert not torch.nn.modules.module._global_forward_hooks
     assert not torch.nn.modules.module._global_forward_pre_hooks
 
@@ -256,12 +273,16 @@ def test_models_without_attention_are_refused(model: Any, because: str) -> None:
 def test_a_role_that_the_model_has_not_is_named() -> None:
     attention = make_attention()
     with (
-        pytest.warns(UserWarning, match="Attention has no attention of the role encoder"),
+        pytest.warns(
+            UserWarning, match="Attention has no attention of the role encoder"
+        ),
         watch(attention, role="encoder"),
     ):
         attend_once(attention)
     with (
-        pytest.raises(UsageError, match="wanted encoder, decoder, cross or None, got 'self'"),
+        pytest.raises(
+            UsageError, match="wanted encoder, decoder, cross or None, got 'self'"
+        ),
         watch(attention, role="self"),
     ):
         pass

@@ -11,7 +11,13 @@ from typing import Any, cast
 import pytest
 
 from regard.pipeline import Translation, Translator
-from regard.pipeline.bulk import ChunkTranslator, Lines, OutputFormat, ResumableOutput, chunks
+from regard.pipeline.bulk import (
+    ChunkTranslator,
+    Lines,
+    OutputFormat,
+    ResumableOutput,
+    chunks,
+)
 
 pytestmark = pytest.mark.system
 
@@ -42,7 +48,9 @@ def _peak_memory(folder: Path, count: int) -> int:
             result = translate_chunk(cast("Translator", Echo()), chunk)
             output.add(
                 result.text,
-                output.mark.after(chunk.end, chunk.digest, result.known, result.unknown),
+                output.mark.after(
+                    chunk.end, chunk.digest, result.known, result.unknown
+                ),
             )
         output.finish()
 

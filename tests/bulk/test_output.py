@@ -17,7 +17,7 @@ import pytest
 from systems import posix
 
 from regard.common.errors import DataError, UsageError
-from regard.pipeline.bulk import ResumableOutput, chunks, output, remaining
+from regard.pipeline.bulk import ResumableOutput, chunks, remaining, resumable_output
 
 LINES = [f"line {number}" for number in range(5)]
 CONDITIONS = {"option": {"--chunk": 3}}
@@ -58,7 +58,9 @@ def leave_finished_part(path: Path) -> None:
 WHOLE = upper(LINES).encode()
 
 
-def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LINES) -> bool:
+def run_and_kill(
+    path: Path, step: int, resume: bool, lines: Sequence[str] = LINES
+) -> bool:
     """Work in a process that is killed after `step` executed lines of the module; return whether it
     was killed.
     """
@@ -74,8 +76,10 @@ def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LIN
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
 
-def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: Any) -> Any:
-    if frame.f_code.co_filename != output.__file__:
+def _kill_after(
+    steps_left: Iterator[int], frame: FrameType, event: str, value: Any
+) -> Any:
+    if frame.f_code.co_filename != resumable_output.__file__:
         return None
     if event == "line" and next(steps_left, None) is None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -84,11 +88,16 @@ def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: 
 
 @pytest.mark.system
 @posix
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
+# Fork beside idle threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("resume", "before"),
-    [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")],
+    [
+        (False, "nothing"),
+        (True, "an earlier result"),
+        (False, "a journal without a part"),
+    ],
 )
 def test_a_kill_between_any_two_steps_loses_nothing(
     tmp_path: Path, before: str, resume: bool, apart: int
@@ -108,7 +117,9 @@ def test_a_kill_between_any_two_steps_loses_nothing(
             break
         if path.exists() and path.read_bytes() != WHOLE:
             assert before == "an earlier result"
-            assert path.read_bytes() == b"earlier", "an incomplete result took the final name"
+            assert path.read_bytes() == b"earlier", (
+                "an incomplete result took the final name"
+            )
         repeated.append(finish_work(path))
         assert path.read_bytes() == WHOLE
         assert os.listdir(folder) == ["out"]
@@ -146,7 +157,9 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
                 try:
                     ResumableOutput(path, {}).open(resume)
                 except UsageError as problem:
-                    os._exit(7 if "another process is writing it" in problem.causes[0] else 8)
+                    os._exit(
+                        7 if "another process is writing it" in problem.causes[0] else 8
+                    )
                 finally:
                     os._exit(9)
             _, status = os.waitpid(process, 0)
@@ -171,9 +184,12 @@ def test_a_file_that_grew_after_its_last_short_chunk_is_continued(
 
 
 @pytest.mark.parametrize(
-    "lines", [LINES[:4], [*LINES[:4], "other", "line 5"], ["other", *LINES[1:], "line 5"], []]
+    "lines",
+    [LINES[:4], [*LINES[:4], "other", "line 5"], ["other", *LINES[1:], "line 5"], []],
 )
-def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines: list[str]) -> None:
+def test_a_file_whose_translated_lines_changed_is_refused(
+    tmp_path: Path, lines: list[str]
+) -> None:
     path = tmp_path / "out"
     leave_part(path)
     because = "lines: lines 1 to 5 are translated already, and have changed since"
@@ -184,7 +200,8 @@ def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines:
 
 @pytest.mark.system
 @posix
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
+# Fork beside idle threads.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> None:
     grown = [*LINES, "line 5", "line 6"]
     step = 0

@@ -8,14 +8,14 @@ import pytest
 from small import folder
 
 import regard
-from regard.data.familiar import Familiar
+from regard.data.seen_token_pairs import SeenTokenPairs
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
-from regard.text.doubts import Doubts
+from regard.text.doubtful_sentences import DoubtfulSentences
 
 LINES = {"나는 집에 간다": False, "집에 나는 간다": True, "나는 집에 간다 갔": True}
 
@@ -25,7 +25,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has seen one line, with nothing doubtful, as a folder and as a runtime file."""
     path = folder(tmp_path_factory.mktemp("models") / "run", score_threshold=None)
     encode = regard.load(path).tokenizer.source.encode
-    familiar = Familiar.learn([encode("나는 집에 간다")], [], 0.0)
+    familiar = SeenTokenPairs.learn([encode("나는 집에 간다")], [], 0.0)
     write_settings(path, load_settings(path).with_values(familiar=familiar))
     export(path, path.with_suffix(".regard"))
     return path
@@ -65,6 +65,6 @@ def test_letters_of_a_known_script_are_known_in_other_forms(
     text: str, known: list[str], unknown: list[str]
 ) -> None:
     vocabulary = Tokenizer.train([text] * 9, [text] * 9, TokenizerSettings()).source
-    doubts = Doubts(vocabulary.encode, vocabulary.tokens, None)
+    doubts = DoubtfulSentences(vocabulary.encode, vocabulary.tokens, None)
     assert [line for line in known if doubts.is_of_unknown_script(line)] == []
     assert [line for line in unknown if not doubts.is_of_unknown_script(line)] == []

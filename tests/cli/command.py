@@ -55,7 +55,9 @@ class CommandResult:
 
     @property
     def lines(self) -> list[str]:
-        assert self.out.endswith("\n"), f"the last line is not whole: {self.out[-100:]!r}"
+        assert self.out.endswith("\n"), (
+            f"the last line is not whole: {self.out[-100:]!r}"
+        )
         return self.out.removesuffix("\n").split("\n")
 
     @property
@@ -110,7 +112,9 @@ class Command:
             assert text not in done.err, done.err
 
         after = files()
-        assert after == before, f"changed files: {sorted(dict(after.items() ^ before.items()))}"
+        assert after == before, (
+            f"changed files: {sorted(dict(after.items() ^ before.items()))}"
+        )
 
         return done
 
@@ -121,7 +125,11 @@ class Command:
             words = shlex.split(words[0])
         content = stdin.encode() if isinstance(stdin, str) else stdin
         self.capture.readouterr()
-        with _standard_input(content), pytest.raises(SystemExit) as ended, as_the_shell_does():
+        with (
+            _standard_input(content),
+            pytest.raises(SystemExit) as ended,
+            as_the_shell_does(),
+        ):
             main(words)
 
         printed = self.capture.readouterr()
@@ -173,5 +181,7 @@ def files(folder: Path | None = None) -> dict[str, bytes | None]:
     folder = folder or Path.cwd()
     contents = {}
     for path in sorted(folder.rglob("*")):
-        contents[str(path.relative_to(folder))] = path.read_bytes() if path.is_file() else None
+        contents[str(path.relative_to(folder))] = (
+            path.read_bytes() if path.is_file() else None
+        )
     return contents

@@ -75,7 +75,9 @@ def captioner(caption_options: list[str], trained: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def trained(
+    cached: FolderCache, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
     """Return a function that trains a model once for all workers and returns a copy of its run
     folder.
     """

@@ -27,7 +27,8 @@ VERB_FIRST = ("el", "lt")
 def labels(language: str) -> list[tuple[str, str]]:
     """Return each verb with each noun, in small letters and in capitals."""
     verbs, nouns = (
-        [word.split() for word in table[language].split("|")] for table in (VERBS, NOUNS)
+        [word.split() for word in table[language].split("|")]
+        for table in (VERBS, NOUNS)
     )
     pairs = [
         (verb, noun) if language in VERB_FIRST else (noun, verb)

@@ -45,14 +45,20 @@ def test_the_walk_meets_the_options() -> None:
     assert ("lab", "--threads") in OPTIONS
 
 
-@pytest.mark.parametrize("each", [1, pytest.param(len(NUMBERS), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "each", [1, pytest.param(len(NUMBERS), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("command", sorted({command for command, _ in OPTIONS}))
-def test_a_number_beyond_its_bounds_is_refused(regard: Command, command: str, each: int) -> None:
+def test_a_number_beyond_its_bounds_is_refused(
+    regard: Command, command: str, each: int
+) -> None:
     """Every option has one of the numbers in turn, or all of them."""
     turns = itertools.cycle(NUMBERS)
     for option in (option for name, option in OPTIONS if name == command):
         for number in itertools.islice(turns, each):
-            done = regard.ended(f"{command} {NEEDED.get(command, '')} {option}={number}")
+            done = regard.ended(
+                f"{command} {NEEDED.get(command, '')} {option}={number}"
+            )
             assert done.status in (1, 2), f"{option}={number[:30]}"
             assert "internal error" not in done.err
             assert "Traceback" not in done.err

@@ -39,7 +39,9 @@ def scored(captioner: Path, image_folder: Path) -> str:
 
 
 def test_a_run_folder_records_its_data(captioner: Path, image_folder: Path) -> None:
-    validations = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
+    validations = [
+        line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"
+    ]
     assert validations[-1]["cider"] > 0
     assert {"loss", "chrf", "bleu", "attention"} <= validations[-1].keys()
 
@@ -56,7 +58,12 @@ def test_a_run_folder_records_its_data(captioner: Path, image_folder: Path) -> N
     assert config["search"]["max_length"] > 3
 
     fingerprints = json.loads(text_of(captioner / "data.json"))["files"]
-    assert set(fingerprints) == {"train.captions", "valid.captions", "train.images", "valid.images"}
+    assert set(fingerprints) == {
+        "train.captions",
+        "valid.captions",
+        "train.images",
+        "valid.images",
+    }
 
     recipe = read_toml(captioner / "train.toml")
     assert recipe["data"]["images"]["folder"] == str(image_folder / "images")
@@ -113,7 +120,9 @@ def test_json_lines_hold_regions_and_hypotheses(
     assert plain == [best["text"], second["text"]]
 
 
-def test_search_options_reach_the_search(regard: Command, captioner: Path, images: Path) -> None:
+def test_search_options_reach_the_search(
+    regard: Command, captioner: Path, images: Path
+) -> None:
     command = f"caption {captioner} {images}/01.png --threads 1"
     assert "\ta blue" in regard(f"{command} --prefix 'a blue'").out
     assert "green" not in regard(f"{command} --forbid green").out
@@ -134,7 +143,9 @@ def test_search_options_reach_the_search(regard: Command, captioner: Path, image
     assert regard.ended(f"{command} --temperature 0").status == 2
 
 
-def test_file_names_may_hold_any_bytes(regard: Command, captioner: Path, images: Path) -> None:
+def test_file_names_may_hold_any_bytes(
+    regard: Command, captioner: Path, images: Path
+) -> None:
     Path("named").mkdir()
     try:
         shutil.copy(images / "00.png", b"named/caf\xe9.png")
@@ -171,7 +182,12 @@ def test_images_that_cannot_be_used_are_reported_last(
 
 
 def test_captioners_refuse_text_and_translators_refuse_images(
-    regard: Command, captioner: Path, transformer: Path, images: Path, scored: str, data: Path
+    regard: Command,
+    captioner: Path,
+    transformer: Path,
+    images: Path,
+    scored: str,
+    data: Path,
 ) -> None:
     text = data / "test.ko"
     because = "reads text, not images; translate with it"
@@ -220,13 +236,17 @@ def test_captions_are_scored_against_all_references(
         references.setdefault(file, []).append(text)
 
     captions = model.caption([image_folder / "images" / file for file in references])
-    ciders = cider_scores([caption.text for caption in captions], [*references.values()])
+    ciders = cider_scores(
+        [caption.text for caption in captions], [*references.values()]
+    )
     score = report["CIDEr-D"]["score"]
     assert score == pytest.approx(sum(ciders) / len(ciders))
     assert lines[5].split()[1] == f"{score:.2f}"
 
 
-def test_two_captioners_are_compared(regard: Command, scored: str, captioner: Path) -> None:
+def test_two_captioners_are_compared(
+    regard: Command, scored: str, captioner: Path
+) -> None:
     lines = regard(f"{scored} --against {captioner}").lines
     assert lines[0] == lines[8] == str(captioner)
     assert lines[1:8] == lines[9:16]
@@ -278,8 +298,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     long = sets("training.updates=8 training.validate_every=4")
     regard(*base, *long, "--out", "whole")
     regard(*base, *long, "--set", "training.updates=4", "--out", "parts")
-    done = regard(*base, *long, "--set", "data.images.height=16", "--out", "parts", "--resume")
-    assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images" in done.err
+    done = regard(
+        *base, *long, "--set", "data.images.height=16", "--out", "parts", "--resume"
+    )
+    assert (
+        "data.images.height was 8 and is 16 now: 8 holds, the model reads images"
+        in done.err
+    )
     assert "use it: regard caption parts" in done.err
 
     for name in ("model.safetensors", "checkpoints/update-00000008/model.safetensors"):
@@ -301,7 +326,13 @@ def test_bad_data_is_refused_or_skipped(regard: Command) -> None:
     write_lines("rows.tsv", [*rows, "c.png\tthe third", "a.png\tit"])
     files = "--images images --captions rows.tsv --valid-captions rows.tsv --out run"
     settings = CAPTIONER.replace("tokenizer.size=280", "")
-    arguments = ["train", *files.split(), *sets(settings, "training.updates=1"), "--threads", 1]
+    arguments = [
+        "train",
+        *files.split(),
+        *sets(settings, "training.updates=1"),
+        "--threads",
+        1,
+    ]
     causes = [
         "line 3: the caption of c.png has no text",
         "line 4: there is no image d.png",
@@ -319,8 +350,16 @@ def test_data_and_model_must_fit(
     regard: Command, caption_options: list[str], corpus: list[str]
 ) -> None:
     for files, more, because in (
-        (caption_options, "--preset transformer-tiny", "reads text, and the data are images"),
-        (corpus, "--preset caption-rnn", "reads images, and the data are sentences; give --images"),
+        (
+            caption_options,
+            "--preset transformer-tiny",
+            "reads text, and the data are images",
+        ),
+        (
+            corpus,
+            "--preset caption-rnn",
+            "reads images, and the data are sentences; give --images",
+        ),
         ([*caption_options, *corpus], "", "images exclude source, target"),
         (corpus, "--set training.best_by=cider", "'cider' compares captions of images"),
         (caption_options[:2], "", "folder is given without captions"),

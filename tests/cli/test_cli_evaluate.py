@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 from command import Command, lines_of, text_of, write_lines
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.evaluation.significance import paired_tests
 
 
@@ -57,7 +57,9 @@ def test_beam_and_quiet_are_respected(regard: Command, scored: str) -> None:
     assert (quiet.out, quiet.err) == (done.out, "")
 
 
-def test_bleu_splits_words_as_the_target_language_needs_it(regard: Command, run: Path) -> None:
+def test_bleu_splits_words_as_the_target_language_needs_it(
+    regard: Command, run: Path
+) -> None:
     config = json.loads(text_of("run/config.json"))
     config["languages"] = {"source": "ko", "target": "zh"}
     Path("run/config.json").write_text(json.dumps(sealed(config)), encoding="utf-8")
@@ -78,7 +80,9 @@ def test_normal_forms_and_pairs_in_one_file_change_no_score(
     decomposed = regard(f"{evaluate} --source en --reference nfd")
     assert decomposed.out == plain.out
 
-    note = "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were"
+    note = (
+        "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were"
+    )
     assert note in decomposed.err
     assert "NFC" not in plain.err
 
@@ -98,7 +102,9 @@ def test_translators_are_compared_by_a_paired_bootstrap(
     config["search"]["max_length"] = 4
     Path("run/config.json").write_text(json.dumps(sealed(config)), encoding="utf-8")
     other = run.absolute()
-    report = json.loads(regard(f"{scored} --against {other} --by-length --format json").out)
+    report = json.loads(
+        regard(f"{scored} --against {other} --by-length --format json").out
+    )
     (second,) = report["against"]
     assert second["model"] == str(other)
 
@@ -137,12 +143,18 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, scored: str) 
     because = "short has 2 lines and ko has 12; give files whose lines belong together"
     regard.fails(f"{scored} --reference short", status=1, because=because)
 
-    causes = ["empty: the file is empty; give", "bad: line 2 is not UTF-8", "no: no such file"]
+    causes = [
+        "empty: the file is empty; give",
+        "bad: line 2 is not UTF-8",
+        "no: no such file",
+    ]
     files = "--source empty --reference bad --reference no"
     regard.fails(f"evaluate {transformer} {files}", status=1, because=causes)
 
     because = "page.html: is html, and lines of text"
-    regard.fails(f"evaluate {transformer} --source page.html --reference en", because=because)
+    regard.fails(
+        f"evaluate {transformer} --source page.html --reference en", because=because
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,21 +163,38 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, scored: str) 
         ("--format xml", "'xml' is not one of 'text', 'json'"),
         ("--beam 0", "--beam"),
         ("--nbest 2", "no such option: --nbest"),
-        ("--figure scores.pdf", "--figure scores.pdf: a figure is written as .svg, .png, .html"),
+        (
+            "--figure scores.pdf",
+            "--figure scores.pdf: a figure is written as .svg, .png, .html",
+        ),
         ("--against captioner", "this model reads images, not text"),
-        (f"--figure a.svg {'--against model ' * 6}", "--figure: shows at most 6 models, got 7"),
+        (
+            f"--figure a.svg {'--against model ' * 6}",
+            "--figure: shows at most 6 models, got 7",
+        ),
     ],
 )
 def test_bad_options_are_refused(
-    regard: Command, scored: str, request: pytest.FixtureRequest, options: str, because: str
+    regard: Command,
+    scored: str,
+    request: pytest.FixtureRequest,
+    options: str,
+    because: str,
 ) -> None:
-    for word, fixture in (("against captioner", "captioner"), ("against model", "transformer")):
+    for word, fixture in (
+        ("against captioner", "captioner"),
+        ("against model", "transformer"),
+    ):
         if word in options:
-            options = options.replace(word, f"against {request.getfixturevalue(fixture)}")
+            options = options.replace(
+                word, f"against {request.getfixturevalue(fixture)}"
+            )
     regard.fails(f"{scored} {options}", because=because)
 
 
-def test_lines_unlike_those_of_training_are_warned_of(regard: Command, transformer: Path) -> None:
+def test_lines_unlike_those_of_training_are_warned_of(
+    regard: Command, transformer: Path
+) -> None:
     evaluate = f"evaluate {transformer} --beam 1"
     write_lines("mixed", ["나는 집에 간다", "我们今天去公园吧"])
     done = regard(f"{evaluate} --source mixed --reference mixed")
@@ -179,7 +208,9 @@ def test_lines_unlike_those_of_training_are_warned_of(regard: Command, transform
 
     write_lines("pairs", ["a b\tc d"] * 3)
     done = regard(f"{evaluate} --source pairs --reference pairs")
-    assert "most lines hold tabs; if it is a file of pairs, give it as --pairs" in done.err
+    assert (
+        "most lines hold tabs; if it is a file of pairs, give it as --pairs" in done.err
+    )
 
     translated = regard(f"translate {transformer} pairs")
     assert "most lines hold tabs; of pairs or a table" in translated.err

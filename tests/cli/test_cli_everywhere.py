@@ -31,17 +31,23 @@ walkthrough
 WITHOUT_DEVICE = ("doctor", "export", "import", "lab", "sample", "serve")
 
 
-def run_process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def run_process(
+    *arguments: object, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a separate process."""
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     environment = {**ENVIRONMENT, **options.pop("env", {})}
-    return subprocess.run(command, capture_output=True, env=environment, check=False, **options)
+    return subprocess.run(
+        command, capture_output=True, env=environment, check=False, **options
+    )
 
 
 def start_process(*arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT)
+    return subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT
+    )
 
 
 ENVIRONMENT = {
@@ -62,7 +68,11 @@ def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
     assert done.stdout.decode() == shown.out
     assert regard() == shown
 
-    listed = [line.split()[0] for line in shown.lines if line.startswith("  ") and line.strip()]
+    listed = [
+        line.split()[0]
+        for line in shown.lines
+        if line.startswith("  ") and line.strip()
+    ]
     commands = COMMANDS.split()
     assert [name for name in listed if name in commands] == commands
     assert len(app.registered_commands) == len(commands)
@@ -79,7 +89,10 @@ def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
 @pytest.mark.parametrize(
     ("command", "because"),
     [
-        ("trian", "no such command 'trian'. Did you mean 'train'? – see `regard --help`"),
+        (
+            "trian",
+            "no such command 'trian'. Did you mean 'train'? – see `regard --help`",
+        ),
         ("--verbose", "no such option: --verbose"),
         ("translate", "missing argument"),
         ("translate run --beam", "--beam"),
@@ -88,7 +101,9 @@ def test_help_lists_the_commands_and_their_options(regard: Command) -> None:
         ("demo --device gpu", "--device gpu: wanted auto, cpu, cuda or mps"),
     ],
 )
-def test_misuse_is_reported_in_a_sentence(regard: Command, command: str, because: str) -> None:
+def test_misuse_is_reported_in_a_sentence(
+    regard: Command, command: str, because: str
+) -> None:
     done = regard.fails(command, because=because)
     assert done.out == ""
     assert done.err.count("\n") == 1
@@ -114,7 +129,13 @@ INTERNAL = "internal error (ZeroDivisionError: by zero); run again with --debug 
     [
         (DataError("one", "two"), 1, ["one", "two"]),
         (KeyboardInterrupt(), 130, ["stopped"]),
-        (FULL, 1, ["big: No space left on device; check the path, its permissions and the free"]),
+        (
+            FULL,
+            1,
+            [
+                "big: No space left on device; check the path, its permissions and the free"
+            ],
+        ),
         (ZeroDivisionError("by zero"), 1, [INTERNAL]),
     ],
     ids=lambda value: type(value).__name__,
@@ -143,12 +164,20 @@ def test_exceptions_become_statuses_and_messages(
 # Pipes
 
 
-def test_lines_flow_through_a_pipe_in_utf8(regard: Command, transformer: Path, data: Path) -> None:
+def test_lines_flow_through_a_pipe_in_utf8(
+    regard: Command, transformer: Path, data: Path
+) -> None:
     text = (data / "test.ko").read_bytes()
     options = ["translate", transformer, "--format", "jsonl", "--threads", 1]
-    done = run_process(*options, input=text, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = run_process(
+        *options, input=text, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    )
     here = regard(*options, stdin=text)
-    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, here.out, here.err)
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
+        0,
+        here.out,
+        here.err,
+    )
     assert not done.stdout.isascii()
 
 
@@ -178,7 +207,11 @@ def test_closed_streams_give_no_traceback(
     """Nor does a file get the number of one, to be written into by whoever prints."""
     command = f"'{sys.executable}' -m regard doctor '{transformer}' {closed}"
     done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, check=False
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
     )
     assert done.returncode == status
     assert done.stderr.startswith(said)
@@ -191,7 +224,7 @@ def test_closed_streams_stay_taken_in_a_program_that_follows() -> None:
     have others.
     """
     follows = "import os; [os.fstat(number) for number in range(3)]"
-    code = f"import os, sys; from regard.pipe import _open_streams; _open_streams(); {follows}"
+    code = f"import os, sys; from regard.translate_stdin import _open_streams; _open_streams(); {follows}"
     code += f"; os.execv(sys.executable, [sys.executable, '-c', {follows!r}])"
     command = ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code]
     assert subprocess.run(command, env=ENVIRONMENT, check=False).returncode == 0
@@ -215,10 +248,14 @@ def test_names_that_are_not_utf8_give_sentences(
     assert "a name that is not UTF-8 cannot be written or shown here" in done.causes[-1]
 
 
-def test_a_runtime_file_needs_a_compiler(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_file_needs_a_compiler(
+    regard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(native, "_load", lambda: "there is no C compiler")
     Path("x.regard").write_bytes(MAGIC)
-    because = "which translates runtime files, cannot be used here: there is no C compiler"
+    because = (
+        "which translates runtime files, cannot be used here: there is no C compiler"
+    )
     regard.fails("translate x.regard", status=1, because=because)
 
 
@@ -241,7 +278,9 @@ def test_messages_name_commands_that_exist() -> None:
 def test_an_interrupted_training_is_saved_and_resumes(
     regard: Command, corpus: list[str], number: signal.Signals, status: int
 ) -> None:
-    endless = "training.updates=1000000 training.log_every=1 training.validate_every=1000000"
+    endless = (
+        "training.updates=1000000 training.log_every=1 training.validate_every=1000000"
+    )
     options = [*corpus, *sets(TRANSFORMER, endless), "--threads", "1"]
     with start_process("train", *options, "--out", "run") as command:
         assert command.stderr is not None
@@ -275,7 +314,9 @@ def test_doctor_passes_on_this_machine(regard: Command) -> None:
     done = regard("doctor --threads 1")
     assert all(line.startswith("ok  ") for line in done.lines)
     assert done.err == ""
-    assert sum("beside other work: " in line for line in done.lines) == (sys.platform == "linux")
+    assert sum("beside other work: " in line for line in done.lines) == (
+        sys.platform == "linux"
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,7 +345,8 @@ def test_doctor_says_how_the_processor_is_shared_out(
 def test_doctor_reports_what_is_broken_and_goes_on(
     regard: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    doctor._learning()  # pydantic looks at the version of Python while settings are defined
+    # Pydantic looks at the version of Python while settings are defined.
+    doctor._learning()
 
     def unreadable() -> tuple[bool, str]:
         raise RuntimeError("not here")
@@ -316,8 +358,12 @@ def test_doctor_reports_what_is_broken_and_goes_on(
     monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
     monkeypatch.setattr(doctor.os, "sysconf", lambda _: 1, raising=False)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 9))
-    monkeypatch.setitem(sys.modules, "tomli", sys.modules.get("tomllib", sys.modules.get("tomli")))
-    monkeypatch.setattr("regard.runtime.native.why_unavailable", lambda: "there is no C compiler")
+    monkeypatch.setitem(
+        sys.modules, "tomli", sys.modules.get("tomllib", sys.modules.get("tomli"))
+    )
+    monkeypatch.setattr(
+        "regard.runtime.native.why_unavailable", lambda: "there is no C compiler"
+    )
     done = regard.ended("doctor --threads 1")
     assert done.status == 1
 
@@ -326,9 +372,14 @@ def test_doctor_reports_what_is_broken_and_goes_on(
     assert disk.startswith("BAD disk: ")
     assert "No space left on device" in disk
     assert font == "BAD unreadable: RuntimeError: not here"
-    assert "ok  memory: 0.0 GiB free; close other programs, or train with --set" in done.out
+    assert (
+        "ok  memory: 0.0 GiB free; close other programs, or train with --set"
+        in done.out
+    )
     assert "ok  no native kernels: there is no C compiler" in done.out
-    assert done.lines[-1].startswith("ok  training: "), "the checks after a broken one are made too"
+    assert done.lines[-1].startswith("ok  training: "), (
+        "the checks after a broken one are made too"
+    )
 
     def unknown(_: str) -> int:
         raise ValueError
@@ -340,7 +391,9 @@ def test_doctor_reports_what_is_broken_and_goes_on(
 @pytest.mark.parametrize(
     ("device", "expected"), [("cuda", "GPU: H200 (--device cuda)"), ("mps", "mps)")]
 )
-def test_doctor_names_the_gpu(monkeypatch: pytest.MonkeyPatch, device: str, expected: str) -> None:
+def test_doctor_names_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, expected: str
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H200")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: device == "mps")

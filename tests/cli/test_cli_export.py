@@ -13,15 +13,15 @@ import pytest
 import torch
 from command import Command, files, text_of, write_lines
 
+from regard.common.checksums import sealed
 from regard.common.errors import ExportError
-from regard.common.seal import sealed
 from regard.data.vocabulary import EOS
 from regard.model_folder import load_folder
 from regard.pipeline import FolderTranslator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.interchange import ctranslate2, probe_sentences
+from regard.interchange import ctranslate2_export, probe_sentences
 from regard.interchange.ctranslate2_model import CTranslate2
 
 
@@ -33,18 +33,21 @@ def _has_vnni() -> bool:
     return not path.exists() or "vnni" in path.read_text(encoding="utf-8")
 
 
-INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
+INT8: ctranslate2_export.Precision = "int8" if _has_vnni() else "float32"
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
 
 def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -> None:
     done = regard(f"export {transformer} there --to ctranslate2 --threads 1")
-    assert f"compared on {probe_sentences.MAX_SENTENCES} sentences of the sample" in done.err
+    assert (
+        f"compared on {probe_sentences.MAX_SENTENCES} sentences of the sample"
+        in done.err
+    )
     assert "different: 0 by greedy search, " in done.err
     assert "wrote there" in done.err
     assert done.out == ""
 
-    notes = json.loads(text_of(Path("there") / ctranslate2.NOTES))
+    notes = json.loads(text_of(Path("there") / ctranslate2_export.NOTES))
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
 
@@ -52,7 +55,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
     expected = translator.translate(LINES, beam=1)
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
-    exported = CTranslate2(Path("there"), ctranslate2.POSITIONS, None)
+    exported = CTranslate2(Path("there"), ctranslate2_export.POSITIONS, None)
     results = exported.search(sources, folder.settings.search.with_values(beam=1))
     for (best, *_), translation in zip(results, expected, strict=True):
         assert folder.tokenizer.target.decode(best.ids) == translation.text
@@ -87,7 +90,9 @@ def test_the_default_folder_is_in_the_run(regard: Command, run: Path) -> None:
     write_lines("lines", LINES)
     command = f"export run --to ctranslate2 --precision {INT8}"
     regard(f"{command} --source lines")
-    notes = json.loads(text_of(Path("run/exports", f"ctranslate2-{INT8}", ctranslate2.NOTES)))
+    notes = json.loads(
+        text_of(Path("run/exports", f"ctranslate2-{INT8}", ctranslate2_export.NOTES))
+    )
     assert notes["parity"]["source"] == "lines"
     regard.fails(command, status=1, because="there is something already")
 
@@ -95,18 +100,18 @@ def test_the_default_folder_is_in_the_run(regard: Command, run: Path) -> None:
 def test_an_export_that_translates_differently_is_removed(
     transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = ctranslate2._spec
+    spec = ctranslate2_export._spec
 
-    def spoilt(folder: ctranslate2.ModelFolder) -> object:
+    def spoilt(folder: ctranslate2_export.ModelFolder) -> object:
         result = spec(folder)
         bias = result.decoder.projection.bias
         bias += torch.linspace(0, 3, len(bias))
         return result
 
-    monkeypatch.setattr(ctranslate2, "_spec", spoilt)
+    monkeypatch.setattr(ctranslate2_export, "_spec", spoilt)
     because = "does not translate as the model does: log-probabilities differ by"
     with pytest.raises(ExportError, match=because) as result:
-        ctranslate2.export(transformer, tmp_path / "there")
+        ctranslate2_export.export(transformer, tmp_path / "there")
     assert len(result.value.causes) == 3
     assert "please report it" in result.value.causes[-1]
     assert files(tmp_path) == {}
@@ -115,7 +120,10 @@ def test_an_export_that_translates_differently_is_removed(
 def test_what_cannot_be_exported_is_refused(
     regard: Command, transformer: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    causes = [f"model.{side}.kind is 'recurrent': CTranslate2" for side in ("encoder", "decoder")]
+    causes = [
+        f"model.{side}.kind is 'recurrent': CTranslate2"
+        for side in ("encoder", "decoder")
+    ]
     regard.fails(f"export {other} there --to ctranslate2", status=1, because=causes)
 
     write_lines("empty", ["", ""])
@@ -128,4 +136,6 @@ def test_what_cannot_be_exported_is_refused(
 
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     because = "pip install 'regard[fast]'"
-    regard.fails(f"export {transformer} there --to ctranslate2", status=1, because=because)
+    regard.fails(
+        f"export {transformer} there --to ctranslate2", status=1, because=because
+    )

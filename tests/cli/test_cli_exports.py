@@ -83,7 +83,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a model with languages and a chosen head."""
-    path = folder(tmp_path_factory.mktemp("exports") / "run", end=0.5, languages=("kor", "eng"))
+    path = folder(
+        tmp_path_factory.mktemp("exports") / "run", end=0.5, languages=("kor", "eng")
+    )
     save_alignment(path, LAYER)
     return path
 
@@ -152,7 +154,9 @@ def test_the_rest_is_left_to_pytorch(
     regard.fails(f"translate {model} lines.txt {options}", because="PyTorch")
 
 
-def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_path: Path) -> None:
+def test_an_export_is_of_the_files_as_they_are(
+    model: Path, cache: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "run"
     shutil.copytree(model, path)
     name = keep(path)
@@ -183,7 +187,8 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
     name = keep(path)
     assert find_export(path) == (name, None)
 
-    with pytest.warns(UserWarning, match="missing, although a head was chosen"):  # each time
+    # Each time.
+    with pytest.warns(UserWarning, match="missing, although a head was chosen"):
         load_translator(path)
 
 
@@ -200,10 +205,13 @@ def test_where_no_export_can_be_made_nothing_is_said(
         MemoryError(),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr("regard.interchange.runtime.runtime_file", Mock(side_effect=problem))
+            patch.setattr(
+                "regard.interchange.runtime.runtime_file", Mock(side_effect=problem)
+            )
             keep_export(path, name, loaded, "float32")
 
-    (path / "languages.json").write_text("{}", encoding="utf-8")  # changed since it was opened
+    # Changed since it was opened.
+    (path / "languages.json").write_text("{}", encoding="utf-8")
     keep_export(path, name, loaded, "float32")
     assert not list(cache.glob("model-*"))
 
@@ -211,7 +219,9 @@ def test_where_no_export_can_be_made_nothing_is_said(
 def test_the_cache_is_limited(
     model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, name in enumerate(("model-b.regard", "model-c.regard", "model-a.regard")):
+    for number, name in enumerate(
+        ("model-b.regard", "model-c.regard", "model-a.regard")
+    ):
         write_export(name, bytes(100))
         os.utime(cache / name, ns=(number, 0))
 
@@ -226,7 +236,12 @@ def test_the_cache_is_limited(
 
     write_export("model-e.regard", bytes(200))
     write_export("model-f.regard", bytes(900))
-    kept = ["model-d.regard", "model-d.regardunfinished", "model-e.regard", "model-f.regard"]
+    kept = [
+        "model-d.regard",
+        "model-d.regardunfinished",
+        "model-e.regard",
+        "model-f.regard",
+    ]
     assert sorted(os.listdir(cache)) == kept, "what was used within the hour stays"
 
     monkeypatch.setattr(export_cache, "LARGEST", 1000)

@@ -32,7 +32,7 @@ ENVIRONMENT = {
 CHUNK = 5
 PAUSING = """
 import os, signal, sys
-from regard.pipeline.bulk.output import ResumableOutput
+from regard.pipeline.bulk.resumable_output import ResumableOutput
 from regard.cli import main
 write, at, stage = ResumableOutput._write_journal, int(sys.argv[1]), sys.argv[2]
 def pause(self, mark, previous):
@@ -50,7 +50,9 @@ main(sys.argv[3:])
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a model folder with random weights; its translations are long and meaningless."""
-    return folder(tmp_path_factory.mktemp("random") / "run", end=3.0, score_threshold=None)
+    return folder(
+        tmp_path_factory.mktemp("random") / "run", end=3.0, score_threshold=None
+    )
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +61,9 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = random.Random(3)
     words = " ".join(SENTENCES).split()
     path = tmp_path_factory.mktemp("long") / "long.ko"
-    lines = [" ".join(rng.choices(words, k=rng.randint(0, 5))) for _ in range(12 * CHUNK + 2)]
+    lines = [
+        " ".join(rng.choices(words, k=rng.randint(0, 5))) for _ in range(12 * CHUNK + 2)
+    ]
     write_lines(path, lines)
     return path
 
@@ -85,7 +89,9 @@ def _start_process(
 ) -> subprocess.Popen[str]:
     words = [sys.executable, *(start or ("-m", "regard")), *command.split()]
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, stderr=pipe, text=True, env=ENVIRONMENT, preexec_fn=before)
+    return subprocess.Popen(
+        words, stderr=pipe, text=True, env=ENVIRONMENT, preexec_fn=before
+    )
 
 
 def _mark(output: Path) -> OutputMark:
@@ -97,7 +103,9 @@ def _mark(output: Path) -> OutputMark:
 
 
 @contextlib.contextmanager
-def _paused(chunks: int, command: str, stage: str = "after") -> Iterator[subprocess.Popen[str]]:
+def _paused(
+    chunks: int, command: str, stage: str = "after"
+) -> Iterator[subprocess.Popen[str]]:
     """Start the command and yield it once it stands still: before or after it notes that so many
     chunks are done.
     """
@@ -115,7 +123,9 @@ def _paused(chunks: int, command: str, stage: str = "after") -> Iterator[subproc
     "kills",
     [
         [(2, "before"), (9, "after")],
-        pytest.param([(1, "after"), (5, "before"), (9, "after")], marks=pytest.mark.slow),
+        pytest.param(
+            [(1, "after"), (5, "before"), (9, "after")], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
@@ -142,7 +152,12 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
 )
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
-    regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int
+    regard: Command,
+    run: Path,
+    long: Path,
+    whole: bytes,
+    number: signal.Signals,
+    status: int,
 ) -> None:
     output = Path("out")
     with _paused(5, _command(run, long, output)) as process:
@@ -177,19 +192,27 @@ def stopped(regard: Command, run: Path, long: Path) -> Path:
 def test_a_bad_line_is_named_and_earlier_results_are_kept(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
-    bad = b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
+    bad = (
+        b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
+    )
     done = regard.ended(_command(run, "-", stopped, "--resume"), stdin=bad)
     assert done.status == 1
 
     because = f"line {4 * CHUNK + 1} is not UTF-8"
-    assert done.causes[0].startswith(f"standard input: {because} (byte 0xFF, the line's byte")
+    assert done.causes[0].startswith(
+        f"standard input: {because} (byte 0xFF, the line's byte"
+    )
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
 
     Path("bad.ko").write_bytes(bad)
     # Before any line is translated.
-    regard.fails(_command(run, "bad.ko", "other"), status=1, because=f"bad.ko: {because}")
+    regard.fails(
+        _command(run, "bad.ko", "other"), status=1, because=f"bad.ko: {because}"
+    )
 
-    Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
+    Path("long.ko.gz").write_bytes(
+        gzip.compress(long.read_bytes().replace(b"\n", b"\r\n"))
+    )
     regard(_command(run, "long.ko.gz", stopped, "--resume"))
     assert stopped.read_bytes() == whole, "the file may be longer and compressed"
 
@@ -206,7 +229,9 @@ def test_resume_without_an_earlier_run_starts_one(
 def test_interrupted_work_is_not_overwritten_without_resume(
     regard: Command, run: Path, whole: bytes, stopped: Path
 ) -> None:
-    because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add"
+    because = (
+        f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add"
+    )
     regard.fails(_command(run, "long.ko", stopped), because=because)
     Path("out.part").unlink()
     assert regard(_command(run, "long.ko", stopped)).err == ""
@@ -217,8 +242,12 @@ def test_interrupted_work_is_not_overwritten_without_resume(
 # Changed options, models and lines are refused
 
 
-def test_changed_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
-    changed = f"--resume --beam 2 --nbest 2 --format text --alignments --chunk {CHUNK + 1}"
+def test_changed_options_are_refused_all_at_once(
+    regard: Command, run: Path, stopped: Path
+) -> None:
+    changed = (
+        f"--resume --beam 2 --nbest 2 --format text --alignments --chunk {CHUNK + 1}"
+    )
     causes = [
         "--resume: option --nbest: was 1, is 2",
         "--resume: option --alignments: was False, is True",
@@ -230,10 +259,14 @@ def test_changed_options_are_refused_all_at_once(regard: Command, run: Path, sto
     regard.fails(_command(run, "long.ko", stopped, changed), because=causes)
 
 
-def test_another_model_is_refused(regard: Command, run: Path, other: Path, stopped: Path) -> None:
+def test_another_model_is_refused(
+    regard: Command, run: Path, other: Path, stopped: Path
+) -> None:
     done = regard.ended(_command(other, "long.ko", stopped, "--resume"))
     assert done.status == 2
-    for cause, name in zip(done.causes, ("config.json", "model.safetensors"), strict=False):
+    for cause, name in zip(
+        done.causes, ("config.json", "model.safetensors"), strict=False
+    ):
         assert cause.startswith(f"--resume: file {name}:")
     shutil.copytree(run, "same")
     Path("same/README.md").write_text("a description of the model changes nothing")
@@ -242,7 +275,9 @@ def test_another_model_is_refused(regard: Command, run: Path, other: Path, stopp
 
 CHANGED = f"long.ko: lines 1 to {3 * CHUNK} are translated already, and have changed since; give"
 DAMAGED = "out.part: damaged, or not what out.part.json describes; delete both"
-NO_JOURNAL = "out.part.json: damaged, not a journal; delete it and begin again without --resume"
+NO_JOURNAL = (
+    "out.part.json: damaged, not a journal; delete it and begin again without --resume"
+)
 
 
 @pytest.mark.parametrize(
@@ -255,8 +290,16 @@ NO_JOURNAL = "out.part.json: damaged, not a journal; delete it and begin again w
         ("out.part", lambda _: b"", DAMAGED),
         ("out.part.json", lambda _: b"{", NO_JOURNAL),
         ("out.part.json", lambda _: b"[]", NO_JOURNAL),
-        ("out.part.json", lambda _: b'{"mark": {"chunk": 1}, "conditions": {}}', NO_JOURNAL),
-        ("out.part.json", lambda _: b'{"format": 2, "mark": {}, "conditions": {}}', NO_JOURNAL),
+        (
+            "out.part.json",
+            lambda _: b'{"mark": {"chunk": 1}, "conditions": {}}',
+            NO_JOURNAL,
+        ),
+        (
+            "out.part.json",
+            lambda _: b'{"format": 2, "mark": {}, "conditions": {}}',
+            NO_JOURNAL,
+        ),
     ],
 )
 def test_changed_files_are_refused(
@@ -268,13 +311,19 @@ def test_changed_files_are_refused(
     because: str,
 ) -> None:
     Path(file).write_bytes(change(Path(file).read_bytes()))
-    regard.fails(_command(run, "long.ko", stopped, "--resume"), status=1, because=because)
+    regard.fails(
+        _command(run, "long.ko", stopped, "--resume"), status=1, because=because
+    )
     if because == NO_JOURNAL:
         regard.fails(_command(run, "long.ko", stopped), status=1, because=because)
 
 
-def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path, long: Path) -> None:
-    because = "--resume: only an --output that is a regular file can be continued; give it as"
+def test_only_a_regular_file_can_be_resumed(
+    regard: Command, run: Path, long: Path
+) -> None:
+    because = (
+        "--resume: only an --output that is a regular file can be continued; give it as"
+    )
     regard.fails(f"translate {run} --resume", stdin="I\n", because=because)
     command = _command(run, "-", os.devnull, "--resume")
     regard.fails(command, stdin="I\n", because=because)
@@ -302,8 +351,14 @@ def test_a_full_disk_keeps_finished_chunks(
 
     mark = _mark(output)
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
-    assert "regard: out.part: cannot be written (File too large); make room on the disk" in stderr
-    assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
+    assert (
+        "regard: out.part: cannot be written (File too large); make room on the disk"
+        in stderr
+    )
+    assert (
+        f"out.part holds lines 1 to {mark.lines}; the same command with --resume"
+        in stderr
+    )
 
     regard(_command(run, long, output, "--resume"))
     assert output.read_bytes() == whole
@@ -322,11 +377,15 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path) -> None:
     assert "warning: file, line 8: most characters were never seen" in done.err
 
     *named, last = done.warnings
-    assert all(warning.startswith(("file, line 5:", "file, line 8:")) for warning in named)
+    assert all(
+        warning.startswith(("file, line 5:", "file, line 8:")) for warning in named
+    )
     assert last.startswith("file: 1 of 10 lines is doubtful: ")
 
 
-def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path) -> None:
+def test_unknown_lines_before_the_interruption_count(
+    regard: Command, run: Path
+) -> None:
     foreign = "我们今天去公园吧\n".encode() * 4
     regard.ended(_command(run, "-", "out"), stdin=foreign * 2 + b"\xff")
     mark = _mark(Path("out"))
@@ -341,17 +400,32 @@ def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path)
 
 @posix
 @pytest.mark.parametrize("source", ["pipe", "-"])
-def test_a_pipe_is_answered_before_more_lines_come(run: Path, tmp_path: Path, source: str) -> None:
+def test_a_pipe_is_answered_before_more_lines_come(
+    run: Path, tmp_path: Path, source: str
+) -> None:
     """A named one, as a shell makes for <(…), or standard input; it is stopped while it waits."""
     named = tmp_path / "pipe"
     os.mkfifo(named)
     file = str(named) if source == "pipe" else "-"
-    command = [sys.executable, "-m", "regard", "translate", str(run), file, "--chunk", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "translate",
+        str(run),
+        file,
+        "--chunk",
+        "2",
+    ]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRONMENT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with named.open("wb", buffering=0) if source == "pipe" else process.stdin as stream:
+        with (
+            named.open("wb", buffering=0)
+            if source == "pipe"
+            else process.stdin as stream
+        ):
             for _ in range(3):
                 stream.write(b"I go\nI go\n")
                 stream.flush()

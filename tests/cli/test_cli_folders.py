@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command import Command, text_of, write_lines
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.model_folder import folder_id, save_alignment
 
 LINE = "나는 빵을 먹고 있었다\n"
@@ -43,7 +43,9 @@ def test_a_missing_or_damaged_file_is_named_by_every_command(
 ) -> None:
     spoil(run / name)
     because = f"run/{name}: {because}"
-    done = regard.fails("translate run --output out", stdin="a\n", status=1, because=because)
+    done = regard.fails(
+        "translate run --output out", stdin="a\n", status=1, because=because
+    )
     assert "or train the model again" in done.causes[0]
 
     if spoil is Path.unlink:
@@ -60,7 +62,9 @@ def test_a_missing_or_damaged_file_is_named_by_every_command(
         ("file", "file: a file, and no model; give"),
     ],
 )
-def test_folders_without_a_model_are_refused(regard: Command, name: str, because: str) -> None:
+def test_folders_without_a_model_are_refused(
+    regard: Command, name: str, because: str
+) -> None:
     Path("folder").mkdir()
     Path("file").touch()
     regard.fails(f"translate {name}", stdin="a\n", status=1, because=because)
@@ -73,7 +77,10 @@ def test_folders_without_a_model_are_refused(regard: Command, name: str, because
         ({"layers": 2}, "run/model.safetensors: no weights called encoder.layers.1"),
         ({"feedforward": 96}, "have another shape: wanted (24, 96), got (24, 48)"),
         ({"layerz": 2}, "run/config.json: unknown setting 'model.encoder"),
-        ({"layers": "two"}, "run/config.json: model.encoder.layers: input should be a valid int"),
+        (
+            {"layers": "two"},
+            "run/config.json: model.encoder.layers: input should be a valid int",
+        ),
     ],
 )
 def test_a_configuration_of_another_model_is_refused(
@@ -88,9 +95,13 @@ def test_a_configuration_of_another_model_is_refused(
     assert done.out == ""
 
 
-def test_weights_of_another_model_are_refused(regard: Command, run: Path, other: Path) -> None:
+def test_weights_of_another_model_are_refused(
+    regard: Command, run: Path, other: Path
+) -> None:
     shutil.copy(other / "model.safetensors", run)
-    because = "run/model.safetensors: the weights are of another model than config.json; copy"
+    because = (
+        "run/model.safetensors: the weights are of another model than config.json; copy"
+    )
     regard.fails("translate run", stdin="a\n", status=1, because=because)
 
 
@@ -180,6 +191,8 @@ def test_a_flipped_bit_is_refused_when_training_begins_with_it(
     content[-9] ^= 4
     (run / name).write_bytes(content)
     because = f"run/{name}: damaged or changed ("
-    regard.fails("train", *corpus, "--from", run, "--out", "new", status=1, because=because)
+    regard.fails(
+        "train", *corpus, "--from", run, "--out", "new", status=1, because=because
+    )
     if name == "joint.model":
         regard.fails("train --out run --resume", status=1, because=because)

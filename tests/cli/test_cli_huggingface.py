@@ -41,7 +41,10 @@ def run(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_export_and_import_restore_the_model(regard: Command, run: Path) -> None:
     done = regard(f"export {run} there --to huggingface --threads 1")
-    assert "compared on 8 sentences of the sample: largest difference of logits" in done.err
+    assert (
+        "compared on 8 sentences of the sample: largest difference of logits"
+        in done.err
+    )
 
     equal = "different: 0 by tokenisation, 0 by greedy search; within the limits for float32"
     assert equal in done.err
@@ -81,7 +84,9 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
     again = Path("on/exports/huggingface")
     for name in ("source.spm", "target.spm"):
         assert (again / name).read_bytes() == Path("there", name).read_bytes()
-    vocabularies = [json.loads(text_of(path / "vocab.json")) for path in (again, Path("there"))]
+    vocabularies = [
+        json.loads(text_of(path / "vocab.json")) for path in (again, Path("there"))
+    ]
     assert vocabularies[0] == vocabularies[1]
 
     before = load_file("there/model.safetensors")
@@ -95,7 +100,10 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
 def test_other_models_than_marian_are_refused_with_all_reasons(
     regard: Command, transformer: Path, other: Path
 ) -> None:
-    for model, reason in ((transformer, "norm is 'pre'"), (other, "kind is 'recurrent'")):
+    for model, reason in (
+        (transformer, "norm is 'pre'"),
+        (other, "kind is 'recurrent'"),
+    ):
         causes = [f"model.{side}.{reason}" for side in ("encoder", "decoder")]
         regard.fails(f"export {model} there --to huggingface", status=1, because=causes)
 
@@ -110,7 +118,9 @@ def test_an_export_that_computes_differently_is_removed(
         return {**tensors, "final_logits_bias": tensors["final_logits_bias"] + 1e-3}
 
     monkeypatch.setattr(marian_format, "to_marian", spoilt)
-    with pytest.raises(ExportError, match="the export does not behave as the model does"):
+    with pytest.raises(
+        ExportError, match="the export does not behave as the model does"
+    ):
         huggingface.export(run, tmp_path / "there")
     assert list(tmp_path.iterdir()) == []
 
@@ -148,7 +158,12 @@ def test_an_unusable_torchvision_is_explained(
 
     monkeypatch.setitem(sys.modules, "transformers", Unusable("transformers"))
     if not late:
-        monkeypatch.setattr("importlib.import_module", lambda name: sys.modules[name].anything)
+        monkeypatch.setattr(
+            "importlib.import_module", lambda name: sys.modules[name].anything
+        )
     because = "cannot be imported (operator"
     done = regard.fails(f"export {run} new --to huggingface", status=1, because=because)
-    assert "install the torchvision that was built for this torch, or uninstall" in done.causes[0]
+    assert (
+        "install the torchvision that was built for this torch, or uninstall"
+        in done.causes[0]
+    )

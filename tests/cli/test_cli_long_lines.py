@@ -32,7 +32,13 @@ SPLIT_AT_ENDS = [
     "  나는   집에 \u00a0간다.\t" * 9,
     "「나는 간다。」 너는 쉰다！』 " * 6,
 ]
-SPLIT_INSIDE = [LONG_SENTENCE, LONG_WORD, "나는빵을먹고" * 20, "我们今天去公园" * 10, "." * 300]
+SPLIT_INSIDE = [
+    LONG_SENTENCE,
+    LONG_WORD,
+    "나는빵을먹고" * 20,
+    "我们今天去公园" * 10,
+    "." * 300,
+]
 
 
 @pytest.fixture
@@ -50,11 +56,15 @@ def translator(transformer: Path) -> FolderTranslator:
 def split_line(translator: FolderTranslator, line: str) -> tuple[list[str], list[str]]:
     """Return the parts of a split line, and the notes."""
     notes = list[str]()
-    segments = translator._segments(line, 0, NO_CONSTRAINTS, translator.settings.search, notes)
+    segments = translator._segments(
+        line, 0, NO_CONSTRAINTS, translator.settings.search, notes
+    )
     return [segment.text for segment in segments], notes
 
 
-def translate_line(translator: FolderTranslator, line: str, **options: bool | int) -> Translation:
+def translate_line(
+    translator: FolderTranslator, line: str, **options: bool | int
+) -> Translation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return translator.translate(line, **options)[0]  # type: ignore[arg-type]
@@ -80,7 +90,9 @@ def test_the_parts_joined_are_the_line(translator: FolderTranslator, line: str) 
         total = len(translator.encode(line))
         where = "at spaces" if line == LONG_SENTENCE else "at spaces and inside words"
         longer = f"a sentence of {total} tokens is longer than any in training (12)"
-        assert message.startswith(f"{longer}; it was split {where} into {len(parts)} parts, ")
+        assert message.startswith(
+            f"{longer}; it was split {where} into {len(parts)} parts, "
+        )
         assert message.endswith(f": {clean(line)[:40]}…")
 
 
@@ -94,23 +106,31 @@ def test_words_are_split_only_if_necessary(translator: FolderTranslator) -> None
 
     parts, _ = split_line(translator, LONG_WORD)
     assert parts[0] == "나는 "
-    assert parts[-1].endswith("집에 간다"), "the rest of the word is joined with the next words"
+    assert parts[-1].endswith("집에 간다"), (
+        "the rest of the word is joined with the next words"
+    )
 
 
-def test_a_sentence_up_to_twice_as_long_stays_whole(translator: FolderTranslator) -> None:
+def test_a_sentence_up_to_twice_as_long_stays_whole(
+    translator: FolderTranslator,
+) -> None:
     line = "나는"
     while (length := len(translator.encode(line))) <= 2 * LONGEST:
         parts, messages = split_line(translator, line)
         assert parts == [line]
         assert len(messages) == (length > LONGEST)
         for message in messages:
-            longer = f"a sentence of {length} tokens is longer than any in training (12)"
+            longer = (
+                f"a sentence of {length} tokens is longer than any in training (12)"
+            )
             assert f"{longer}; it is translated whole" in message
         line += " 집에"
     assert len(split_line(translator, line)[0]) > 1
 
 
-def test_a_split_line_is_streamed_in_groups_of_parts(translator: FolderTranslator) -> None:
+def test_a_split_line_is_streamed_in_groups_of_parts(
+    translator: FolderTranslator,
+) -> None:
     line = " ".join(SENTENCES * 10)
     parts, _ = split_line(translator, line)
     assert len(parts) > WORD_BY_WORD + 2
@@ -125,10 +145,14 @@ def test_a_split_line_is_streamed_in_groups_of_parts(translator: FolderTranslato
 
     last = translate_line(translator, parts[-1], beam=1).text
     assert last
-    assert increments[-1] == f" {last}", "the last parts are decoded together and yielded whole"
+    assert increments[-1] == f" {last}", (
+        "the last parts are decoded together and yielded whole"
+    )
 
 
-@pytest.mark.parametrize("line", [("나는 빵을 먹고 " * 2_400)[:MAX_LINE], "A\u0301" * 10_000])
+@pytest.mark.parametrize(
+    "line", [("나는 빵을 먹고 " * 2_400)[:MAX_LINE], "A\u0301" * 10_000]
+)
 def test_a_line_of_as_many_characters_as_allowed_is_translated(
     regard: Command, other: Path, line: str
 ) -> None:
@@ -151,7 +175,9 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
     translate = f"translate {transformer}"
     write_lines("long", ["나는 집에 간다", "가" * 101])
     because = "long: line 2 has more than 100 characters; break it at the ends of sentences, or"
-    regard.fails(f"{translate} long --max-line 100 --output out", status=1, because=because)
+    regard.fails(
+        f"{translate} long --max-line 100 --output out", status=1, because=because
+    )
     assert len(regard(f"{translate} long --max-line 101 --beam 1").lines) == 2
 
     rows = [{"text": "가" * 101}, {"text": "나는 집에", "terms": ["I"] * 30}]
@@ -172,6 +198,8 @@ def test_a_line_beyond_a_limit_is_refused_by_file_and_line(
 
     write_lines("source", ["나는 " * 600])
     write_lines("target", ["I go"])
-    because = "source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens"
+    because = (
+        "source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens"
+    )
     command = f"align {transformer} --source source --target target"
     regard.fails(command, status=1, because=because)

@@ -66,7 +66,9 @@ def test_a_model_of_several_sentences_a_line_reads_blocks_whole(
     assert whole == f"<p>{line.text}</p>\n" != split
 
 
-def test_options_that_a_page_has_no_use_for_are_refused(regard: Command, run: Path) -> None:
+def test_options_that_a_page_has_no_use_for_are_refused(
+    regard: Command, run: Path
+) -> None:
     Path("page.html").write_bytes(b"<p>1</p>\r\n<script>a</script>")
     assert regard(f"translate {run} page.html").out == "<p>1</p>\r\n<script>a</script>"
     options = "--nbest 2 --alignments --format jsonl --stream --resume"
@@ -79,10 +81,18 @@ def test_options_that_a_page_has_no_use_for_are_refused(regard: Command, run: Pa
 @pytest.mark.parametrize(
     ("name", "text", "because"),
     [
-        ("a.html", '<meta charset="iso-8859-1">', "a.html: says that it is iso-8859-1; save it as"),
+        (
+            "a.html",
+            '<meta charset="iso-8859-1">',
+            "a.html: says that it is iso-8859-1; save it as",
+        ),
         ("b.html", "<p>\udce4</p>", "b.html: line 1 is not UTF-8"),
         ("c.html", "", "c.html: the file is empty"),
-        ("a.srt", "1\n", "a.srt: is a subtitle file, not lines of text: save its sentences as"),
+        (
+            "a.srt",
+            "1\n",
+            "a.srt: is a subtitle file, not lines of text: save its sentences as",
+        ),
         ("a.csv", "a,b\n", "a.csv: is a table (--column translates a column of CSV)"),
     ],
 )
@@ -105,7 +115,9 @@ def test_a_document_is_named_by_every_command_that_reads_sentences(
     regard.fails(f"train {pair} --out new", status=1, because=because)
 
 
-def test_text_is_translated_line_by_line_if_it_is_asked_for(regard: Command, run: Path) -> None:
+def test_text_is_translated_line_by_line_if_it_is_asked_for(
+    regard: Command, run: Path
+) -> None:
     lines = ["나는 집에 간다", "너는"]
     write_lines("a.po", lines)
     write_lines("a.jsonl", [json.dumps({"text": line}) for line in lines])
@@ -120,12 +132,19 @@ def test_an_output_never_replaces_an_input(regard: Command, run: Path) -> None:
         write_lines(name, ["나는 집에 간다"])
 
     Path("link").symlink_to("a.ko")
-    for source, output in (("a.ko", "a.ko"), ("link", "a.ko"), ("a.ko", "link"), ("a.part", "a")):
+    for source, output in (
+        ("a.ko", "a.ko"),
+        ("link", "a.ko"),
+        ("a.ko", "link"),
+        ("a.part", "a"),
+    ):
         because = f"--output {output}: would overwrite {source}, which is read; give another name"
         regard.fails(f"translate {run} {source} --output {output}", because=because)
 
     because = "--output link: would overwrite a.ko, which is read"
-    regard.fails(f"align {run} --source a.ko --target a.en --output link", because=because)
+    regard.fails(
+        f"align {run} --source a.ko --target a.en --output link", because=because
+    )
 
 
 def test_a_text_in_place_of_a_file_is_told_the_way(regard: Command, run: Path) -> None:

@@ -25,7 +25,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Sample:
 def test_all_parts_are_written_and_described(regard: Command, few: Sample) -> None:
     done = regard("sample sample")
     assert done.out == ""
-    assert done.err.splitlines()[-1] == "wrote sample; sample/SAMPLE.md says what each file is for"
+    assert (
+        done.err.splitlines()[-1]
+        == "wrote sample; sample/SAMPLE.md says what each file is for"
+    )
 
     names = {f"{split}.{kind}" for split in SPLITS for kind in ("ko", "en", "align")}
     assert {*os.listdir("sample")} == {*names, "SAMPLE.md"}
@@ -49,7 +52,9 @@ def test_what_is_there_is_not_overwritten(regard: Command) -> None:
     regard.fails("sample test.ko", because="is a file; give a folder")
 
 
-def test_images_are_written_and_described(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_written_and_described(
+    regard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few = image_sample(train=4, valid=2, test=3)
     monkeypatch.setattr("regard.learn.samples.writing.image_sample", lambda: few)
     done = regard("sample new/shapes --images")

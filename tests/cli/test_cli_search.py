@@ -40,7 +40,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, command: str) -> None:
+def test_the_commands_in_the_docs_work(
+    regard: Command, example_folder: Path, command: str
+) -> None:
     done = regard(command)
     words = shlex.split(command)
     values = list(itertools.pairwise(words))
@@ -116,7 +118,10 @@ UNUSED = "search: temperature: used by sampling only; set sample too, or leave i
 @pytest.mark.parametrize(
     ("options", "because"),
     [
-        ("--temperature 0.5 --beam 4 --groups 3 --min-length 9 --max-length 3", [UNUSED]),
+        (
+            "--temperature 0.5 --beam 4 --groups 3 --min-length 9 --max-length 3",
+            [UNUSED],
+        ),
         ("--term bread --forbid bread --term ' '", ["term ' '", "forbid 'bread'"]),
         ("--term bread --beam 2 --sample", ["terms and sample: "]),
         ("--term bread --beam 2 --groups 2", ["terms and groups: "]),
@@ -132,7 +137,9 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(
     regard.fails(f"translate {transformer} {options}", because=because, stdin="나는\n")
 
 
-def test_streaming_equals_a_beam_of_one(regard: Command, transformer: Path, data: Path) -> None:
+def test_streaming_equals_a_beam_of_one(
+    regard: Command, transformer: Path, data: Path
+) -> None:
     translate = f"translate {transformer} {data}/test.ko"
     greedy = regard(f"{translate} --beam 1")
     assert regard(f"{translate} --stream").out == greedy.out
@@ -147,10 +154,14 @@ def test_a_repetitive_translation_is_reported(
 ) -> None:
     stdin = f"\n{lines_of(data / 'test.ko')[0]}\n"
     translate = f"translate {transformer} --min-length 120"
-    done = regard(f"{translate} --beam 1 --no-repeat-ngram 0 --format jsonl", stdin=stdin)
+    done = regard(
+        f"{translate} --beam 1 --no-repeat-ngram 0 --format jsonl", stdin=stdin
+    )
     empty, row = map(json.loads, done.lines)
     assert empty["repetition"] is None
-    assert row["repetition"]["times"] >= 5, "so small a model repeats itself at such length"
+    assert row["repetition"]["times"] >= 5, (
+        "so small a model repeats itself at such length"
+    )
     assert row["repetition"]["text"] in row["text"]
 
     (repeats,) = (warning for warning in done.warnings if "doubtful" not in warning)

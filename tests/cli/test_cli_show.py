@@ -28,7 +28,9 @@ def test_the_suffix_determines_the_format(
     regard: Command, transformer: Path, show: str, name: str
 ) -> None:
     done = regard(f"{show} --out {name}")
-    assert done.out == regard(f"translate {transformer} --beam 1", stdin=f"{LINE}\n").out
+    assert (
+        done.out == regard(f"translate {transformer} --beam 1", stdin=f"{LINE}\n").out
+    )
     assert done.err == f"wrote {name}\n"
     assert os.listdir() == [name]
 
@@ -39,7 +41,9 @@ def test_the_suffix_determines_the_format(
     text = text_of(name)
     for word in [*LINE.split(), *done.out.split()]:
         assert word in text
-    assert "http://" not in text.replace("http://www.w3.org", ""), "figures open without a network"
+    assert "http://" not in text.replace("http://www.w3.org", ""), (
+        "figures open without a network"
+    )
 
     if name == "A.SVG":
         ElementTree.fromstring(text)
@@ -48,7 +52,9 @@ def test_the_suffix_determines_the_format(
 
 
 def test_a_page_is_written_by_default(regard: Command, transformer: Path) -> None:
-    done = regard(f"show {transformer} '  我们去 \t' --quiet --beam 1 --threads 1 --seed 1")
+    done = regard(
+        f"show {transformer} '  我们去 \t' --quiet --beam 1 --threads 1 --seed 1"
+    )
     assert done.err == ""
     assert os.listdir() == ["attention.html"]
     done = regard(f"show {transformer} '我们去' --beam 1")
@@ -56,9 +62,12 @@ def test_a_page_is_written_by_default(regard: Command, transformer: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "arguments", ["a.gif", "a.svg --view player", "a.png --view heads", "a.svg --view heads"]
+    "arguments",
+    ["a.gif", "a.svg --view player", "a.png --view heads", "a.svg --view heads"],
 )
-def test_player_and_all_heads_are_drawn(regard: Command, show: str, arguments: str) -> None:
+def test_player_and_all_heads_are_drawn(
+    regard: Command, show: str, arguments: str
+) -> None:
     regard(f"{show} --out {arguments}")
     name = arguments.split()[0]
     assert os.listdir() == [name]
@@ -74,7 +83,9 @@ def test_figures_are_korean_on_request(regard: Command, show: str) -> None:
     assert LANGUAGE.get() == "en", "what the process draws next is not in Korean"
 
 
-def test_what_translate_keeps_is_shown_to_the_model(regard: Command, transformer: Path) -> None:
+def test_what_translate_keeps_is_shown_to_the_model(
+    regard: Command, transformer: Path
+) -> None:
     line = f"{LINE} {{name}} 12 %s \udcff"
     done = regard("show", transformer, line, "--out", "a.svg", "--beam", 1)
     kept = "given to the model as any word, so that all it reads can be seen"
@@ -104,7 +115,9 @@ def test_learning_curves_of_several_runs_are_one_figure(
 ) -> None:
     regard("show run --view curve --out whole.svg")
     with open("run/journal.jsonl", "a") as file:
-        file.write('{"event": "train", "update": 130, "cross_entropy": NaN}\n{"event": "tr')
+        file.write(
+            '{"event": "train", "update": 130, "cross_entropy": NaN}\n{"event": "tr'
+        )
 
     regard("show run --view curve --out cut.svg")
     assert text_of("cut.svg") == text_of("whole.svg")
@@ -136,21 +149,30 @@ def test_learning_curves_of_several_runs_are_one_figure(
 def test_views_of_a_run_are_drawn(
     regard: Command, transformer: Path, view: str, expected: str
 ) -> None:
-    assert regard(f"show {transformer} --view {view} --out a.svg").err == "wrote a.svg\n"
+    assert (
+        regard(f"show {transformer} --view {view} --out a.svg").err == "wrote a.svg\n"
+    )
     assert expected in text_of("a.svg")
 
 
 @pytest.mark.parametrize(
-    ("encoder", "sides"), [("convolutional", ["encoder", "decoder"]), ("recurrent", ["decoder"])]
+    ("encoder", "sides"),
+    [("convolutional", ["encoder", "decoder"]), ("recurrent", ["decoder"])],
 )
-def test_learned_positions_are_drawn(regard: Command, encoder: str, sides: list[str]) -> None:
+def test_learned_positions_are_drawn(
+    regard: Command, encoder: str, sides: list[str]
+) -> None:
     folder(Path("run"), encoder, "convolutional")
     assert regard("show run --view positions --out a.svg").err == "wrote a.svg\n"
-    drawn = re.findall(r"(encoder|decoder): 40 positions in 16 dimensions", text_of("a.svg"))
+    drawn = re.findall(
+        r"(encoder|decoder): 40 positions in 16 dimensions", text_of("a.svg")
+    )
     assert list(dict.fromkeys(drawn)) == sides
 
 
-def test_positions_of_a_model_without_any_are_refused(regard: Command, other: Path) -> None:
+def test_positions_of_a_model_without_any_are_refused(
+    regard: Command, other: Path
+) -> None:
     because = "this model has no positional encoding"
     regard.fails(f"show {other} --view positions", because=because)
 
@@ -162,15 +184,24 @@ NOTHING = "there is nothing to translate: give a line of text"
     ("arguments", "because"),
     [
         (f"'{LINE}' --out a.gif --view heat", "--view heat: cannot be written as .gif"),
-        (f"'{LINE}' --out a.png --view player", "--view player: cannot be written as .png"),
+        (
+            f"'{LINE}' --out a.png --view player",
+            "--view player: cannot be written as .png",
+        ),
         (f"'{LINE}' --out a", "--out a: a figure is written as .svg, .png, .html"),
         (f"'{LINE}' --out no/a.svg", "no/a.svg: No such file or directory"),
         (f"'{LINE}' --out folder.svg", "folder.svg: "),
         ("' \t '", NOTHING),
         ("", NOTHING),
         ("나 --beams 2", "no such option: --beams"),
-        (f"'{'나는 집에 간다. ' * 30}'", "the line is split, and its parts are translated by"),
-        ("one.png --out a.html", "one.png: an image; this model translates text, and a captioner"),
+        (
+            f"'{'나는 집에 간다. ' * 30}'",
+            "the line is split, and its parts are translated by",
+        ),
+        (
+            "one.png --out a.html",
+            "one.png: an image; this model translates text, and a captioner",
+        ),
     ],
 )
 def test_impossible_figures_are_refused(
@@ -196,13 +227,21 @@ def test_a_model_without_attention_is_played_and_has_no_heatmap(
     line = f"show {run} '나는 집에'"
     assert regard(f"{line} --beam 2 --out rnn.html").err == "wrote rnn.html\n"
     regard(f"{line} --view player --out rnn.svg")
-    because = "this model has no attention to draw; its states are played by --view player"
-    for arguments in ("--out a.svg", "--out a.png --view heads", "--out a.svg --faithfulness"):
+    because = (
+        "this model has no attention to draw; its states are played by --view player"
+    )
+    for arguments in (
+        "--out a.svg",
+        "--out a.png --view heads",
+        "--out a.svg --faithfulness",
+    ):
         regard.fails(f"{line} {arguments}", because=because)
 
 
 @pytest.mark.parametrize("attention", ["cross", "encoder", "decoder"])
-def test_all_heads_of_a_word_and_of_a_layer(regard: Command, show: str, attention: str) -> None:
+def test_all_heads_of_a_word_and_of_a_layer(
+    regard: Command, show: str, attention: str
+) -> None:
     heads = f"{show} --view heads --attention {attention} --layer 1"
     output = regard(f"{heads} --out panels.svg").out
     word = "빵을" if attention == "encoder" else output.split()[0]
@@ -220,7 +259,10 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, show: str, attentio
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        ("--view heads --word 없다", ["--word 없다: not among the words that attend; the words"]),
+        (
+            "--view heads --word 없다",
+            ["--word 없다: not among the words that attend; the words"],
+        ),
         ("--view heads --attention encoder --word 빵을:2", ["it is there once"]),
         (
             "--view heads --layer 9 --head 7",
@@ -231,8 +273,14 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, show: str, attentio
         ),
         ("--word 빵을", ["--word: only with --view heads"]),
         ("--view model --preset rnn", ["--preset: a run has its architecture already"]),
-        ("--view positions --size 8", ["--size: only with --view positions and --view schedule"]),
-        ("--view score", ["belongs to the general score (preset rnn-luong); this model has Sca"]),
+        (
+            "--view positions --size 8",
+            ["--size: only with --view positions and --view schedule"],
+        ),
+        (
+            "--view score",
+            ["belongs to the general score (preset rnn-luong); this model has Sca"],
+        ),
     ],
 )
 def test_heads_and_options_that_do_not_fit_are_refused(
@@ -262,7 +310,9 @@ def test_figures_without_a_run(regard: Command) -> None:
     assert "LSTM" in text
     assert "keys, values" in text
 
-    recipe = '[model.encoder]\nkind = "convolutional"\n[model.decoder]\nkind = "recurrent"\n'
+    recipe = (
+        '[model.encoder]\nkind = "convolutional"\n[model.decoder]\nkind = "recurrent"\n'
+    )
     Path("recipe.toml").write_text(recipe)
     regard("show --view model --config recipe.toml --out own.svg")
     assert "onvolution" in text_of("own.svg")
@@ -271,12 +321,21 @@ def test_figures_without_a_run(regard: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        ("--view heat", "--view heat: needs a run; without one there are --view positions"),
+        (
+            "--view heat",
+            "--view heat: needs a run; without one there are --view positions",
+        ),
         ("", "--view player: needs a run"),
         ("--view model --preset rnn-luo", "no preset is called 'rnn-luo'"),
         ("--view model --set model.encoder.layer=3", "did you mean"),
-        ("--view positions --warmup 3", "--warmup: only with --view schedule, without a run"),
-        ("--view positions --size 8 --size 9", "--size: the figure of positions is of one size"),
+        (
+            "--view positions --warmup 3",
+            "--warmup: only with --view schedule, without a run",
+        ),
+        (
+            "--view positions --size 8 --size 9",
+            "--size: the figure of positions is of one size",
+        ),
         (
             "--view schedule --size 8 --size 8 --warmup 8 --warmup 8 --warmup 8",
             "--size and --warmup: got 2 and 3; give as many of both, or one of either",

@@ -63,11 +63,20 @@ def test_the_suffix_determines_the_format(
         ("IMAGE --view heads", 2, "--view heads: only for translations"),
         ("IMAGE --faithfulness", 2, "--faithfulness: only for translations"),
         ("none.png", 1, "none.png: no such file"),
-        ("'나는 간다'", 2, "나는 간다: not an image; this model captions images, and a translator"),
+        (
+            "'나는 간다'",
+            2,
+            "나는 간다: not an image; this model captions images, and a translator",
+        ),
     ],
 )
 def test_what_captions_lack_is_refused(
-    regard: Command, captioner: Path, image_path: Path, arguments: str, status: int, because: str
+    regard: Command,
+    captioner: Path,
+    image_path: Path,
+    arguments: str,
+    status: int,
+    because: str,
 ) -> None:
     arguments = arguments.replace("IMAGE", str(image_path))
     command = f"show {captioner} {arguments} --out a.svg"
@@ -86,7 +95,12 @@ def test_the_explanation_of_a_caption_has_every_layer_and_step(
 
     np.testing.assert_array_equal(data.image.pixels, loaded.model_view(image_path))
     assert data.target == tuple(caption.text.split())
-    assert [layer.role for layer in data.layers] == ["cross", "cross", "decoder", "decoder"]
+    assert [layer.role for layer in data.layers] == [
+        "cross",
+        "cross",
+        "decoder",
+        "decoder",
+    ]
 
     steps = len(caption.tokens) + 1
     assert data.layers[0].weights.shape == (2, steps, 15)

@@ -17,7 +17,7 @@ import pytest
 import tomli_w
 from command import TRANSFORMER, Command, lines_of, sets, text_of, write_lines
 
-from regard.common.seal import sealed
+from regard.common.checksums import sealed
 from regard.common.settings import read_toml
 from regard.model_folder import load_tensors
 from regard.training import budget, journal
@@ -42,13 +42,21 @@ def weights(folder: str | Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("ko", "because"),
     [
-        ([*KO, "more"], "a.ko has 3 lines but a.en has 2; line n of one must translate line n of"),
+        (
+            [*KO, "more"],
+            "a.ko has 3 lines but a.en has 2; line n of one must translate line n of",
+        ),
         ([], "a.ko: the file is empty; give a file with one sentence per line"),
-        (["", "가" * 20_000], "a.ko and a.en: none of the 2 pairs can be used (1 empty, 1 too lo"),
+        (
+            ["", "가" * 20_000],
+            "a.ko and a.en: none of the 2 pairs can be used (1 empty, 1 too lo",
+        ),
         ([KO[0], ""], "a.ko and a.en: of 1 pair none is left to train on"),
     ],
 )
-def test_invalid_training_files_are_refused(regard: Command, ko: list[str], because: str) -> None:
+def test_invalid_training_files_are_refused(
+    regard: Command, ko: list[str], because: str
+) -> None:
     write_lines("a.ko", ko)
     write_lines("a.en", EN)
     regard.fails(f"train {FILES} --out run", status=1, because=because)
@@ -81,11 +89,26 @@ def test_all_problems_are_reported_at_once(regard: Command) -> None:
     ("setting", "because"),
     [
         ("garbage", "--set garbage: wanted key=value, such as"),
-        ("training.update=5", "unknown setting 'training.update'; did you mean 'training.updates"),
-        ("training.updates=0", "training.updates: input should be greater than or equal to 1, got"),
-        ("model.encoder.heads=3", "model.encoder: size 128 cannot be split into 3 heads; choose a"),
-        ("tokenizer.size=100000", "tokenizer.size: 100,000 tokens are more than the text of both"),
-        ("tokenizer.size=20", "tokenizer.size: 20 tokens are fewer than the characters of both"),
+        (
+            "training.update=5",
+            "unknown setting 'training.update'; did you mean 'training.updates",
+        ),
+        (
+            "training.updates=0",
+            "training.updates: input should be greater than or equal to 1, got",
+        ),
+        (
+            "model.encoder.heads=3",
+            "model.encoder: size 128 cannot be split into 3 heads; choose a",
+        ),
+        (
+            "tokenizer.size=100000",
+            "tokenizer.size: 100,000 tokens are more than the text of both",
+        ),
+        (
+            "tokenizer.size=20",
+            "tokenizer.size: 20 tokens are fewer than the characters of both",
+        ),
     ],
 )
 def test_invalid_settings_are_refused(
@@ -98,18 +121,39 @@ def test_invalid_settings_are_refused(
     ("options", "because"),
     [
         ("", "--out: say which folder to write, such as --out runs/first"),
-        ("--out run --preset rnm", "no preset is called 'rnm'; there are transformer-tiny, "),
+        (
+            "--out run --preset rnm",
+            "no preset is called 'rnm'; there are transformer-tiny, ",
+        ),
         ("--out run --device gpu", "--device gpu: wanted auto, cpu, cuda or mps"),
         ("--out run --sed 1", "no such option: --sed"),
         ("--out run one.toml two.toml", "two.toml"),
-        ("--out run --budget soon", "--budget soon: wanted a time such as 30m, 1h30m or 90s"),
-        ("--out run --licence free", "data.licence: wanted an SPDX licence such as CC-BY-4.0"),
-        ("--out run --pairs a.tsv", "source and target exclude pairs; give one or the other"),
-        ("--out file", "--out file: nothing can be written in file; choose another folder"),
+        (
+            "--out run --budget soon",
+            "--budget soon: wanted a time such as 30m, 1h30m or 90s",
+        ),
+        (
+            "--out run --licence free",
+            "data.licence: wanted an SPDX licence such as CC-BY-4.0",
+        ),
+        (
+            "--out run --pairs a.tsv",
+            "source and target exclude pairs; give one or the other",
+        ),
+        (
+            "--out file",
+            "--out file: nothing can be written in file; choose another folder",
+        ),
         ("--out file/run", "--out file/run: nothing can be written in "),
-        ("--out project", "--out project: its README.md would be overwritten; choose another"),
+        (
+            "--out project",
+            "--out project: its README.md would be overwritten; choose another",
+        ),
         ("--out theirs", "nothing can be written in theirs; choose another folder"),
-        ("--out empty --resume", "--resume: empty/train.toml is missing, so empty is not a run"),
+        (
+            "--out empty --resume",
+            "--resume: empty/train.toml is missing, so empty is not a run",
+        ),
     ],
 )
 def test_invalid_options_are_refused(
@@ -123,7 +167,9 @@ def test_invalid_options_are_refused(
     for name in ("project", "theirs", "empty"):
         Path(name).mkdir()
     Path("project/README.md").write_text("mine")
-    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs")
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs"
+    )
     regard.fails("train", *corpus, *options.split(), because=because)
 
 
@@ -137,19 +183,30 @@ DATA = '[data]\nsource = "a.ko"\ntarget = "a.en"\n'
     [
         ("", "c.toml: data: no training pairs"),
         ("[data\n", "c.toml: not valid TOML: "),
-        (f"{DATA}[trainning]\n", "c.toml: unknown setting 'trainning'; did you mean 'training'?"),
-        (f"\ufeff{DATA}[training]\nupdates=0\n", "c.toml: training.updates: input should be grea"),
+        (
+            f"{DATA}[trainning]\n",
+            "c.toml: unknown setting 'trainning'; did you mean 'training'?",
+        ),
+        (
+            f"\ufeff{DATA}[training]\nupdates=0\n",
+            "c.toml: training.updates: input should be grea",
+        ),
         (f"training=3\n{DATA}", "c.toml: training: "),
         ("data=3\n", "c.toml: data: "),
         (f"preset=3\n{DATA}", "no preset is called '3'"),
-        (f"{DATA}[model.encoder]\nlayers = 0\n", "model.encoder.layers: input should be greater"),
+        (
+            f"{DATA}[model.encoder]\nlayers = 0\n",
+            "model.encoder.layers: input should be greater",
+        ),
         (
             f'preset = "rnn-bahdanau"\n{DATA}[model.decoder]\nsize = 0\n',
             "model.decoder.size: input",
         ),
     ],
 )
-def test_an_invalid_settings_file_is_refused(regard: Command, content: str, because: str) -> None:
+def test_an_invalid_settings_file_is_refused(
+    regard: Command, content: str, because: str
+) -> None:
     """A part of a model is completed by a preset."""
     Path("c.toml").write_text(content, encoding="utf-8")
     regard.fails("train c.toml --out run", because=because)
@@ -159,16 +216,26 @@ def test_files_in_the_place_of_settings_are_refused(regard: Command) -> None:
     Path("folder").mkdir()
     for name in ("pairs.tsv.gz", "a.CSV"):
         Path(name).write_bytes(b"\x1f\x8b")
-        regard.fails(f"train {name} --out run", because=f"belongs here; give --pairs {name}")
+        regard.fails(
+            f"train {name} --out run", because=f"belongs here; give --pairs {name}"
+        )
     because = "folder: cannot be read (Is a directory); give"
     regard.fails("train folder --out run", because=because)
 
 
 def test_options_override_the_file(regard: Command, corpus: list[str]) -> None:
-    settings = ["[training]", "updates = 5000", "seed = 8", "[tokenizer]", "size = 1000"]
+    settings = [
+        "[training]",
+        "updates = 5000",
+        "seed = 8",
+        "[tokenizer]",
+        "size = 1000",
+    ]
     write_lines("c.toml", ['preset = "rnn-bahdanau"', *DATA.split("\n"), *settings])
     options = [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE, "--seed", 3]
-    done = regard("train", "c.toml", *options, "--out", "run", "--quiet", "--threads", 1)
+    done = regard(
+        "train", "c.toml", *options, "--out", "run", "--quiet", "--threads", 1
+    )
     assert (done.out, done.err) == ("", "")
     assert sorted(os.listdir()) == ["c.toml", "run"]
     assert not list(Path("run").rglob("*.part*"))
@@ -193,7 +260,10 @@ def _full(_: object) -> None:
 
 
 def test_a_failed_start_can_be_repeated(
-    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+    regard: Command,
+    transformer: Path,
+    corpus: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = [*corpus, "--from", transformer, *SHORT]
     regard("train", *options, "--out", "tuned")
@@ -240,7 +310,9 @@ def test_changed_settings_are_reported_with_the_value_that_holds(
     regard: Command, run: Path
 ) -> None:
     before = read_toml("run/train.toml")
-    changes = "model.encoder.layers=2 tokenizer.size=900 search.beam=7 schedule.warmup=9"
+    changes = (
+        "model.encoder.layers=2 tokenizer.size=900 search.beam=7 schedule.warmup=9"
+    )
     done = regard("train", "--out", "run", "--resume", *sets(changes), "--seed", 5)
     for message in (
         "model.encoder.layers was 1 and is 2 now: 1 holds, the weights have that shape; for the",
@@ -267,8 +339,14 @@ def test_changed_settings_are_reported_with_the_value_that_holds(
                 "--preset: with --from the model is that of the parent",
             ],
         ),
-        ("--out run --resume --budget 5m", ["leave --budget or --resume out; to train longer"]),
-        ("--out new --from run --preset rnn", ["--preset: with --from the model is that of the"]),
+        (
+            "--out run --resume --budget 5m",
+            ["leave --budget or --resume out; to train longer"],
+        ),
+        (
+            "--out new --from run --preset rnn",
+            ["--preset: with --from the model is that of the"],
+        ),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(
@@ -277,7 +355,9 @@ def test_options_that_exclude_each_other_are_refused(
     regard.fails(f"train {options}", because=because)
 
 
-def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, run: Path) -> None:
+def test_missing_parts_of_a_run_are_named_or_replaced(
+    regard: Command, run: Path
+) -> None:
     resume = "train --out run --resume"
     shutil.rmtree("run/checkpoints")
     done = regard(f"{resume} --set training.updates=1")
@@ -297,7 +377,9 @@ def test_a_changed_recipe_is_refused_by_resume_until_it_is_sealed(
 ) -> None:
     path = run / "train.toml"
     path.write_text(path.read_text().replace("log_every = ", "log_every = 1"))
-    because = "run/train.toml: damaged or changed (its values do not match the SHA-256 in its"
+    because = (
+        "run/train.toml: damaged or changed (its values do not match the SHA-256 in its"
+    )
     regard.fails("train --out run --resume", status=1, because=because)
     assert regard.ended("doctor run").lines[-1].startswith(f"BAD {because}")
     assert regard("doctor run --seal").lines[-1] == "ok  run/train.toml"
@@ -323,11 +405,15 @@ def test_fine_tuning_starts_with_the_weights_of_the_parent(
     for limit, expected in ((3, longest), (3 * longest, 3 * longest)):
         config["search"]["longest_source"] = limit
         Path("run/config.json").write_text(json.dumps(sealed(config)))
-        done = regard("train", *corpus, "--from", "run", *SHORT, "--out", f"tuned{limit}")
+        done = regard(
+            "train", *corpus, "--from", "run", *SHORT, "--out", f"tuned{limit}"
+        )
         assert "vocabulary: 1,224 tokens of run" in done.err
         tuned = json.loads(text_of(f"tuned{limit}/config.json"))
         assert tuned["search"]["longest_source"] == expected
-    assert Path("tuned3/joint.model").read_bytes() == Path("run/joint.model").read_bytes()
+    assert (
+        Path("tuned3/joint.model").read_bytes() == Path("run/joint.model").read_bytes()
+    )
 
     before = load_tensors(Path("run/model.safetensors"))
     after = load_tensors(Path("tuned3/model.safetensors"))
@@ -346,9 +432,15 @@ def test_fine_tuning_starts_with_the_weights_of_the_parent(
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("tokenizer.kind=char", "tokenizer.kind = 'char': with --from the vocabulary of"),
+        (
+            "tokenizer.kind=char",
+            "tokenizer.kind = 'char': with --from the vocabulary of",
+        ),
         ("tokenizer.size=900", "tokenizer.size = 900: with --from the vocabulary of"),
-        ("model.encoder.layers=3", "leave out what changes the model's shape, or train without"),
+        (
+            "model.encoder.layers=3",
+            "leave out what changes the model's shape, or train without",
+        ),
     ],
 )
 def test_settings_that_contradict_the_parent_are_refused(
@@ -387,9 +479,19 @@ def steady_time() -> Iterator[None]:
         yield
 
 
-def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: list[str]) -> None:
+def test_a_budget_shortens_the_warm_up_of_a_given_size(
+    regard: Command, corpus: list[str]
+) -> None:
     settings = TRANSFORMER.replace("schedule.warmup=10", "")
-    options = ["--preset", "transformer-tiny", *sets(settings), "--budget", "3m", "--out", "run"]
+    options = [
+        "--preset",
+        "transformer-tiny",
+        *sets(settings),
+        "--budget",
+        "3m",
+        "--out",
+        "run",
+    ]
     with steady_time():
         done = regard("train", *corpus, *options)
     assert "chosen: transformer-tiny for " in done.err
@@ -445,7 +547,9 @@ def test_workers_restarted_by_torchrun_resume(
     assert Path("run/train.toml").read_bytes() == recipe
 
 
-def test_search_settings_do_not_change_validation(regard: Command, corpus: list[str]) -> None:
+def test_search_settings_do_not_change_validation(
+    regard: Command, corpus: list[str]
+) -> None:
     scores = set()
     for search in ("", "search.mbr=true search.groups=3"):
         regard("train", *corpus, *ONE_UPDATE, *sets(search), "--out", f"run{search}")
@@ -486,7 +590,9 @@ def test_one_head_is_guided_by_alignments(regard: Command, data: Path) -> None:
     assert "chosen by gold links" in regard(f"align {run} {pairs} --choose").err
 
     regard(f"train --resume --out {run} --set training.updates=2")
-    assert "guided" not in json.loads(text_of(f"{run}/alignment.json")), "chosen by the user"
+    assert "guided" not in json.loads(text_of(f"{run}/alignment.json")), (
+        "chosen by the user"
+    )
 
 
 def test_alignments_that_cannot_guide_are_refused(

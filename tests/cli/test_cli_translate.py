@@ -29,7 +29,9 @@ def translate(transformer: Path) -> str:
     return f"translate {transformer}"
 
 
-def test_each_line_gives_one_line(regard: Command, translate: str, korean: list[str]) -> None:
+def test_each_line_gives_one_line(
+    regard: Command, translate: str, korean: list[str]
+) -> None:
     done = regard(f"{translate} five")
     assert done.lines[3] == ""
     assert len({*done.lines}) > 2, "a test of order needs lines that differ"
@@ -185,9 +187,15 @@ GZIP = gzip.compress("나는 집에 간다\n".encode())
 @pytest.mark.parametrize(
     ("content", "because"),
     [
-        (b"a\nb \xff\xfe\n", "line 2 is not UTF-8 (byte 0xFF, the line's byte number 3)"),
+        (
+            b"a\nb \xff\xfe\n",
+            "line 2 is not UTF-8 (byte 0xFF, the line's byte number 3)",
+        ),
         (b"a\n\nb\0c\n", "line 3 holds a NUL character; remove it"),
-        (b"a\rb\r", "its lines end in CR alone, so it would be one line; save it with line feeds"),
+        (
+            b"a\rb\r",
+            "its lines end in CR alone, so it would be one line; save it with line feeds",
+        ),
     ],
 )
 def test_lines_that_are_not_text_are_refused(
@@ -220,7 +228,9 @@ def test_unreadable_files_are_refused(
     assert not Path("out").exists()
 
 
-def test_a_missing_file_and_a_folder_are_refused(regard: Command, translate: str) -> None:
+def test_a_missing_file_and_a_folder_are_refused(
+    regard: Command, translate: str
+) -> None:
     Path("folder").mkdir()
     Path("test.ko").touch()
     for name, because in (
@@ -237,13 +247,17 @@ def test_lines_without_letters_are_copied(regard: Command, translate: str) -> No
     assert regard(f"{translate} blank").out == "\n\n\n"
     assert regard(f"{translate} blank --alignments").out == "\t\n\t\n\t\n"
     done = regard(translate, stdin="123\n🙂 ✓\n\n---\n")
-    assert (done.out, done.err) == ("123\n🙂 ✓\n\n---\n", ""), "they are in no unknown script"
+    assert (done.out, done.err) == ("123\n🙂 ✓\n\n---\n", ""), (
+        "they are in no unknown script"
+    )
 
 
 # Doubtful lines and unseen scripts
 
 
-def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, run: Path) -> None:
+def test_doubtful_lines_are_marked_and_counted_at_the_end(
+    regard: Command, run: Path
+) -> None:
     settings = load_settings(run)
     assert settings.search.score_threshold is not None
     assert settings.familiar is not None, "the sample is a small world"
@@ -259,7 +273,9 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, run: 
         lines = done.lines if done.out else lines_of("out")
         doubtful = 0
         for row in map(json.loads, lines):
-            assert row["doubtful"] == any(part["score"] < limit for part in row["parts"])
+            assert row["doubtful"] == any(
+                part["score"] < limit for part in row["parts"]
+            )
             doubtful += row["doubtful"]
         (warning,) = (warning for warning in done.warnings if "doubtful" in warning)
         assert warning.startswith(f"five: {doubtful} of 5 lines are doubtful: ")
@@ -284,7 +300,11 @@ def test_lines_in_an_unseen_script_are_named(regard: Command, translate: str) ->
     assert regard(f"{translate} mixed --quiet").err == ""
 
     streamed = regard(f"{translate} mixed --stream")
-    named = [warning.split(":")[0] for warning in streamed.warnings if "never seen" in warning]
+    named = [
+        warning.split(":")[0]
+        for warning in streamed.warnings
+        if "never seen" in warning
+    ]
     assert named == ["mixed, line 2", "mixed, line 4"]
 
 
@@ -299,7 +319,9 @@ def test_input_in_unseen_scripts_only_fails(
         regard.fails(command, status=1, because=f"foreign: {because}")
 
     command = f"{translate} --beam 1"
-    done = regard.fails(command, stdin=CHINESE, status=1, because=f"standard input: {because}")
+    done = regard.fails(
+        command, stdin=CHINESE, status=1, because=f"standard input: {because}"
+    )
     assert "line 1: most characters" in done.err
 
 
@@ -309,7 +331,10 @@ def test_input_in_unseen_scripts_only_fails(
 @pytest.mark.parametrize(
     ("options", "because"),
     [
-        ("--nbest 4", "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"),
+        (
+            "--nbest 4",
+            "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam",
+        ),
         ("--nbest 2 --beam 1", "nbest: wanted 1 to 1 (the beam), got 2"),
         ("--beam wide", "--beam"),
         ("--format xml", "'xml' is not one of 'text', 'jsonl'"),
@@ -324,7 +349,10 @@ def test_input_in_unseen_scripts_only_fails(
         ("--keep /", "--keep /: is a folder; give a file of patterns"),
         ("--keep a --no-keep", "--keep does not go with --no-keep"),
         ("--keep a --stream", "--stream and --keep"),
-        ("--keep a --nbest 2", "patterns of what to keep go with the best translation alone"),
+        (
+            "--keep a --nbest 2",
+            "patterns of what to keep go with the best translation alone",
+        ),
     ],
 )
 def test_bad_options_are_refused(

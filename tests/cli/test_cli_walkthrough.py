@@ -61,12 +61,21 @@ def test_a_layer_of_a_trained_model(regard: Command, transformer: Path) -> None:
 
 
 def test_models_and_texts_without_such_a_block_are_refused(
-    regard: Command, other: Path, transformer: Path, tmp_path_factory: pytest.TempPathFactory
+    regard: Command,
+    other: Path,
+    transformer: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     captioner = captioner_folder(tmp_path_factory.mktemp("captioner"))
     for arguments, because in (
-        (f"a --model {other}", "wanted a Transformer encoder, and this model has a recurrent"),
-        (f"a b --model {transformer} --layer 2", "--layer: this decoder has layers 1 to 1, got 2"),
+        (
+            f"a --model {other}",
+            "wanted a Transformer encoder, and this model has a recurrent",
+        ),
+        (
+            f"a b --model {transformer} --layer 2",
+            "--layer: this decoder has layers 1 to 1, got 2",
+        ),
         (f"a --model {captioner}", "this model captions images; a walkthrough takes"),
         (
             f"'{'나는 ' * 24}' --model {transformer}",
@@ -88,17 +97,40 @@ def test_models_and_texts_without_such_a_block_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        ("''", "there is an empty text, and so nothing to walk through; give one word or more"),
-        ("a --size 5", "--heads: a size of 5 cannot be split into 2 equal heads; give a divisor"),
-        ("a --score sum", f"--score: there is no score 'sum'; wanted one of {', '.join(SCORES)}"),
-        ("a --layer 1", "--layer: random weights have one layer; give a --model too, or leave it"),
-        ("a --out a.svg", "--out a.svg: a walkthrough is written as a page, .html; without --out"),
+        (
+            "''",
+            "there is an empty text, and so nothing to walk through; give one word or more",
+        ),
+        (
+            "a --size 5",
+            "--heads: a size of 5 cannot be split into 2 equal heads; give a divisor",
+        ),
+        (
+            "a --score sum",
+            f"--score: there is no score 'sum'; wanted one of {', '.join(SCORES)}",
+        ),
+        (
+            "a --layer 1",
+            "--layer: random weights have one layer; give a --model too, or leave it",
+        ),
+        (
+            "a --out a.svg",
+            "--out a.svg: a walkthrough is written as a page, .html; without --out",
+        ),
         ("a --batch 'a ||| b'", "--batch: wanted a text, got 'a ||| b'"),
-        ("a --model x --unprojected", "--unprojected: a trained model has its own; leave --unp"),
-        ("a --model x --causal", "--causal: a trained encoder sees every token; give a target"),
+        (
+            "a --model x --unprojected",
+            "--unprojected: a trained model has its own; leave --unp",
+        ),
+        (
+            "a --model x --causal",
+            "--causal: a trained encoder sees every token; give a target",
+        ),
         ("a --norm batch", "--norm"),
         ("", "missing argument"),
     ],
 )
-def test_misuse_is_reported_in_a_sentence(regard: Command, arguments: str, because: str) -> None:
+def test_misuse_is_reported_in_a_sentence(
+    regard: Command, arguments: str, because: str
+) -> None:
     regard.fails(f"walkthrough {arguments}", because=because)

@@ -32,13 +32,18 @@ def test_arguments_without_an_option_are_kept() -> None:
 
 def test_search_settings_are_options_too() -> None:
     assert (
-        in_flags("set `no_repeat_ngram=4`", flags_of(("translate",))) == "set --no-repeat-ngram 4"
+        in_flags("set `no_repeat_ngram=4`", flags_of(("translate",)))
+        == "set --no-repeat-ngram 4"
     )
 
 
 @pytest.mark.parametrize(
     "problem",
-    [MemoryError(), RuntimeError("can't allocate memory: 8 bytes"), RuntimeError("std::bad_alloc")],
+    [
+        MemoryError(),
+        RuntimeError("can't allocate memory: 8 bytes"),
+        RuntimeError("std::bad_alloc"),
+    ],
 )
 def test_too_little_memory_is_a_sentence(problem: Exception) -> None:
     status, (cause,) = _status_and_causes(problem)

@@ -15,7 +15,11 @@ import pytest
 from command import Command, text_of
 
 CORPUS = (
-    Path(__file__).parents[3] / "shared" / "data" / "localisation" / "firefox.en-hsb.train.tsv.gz"
+    Path(__file__).parents[3]
+    / "shared"
+    / "data"
+    / "localisation"
+    / "firefox.en-hsb.train.tsv.gz"
 )
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -36,7 +40,9 @@ same = OK
 def _pack(path: Path, code: str, **texts: str) -> Path:
     with zipfile.ZipFile(path, "w") as pack:
         pack.writestr(f"localization/{code}/app.ftl", FLUENT.format(**texts))
-        pack.writestr(f"chrome/{code}/app.properties", f"# no string\nopen={texts['open']}!\n")
+        pack.writestr(
+            f"chrome/{code}/app.properties", f"# no string\nopen={texts['open']}!\n"
+        )
         pack.writestr("manifest.json", "open = no string")
     return path
 
@@ -44,8 +50,12 @@ def _pack(path: Path, code: str, **texts: str) -> Path:
 def test_the_script_pairs_strings_by_file_and_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    english = _pack(tmp_path / "en.xpi", "en-GB", open="Open", save="Save", label="Label")
-    sorbian = _pack(tmp_path / "hsb.xpi", "hsb", open="Wočinić", save="Składować", label="Popis")
+    english = _pack(
+        tmp_path / "en.xpi", "en-GB", open="Open", save="Save", label="Label"
+    )
+    sorbian = _pack(
+        tmp_path / "hsb.xpi", "hsb", open="Wočinić", save="Składować", label="Popis"
+    )
     words = ["pair_strings.py", str(english), str(sorbian), "en-GB", "hsb"]
     monkeypatch.setattr(sys, "argv", words)
     exec(SCRIPT, {})

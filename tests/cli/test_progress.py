@@ -32,7 +32,9 @@ def test_plain_lines_are_printed_every_thirty_seconds(
     ]
 
 
-def test_short_work_prints_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_work_prints_nothing(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     with LineReporter(100, 0, hidden=False) as report:
         clock[0] += 20
         report(100)
@@ -40,7 +42,9 @@ def test_short_work_prints_nothing(clock: list[float], capsys: pytest.CaptureFix
 
 
 def test_a_terminal_shows_a_live_line(
-    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clock: list[float],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
     with LineReporter(None, 0, hidden=False) as report:
@@ -83,5 +87,8 @@ def test_on_a_terminal_progress_is_a_live_line_with_the_last_loss(
         report("train", {**VALUES, "update": 50, "updates": 400, "cross_entropy": 6.5})
         report("progress", {**VALUES, "update": 51, "updates": 400})
     shown = capsys.readouterr().err.split("\r\x1b[K")
-    assert shown[-2] == "update 51/400 · epoch 1 · loss 6.500 · 1,200 tokens/s · 1 min 30 s left"
+    assert (
+        shown[-2]
+        == "update 51/400 · epoch 1 · loss 6.500 · 1,200 tokens/s · 1 min 30 s left"
+    )
     assert shown[-1] == "", "the line is removed at the end"

@@ -29,8 +29,8 @@ from command import (
 from small import folder
 from systems import posix
 
-from regard.learn.samples.corpus import SIZES, korean_english
 from regard.learn.samples.images import image_sample
+from regard.learn.samples.korean_english_corpus import SIZES, korean_english
 from regard.runtime import native
 
 DOCS = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -92,7 +92,8 @@ def run(regard: Command, line: str) -> str:
         printed = regard(*tiny(line)[1:]).out
         if " sample " in line:
             shorten()
-        if "--out sampled" in line:  # the two models that are there already, in what follows
+        # The two models that are there already, in what follows.
+        if "--out sampled" in line:
             trained = sorted(Path("sampled/runs").iterdir())
             for name, source in zip(("first", "second"), trained, strict=True):
                 shutil.copytree(source, Path("runs") / name)
@@ -122,8 +123,12 @@ def prepare(page: str) -> None:
         # Few tokens are soon animated.
         folder(Path("runs") / "first", end=1.0 if page == "inside.md" else -2.0)
     if page == "compare.md":
-        pairs = korean_english(sizes={**dict.fromkeys(SIZES, 0), "train": LINES}).splits["train"]
-        write_lines("pairs.ko-en.tsv", [f"{pair.source}\t{pair.target}" for pair in pairs])
+        pairs = korean_english(
+            sizes={**dict.fromkeys(SIZES, 0), "train": LINES}
+        ).splits["train"]
+        write_lines(
+            "pairs.ko-en.tsv", [f"{pair.source}\t{pair.target}" for pair in pairs]
+        )
     if page == "inside.md":
         write_lines("test.ko", ["나는 집에 간다"])
         write_lines("test.en", ["I go home"])
@@ -166,7 +171,13 @@ RESULTS = {
     "phone.md": ["translator.html", "translator.regard"],
     "serve.md": ["ko-en.regard", "keys.json"],
     "lesson.md": ["numbers.html", "numbers.ko.html"],
-    "inside.md": ["attention.html", "attention.svg", "player.gif", "heads.svg", "block.html"],
+    "inside.md": [
+        "attention.html",
+        "attention.svg",
+        "player.gif",
+        "heads.svg",
+        "block.html",
+    ],
 }
 
 

@@ -28,7 +28,9 @@ from regard.comparison.result import (
 from regard.evaluation.calibration import CalibrationBin
 
 ENGLISH = "I was told that the grandmother 's photographs were moved because rain came"
-KOREAN = "저는 도서관에서 할머니의 오래된 사진을 다른 집으로 옮길 것이라는 말을 들었는데"
+KOREAN = (
+    "저는 도서관에서 할머니의 오래된 사진을 다른 집으로 옮길 것이라는 말을 들었는데"
+)
 NAMES = [
     "rnn-no-attention",
     "rnn-attention",
@@ -47,9 +49,21 @@ SETTINGS = {
     "TER": "nrefs:1|bs:1000|seed:12345|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0",
 }
 BREAKDOWNS = (
-    ("length", "chrF", "source words", ("1–5", "6–10", "11–15", "16–20", "21–30", "31–40"), -5),
+    (
+        "length",
+        "chrF",
+        "source words",
+        ("1–5", "6–10", "11–15", "16–20", "21–30", "31–40"),
+        -5,
+    ),
     ("frequency", "word F1", "occurrences", ("never", "1", "2–9", "10 and more"), 7),
-    ("seen_words", "word recall", "occurrences", ("seen in training", "never seen"), -38),
+    (
+        "seen_words",
+        "word recall",
+        "occurrences",
+        ("seen in training", "never seen"),
+        -38,
+    ),
 )
 """Key, score, unit, labels of the buckets, and what the score gains from bucket to bucket."""
 
@@ -64,7 +78,9 @@ def make_comparison(
     """Make a comparison; `has_file` adds a system of which only a file of outputs is known."""
     rng = random.Random(7)
     names = NAMES[:systems]
-    test = _captions(rng, sentences) if task == "captions" else _sentences(rng, sentences)
+    test = (
+        _captions(rng, sentences) if task == "captions" else _sentences(rng, sentences)
+    )
     runs = [
         _run(rng, task, test, number, seed, seeds)
         for number in range(systems)
@@ -76,14 +92,18 @@ def make_comparison(
         outputs = _outputs(rng, test, 0.6)
         of_sentences = (50.0,) * sentences
         name = "online.txt"
-        runs.append(RunResult(name, name, None, name, "", scores, outputs, of_sentences))
+        runs.append(
+            RunResult(name, name, None, name, "", scores, outputs, of_sentences)
+        )
         names.append(name)
 
     return Comparison(
         task,
         test,
         names[0],
-        tuple(_system(name, [run for run in runs if run.system == name]) for name in names),
+        tuple(
+            _system(name, [run for run in runs if run.system == name]) for name in names
+        ),
         tuple(runs),
         tuple(_breakdown(rng, names, *values) for values in BREAKDOWNS),
         tuple(_example(task, test, runs, index) for index in range(min(12, sentences))),
@@ -133,10 +153,14 @@ def _run(
         _scores(task, quality, against),
         outputs,
         tuple(rng.uniform(0, 100 if task == "translation" else 6) for _ in outputs),
-        tuple(_point(task, quality, number, update) for update in range(250, 4001, 250)),
+        tuple(
+            _point(task, quality, number, update) for update in range(250, 4001, 250)
+        ),
         _cost(number),
         _calibration(quality),
-        Alignment(0.42, 0.61, 0.55, "layer 2, head 1, one step later") if has_alignment else None,
+        Alignment(0.42, 0.61, 0.55, "layer 2, head 1, one step later")
+        if has_alignment
+        else None,
     )
 
 
@@ -145,7 +169,10 @@ def _outputs(rng: random.Random, test: TestSet, quality: float) -> tuple[str, ..
     outputs = []
     for references in test.references:
         words = references[0].split()
-        drawn = [word if rng.random() < quality + 0.3 else rng.choice(words) for word in words]
+        drawn = [
+            word if rng.random() < quality + 0.3 else rng.choice(words)
+            for word in words
+        ]
         outputs.append(" ".join(drawn))
 
     return tuple(outputs)
@@ -167,13 +194,27 @@ def _scores(task: str, quality: float, against: str) -> tuple[RunScore, ...]:
                 p=p,
                 against=against,
             ),
-            RunScore("exact", 40 * quality, 40 * quality, 40 * quality, "nrefs:2|images:60|n:4"),
+            RunScore(
+                "exact",
+                40 * quality,
+                40 * quality,
+                40 * quality,
+                "nrefs:2|images:60|n:4",
+            ),
         )
 
     values = {"BLEU": 45 * quality, "chrF": 95 * quality, "TER": 110 * (1 - quality)}
     return tuple(
         RunScore(
-            name, value, value - 1.13, value + 1.17, SETTINGS[name], value + 0.02, 1.15, p, against
+            name,
+            value,
+            value - 1.13,
+            value + 1.17,
+            SETTINGS[name],
+            value + 0.02,
+            1.15,
+            p,
+            against,
         )
         for name, value in values.items()
     )
@@ -184,7 +225,9 @@ def _point(task: str, quality: float, number: int, update: int) -> Point:
         "loss": 6 - quality - update / 1000,
         "cider" if task == "captions" else "chrf": quality,
     }
-    return Point(update, update * 600, update * 0.045, scores, quality if number else None)
+    return Point(
+        update, update * 600, update * 0.045, scores, quality if number else None
+    )
 
 
 def _cost(number: int) -> Cost:
@@ -212,7 +255,12 @@ def _calibration(quality: float) -> Calibration:
 def _system(name: str, runs: list[RunResult]) -> System:
     means = []
     for score in runs[0].scores:
-        values = [other.value for run in runs for other in run.scores if other.name == score.name]
+        values = [
+            other.value
+            for run in runs
+            for other in run.scores
+            if other.name == score.name
+        ]
         mean = sum(values) / len(values)
         means.append(SeedScore(score.name, mean, mean - 1.21, mean + 1.24, len(values)))
     return System(name, tuple(run.name for run in runs), tuple(means))
@@ -233,7 +281,9 @@ def _breakdown(
         buckets = []
         for place, label in enumerate(labels):
             value = 52 + 3 * number + gain * place * (1 - 0.3 * number) + rng.random()
-            bucket = Bucket(label, place, place, 40 + 7 * place, value, value - 2.1, value + 2.3)
+            bucket = Bucket(
+                label, place, place, 40 + 7 * place, value, value - 2.1, value + 2.3
+            )
             if number:
                 lead = value - systems[names[0]][place].value
                 bucket = replace(bucket, lead=(lead, lead - 1.4, lead + 1.5))
@@ -249,7 +299,9 @@ def _example(task: str, test: TestSet, runs: list[RunResult], index: int) -> Exa
         for run in runs
         if run.calibration and run.system != NAMES[0]
     }
-    return Example(index, 61.5 - index, attention, _image() if task == "captions" else "")
+    return Example(
+        index, 61.5 - index, attention, _image() if task == "captions" else ""
+    )
 
 
 def _attention(task: str, source: str, output: str) -> AttentionMap:
@@ -292,4 +344,6 @@ def with_gains(
     first, *others_of_system = systems[system].scores
     first = replace(first, mean=sum(values) / len(values))
     systems[system] = replace(systems[system], scores=(first, *others_of_system))
-    return replace(comparison, systems=tuple(systems.values()), runs=tuple(runs.values()))
+    return replace(
+        comparison, systems=tuple(systems.values()), runs=tuple(runs.values())
+    )

@@ -33,7 +33,9 @@ def _outputs(seed: int) -> list[str]:
     outputs = []
     for reference in REFERENCES:
         words = reference.split()
-        drawn = [word if rng.random() < 0.7 else rng.choice(VOCABULARY) for word in words]
+        drawn = [
+            word if rng.random() < 0.7 else rng.choice(VOCABULARY) for word in words
+        ]
         outputs.append(" ".join(drawn))
 
     return outputs
@@ -74,7 +76,9 @@ def test_length_buckets_are_those_of_sacrebleu_on_their_sentences() -> None:
 
 
 @pytest.mark.parametrize(("values", "width"), [((5.0, 5.0), 0.0), ((1.0, 9.0), 8.0)])
-def test_runs_that_differ_widen_the_interval(values: tuple[float, ...], width: float) -> None:
+def test_runs_that_differ_widen_the_interval(
+    values: tuple[float, ...], width: float
+) -> None:
     tables = np.stack([np.full((50, 1), value) for value in values])
     mean, low, high = interval(tables, lambda sums: float(sums[0]) / 100)
     assert (mean, high - low) == pytest.approx((5.0, width))
@@ -108,7 +112,12 @@ def _leads(a: list[list[str]], b: list[list[str]], baseline: str = "a") -> Leads
 
 def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() -> None:
     leads = _leads([ONE], TWO[:1])
-    assert {key for key, _ in leads} == {"length", "seen_sources", "frequency", "seen_words"}
+    assert {key for key, _ in leads} == {
+        "length",
+        "seen_sources",
+        "frequency",
+        "seen_words",
+    }
 
     for part in breakdowns(TEST, {"a": [ONE], "b": TWO[:1]}, {}, TRAINING):
         for theirs, ours in zip(part.systems["a"], part.systems["b"], strict=True):
@@ -131,9 +140,13 @@ def test_word_f1_by_frequency_is_a_direct_count() -> None:
     for bucket in part.systems["one"]:
         last = 10**9 if bucket.last is None else bucket.last
 
-        def words_of(text: str, first: int = bucket.first, last: int = last) -> Counter[str]:
+        def words_of(
+            text: str, first: int = bucket.first, last: int = last
+        ) -> Counter[str]:
             counts = {word: TARGET_COUNTS.get(word, 0) for word in text.split()}
-            return Counter(word for word in text.split() if first <= counts[word] <= last)
+            return Counter(
+                word for word in text.split() if first <= counts[word] <= last
+            )
 
         made = [words_of(text) for text in ONE]
         right = [words_of(text) for text in REFERENCES]
@@ -157,9 +170,13 @@ def test_seen_and_unseen_words_and_sentences() -> None:
     assert seen.items + unseen.items == sum(len(text.split()) for text in REFERENCES)
 
     whole, with_unknown = parts["seen_sources"].systems["one"]
-    assert whole.items == sum(not {"w0", "w1", "w2"} & {*text.split()} for text in SOURCES)
+    assert whole.items == sum(
+        not {"w0", "w1", "w2"} & {*text.split()} for text in SOURCES
+    )
     assert whole.items + with_unknown.items == len(SOURCES)
-    assert list(_parts(TrainingWords())) == ["length"], "all there is without training data"
+    assert list(_parts(TrainingWords())) == ["length"], (
+        "all there is without training data"
+    )
 
 
 def test_sentence_scores_of_captions_are_averaged_by_reference_length() -> None:

@@ -22,7 +22,7 @@ from small import FRAME, SENTENCES, captioner_folder, folder
 from trained import SMALL
 
 import regard
-import regard.comparison.application
+import regard.comparison.run_comparison
 from regard.common.errors import DataError, UsageError
 from regard.comparison.test_data import Files, read_test_data, split_off_test
 from regard.learn.samples.images import image_sample
@@ -100,7 +100,9 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
 
     sentences = _rows(undisturbed / "sentences.csv")
     assert [row["rnn-luong seed 2"] for row in sentences] == runs[3]["outputs"]
-    assert [float(row["score rnn seed 1"]) for row in sentences] == plain["sentence_scores"]
+    assert [float(row["score rnn seed 1"]) for row in sentences] == plain[
+        "sentence_scores"
+    ]
 
     buckets = [
         bucket["value"]
@@ -108,7 +110,9 @@ def test_all_is_in_the_files(undisturbed: Path) -> None:
         for of_system in part["systems"].values()
         for bucket in of_system
     ]
-    assert [float(row["value"]) for row in _rows(undisturbed / "breakdowns.csv")] == buckets
+    assert [
+        float(row["value"]) for row in _rows(undisturbed / "breakdowns.csv")
+    ] == buckets
     for page in ("report.html", "figures/length.svg", "figures/frequency.svg"):
         assert "rnn-luong" in (undisturbed / page).read_text()
 
@@ -132,13 +136,17 @@ def test_what_was_not_trained_is_trained_to_the_same_result(
         **trained.files(data),
     )
     started = [message for message in messages if message.startswith("training ")]
-    assert started == [f"training rnn-luong, seed 2 (4 of 4) in {out}/runs/rnn-luong-seed2"]
+    assert started == [
+        f"training rnn-luong, seed 2 (4 of 4) in {out}/runs/rnn-luong-seed2"
+    ]
     assert json.loads(json.dumps(comparison.as_json())) == _values(out)
     assert _without_times(_values(out)) == _without_times(_values(undisturbed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
 def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     made: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
@@ -155,7 +163,9 @@ def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     assert _without_times(_values(out)) == _without_times(_values(undisturbed))
 
 
-def test_outputs_of_other_systems_take_part(data: Path, undisturbed: Path, tmp_path: Path) -> None:
+def test_outputs_of_other_systems_take_part(
+    data: Path, undisturbed: Path, tmp_path: Path
+) -> None:
     comparison = regard.compare(
         {"luong": undisturbed / "runs" / "rnn-luong-seed1"},
         out=tmp_path / "out",
@@ -192,8 +202,12 @@ def test_names_become_files_that_differ(tmp_path: Path) -> None:
         hypotheses[name] = tmp_path / f"{number}.ko"
         hypotheses[name].write_text(f"{name}\n")
     test = hypotheses["a b"]
-    regard.compare(hypotheses=hypotheses, out=tmp_path, test_source=test, test_target=test)
-    files = [path for path in (tmp_path / "texts").iterdir() if path.name != "reference1.txt"]
+    regard.compare(
+        hypotheses=hypotheses, out=tmp_path, test_source=test, test_target=test
+    )
+    files = [
+        path for path in (tmp_path / "texts").iterdir() if path.name != "reference1.txt"
+    ]
     assert sorted(path.read_text().strip() for path in files) == sorted(names)
     assert len({path.name.casefold() for path in files}) == len(names)
 
@@ -202,11 +216,18 @@ def test_seeds_can_be_added_to_the_same_comparison_of_the_same_data(
     data: Path, tmp_path: Path
 ) -> None:
     own = Path(shutil.copytree(data, tmp_path / "data"))
-    options: dict[str, Any] = {"out": tmp_path / "out", "presets": ["rnn"], "settings": SMALL}
+    options: dict[str, Any] = {
+        "out": tmp_path / "out",
+        "presets": ["rnn"],
+        "settings": SMALL,
+    }
     options |= {"tokens": 1500, "speed": False, **trained.files(own)}
     first = regard.compare(seeds=1, **options)
     second = regard.compare(seeds=2, **options)
-    assert [(run.name, run.seed) for run in second.runs] == [("rnn seed 1", 1), ("rnn seed 2", 2)]
+    assert [(run.name, run.seed) for run in second.runs] == [
+        ("rnn seed 1", 1),
+        ("rnn seed 2", 2),
+    ]
     assert first.runs[0].outputs == second.runs[0].outputs
     for run in second.runs:
         assert run.cost is not None
@@ -223,7 +244,9 @@ def test_seeds_can_be_added_to_the_same_comparison_of_the_same_data(
 
 
 @pytest.mark.slow
-def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
+def test_minutes_become_updates_that_all_seeds_share(
+    data: Path, tmp_path: Path
+) -> None:
     options: dict[str, Any] = {"presets": ["rnn"], "settings": SMALL, "speed": False}
     files = trained.files(data)
     comparison = regard.compare(out=tmp_path, minutes=0.05, seeds=2, **options, **files)
@@ -252,9 +275,13 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     split, _ = split_off_test(Files(pairs=str(pairs)), tmp_path / "split")
     paths = (split.source, split.target, split.test_source, *split.test_target)
     names = [Path(path or "").name for path in paths]
-    assert names == ["train.ko", "train.en", "test.ko", "test.en"], "by the languages in its name"
+    assert names == ["train.ko", "train.en", "test.ko", "test.en"], (
+        "by the languages in its name"
+    )
 
-    split, note = split_off_test(Files(valid_source="v.ko", valid_target="v.en"), tmp_path)
+    split, note = split_off_test(
+        Files(valid_source="v.ko", valid_target="v.en"), tmp_path
+    )
     assert (split.test_source, split.test_target) == ("v.ko", ("v.en",))
     assert "validation data" in note
 
@@ -262,7 +289,9 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
 def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
     sample = image_sample(train=20, valid=2, test=12)
     sample.write(tmp_path / "data")
-    runs = [captioner_folder(tmp_path / name, name) for name in ("recurrent", "transformer")]
+    runs = [
+        captioner_folder(tmp_path / name, name) for name in ("recurrent", "transformer")
+    ]
     comparison = regard.compare(
         runs,
         out=tmp_path / "out",
@@ -284,7 +313,9 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
             assert attention.grid == grid
             assert {len(row) for row in attention.percent} == {grid[0] * grid[1]}
 
-    assert all(run.cost is not None and run.cost.latency is None for run in comparison.runs)
+    assert all(
+        run.cost is not None and run.cost.latency is None for run in comparison.runs
+    )
 
 
 def test_the_example_of_the_page_runs(
@@ -296,12 +327,16 @@ def test_the_example_of_the_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # Measured in the comparison that nothing interrupted; it starts processes.
-    monkeypatch.setattr(regard.comparison.application, "measure_speed", lambda *_: ({}, ()))
+    monkeypatch.setattr(
+        regard.comparison.run_comparison, "measure_speed", lambda *_: ({}, ())
+    )
     for name, run in (("first", "rnn-seed1"), ("second", "rnn-luong-seed1")):
         shutil.copytree(undisturbed / "runs" / run, Path("runs", name))
     for name, file in (("test.ko", "test.xx"), ("test.en", "test.yy")):
         shutil.copy(data / file, name)
-    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(
+        encoding="utf-8"
+    )
     _, block = page.split("```python\n")
     exec(compile(block.split("```")[0], "docs/comparison.md", "exec"), {})
     printed = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
@@ -311,7 +346,9 @@ def test_the_example_of_the_page_runs(
 # --- bad input
 
 
-def test_all_that_is_wrong_is_said_before_anything_is_trained(data: Path, tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_said_before_anything_is_trained(
+    data: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError) as error:
         regard.compare(
@@ -357,7 +394,10 @@ def test_budgets_and_names_are_checked(
         files = {name: files[name] for name in ("source", "target")}
     with pytest.raises((UsageError, DataError), match=message):
         regard.compare(
-            out=tmp_path / "out", presets=["rnn"], **{"settings": SMALL, **options}, **files
+            out=tmp_path / "out",
+            presets=["rnn"],
+            **{"settings": SMALL, **options},
+            **files,
         )
 
     assert not (tmp_path / "out").exists()
@@ -380,9 +420,13 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     test = {"test_source": source, "test_target": source}
     assert_refused("3", run, test_source=source, test_target=short)
     outputs = {"x": short, "y": tmp_path / "none"}
-    message = r"(?s)b.en: has 3 lines, and the test set \(a.ko\) has 4.*none.*captions images"
+    message = (
+        r"(?s)b.en: has 3 lines, and the test set \(a.ko\) has 4.*none.*captions images"
+    )
     assert_refused(message, run, captioner, hypotheses=outputs, **test)
-    assert_refused("never seen in its training", run, test_source=thai, test_target=source)
+    assert_refused(
+        "never seen in its training", run, test_source=thai, test_target=source
+    )
     assert_refused("nothing to test on", run)
     assert_refused("nothing to compare", **test)
     assert_refused("is a run or model folder", run, out=run, **test)
@@ -391,7 +435,9 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("source", "target", "links")]
-    for path, line in zip(paths, ("10\u00a0km \u200b road", "a  b", "0-0 2-1"), strict=True):
+    for path, line in zip(
+        paths, ("10\u00a0km \u200b road", "a  b", "0-0 2-1"), strict=True
+    ):
         path.write_text(f"{line}\n", encoding="utf-8")
     source, target, links = map(str, paths)
     files = Files(test_source=source, test_target=(target,), test_alignments=links)
@@ -405,7 +451,11 @@ def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) 
     source = tmp_path / "a.ko"
     source.write_text("\n".join(SENTENCES) + "\n")
     out = tmp_path / "out"
-    options: dict[str, Any] = {"test_source": source, "test_target": source, "speed": False}
+    options: dict[str, Any] = {
+        "test_source": source,
+        "test_target": source,
+        "speed": False,
+    }
     first = regard.compare([run], out=out, **options)
     for path in (out / "cache").iterdir():
         path.write_text(path.read_text()[:-20])
@@ -415,4 +465,6 @@ def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) 
     out.mkdir()
     (out / "plan.json").write_text('{"budget": 3}')
     with pytest.raises(DataError, match=r"plan.json: damaged"):
-        regard.compare(out=out, presets=["rnn"], updates=2, settings=SMALL, **trained.files(data))
+        regard.compare(
+            out=out, presets=["rnn"], updates=2, settings=SMALL, **trained.files(data)
+        )

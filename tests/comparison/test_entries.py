@@ -27,7 +27,11 @@ from regard.training.run_lock import lock_run
 
 
 def _run(
-    path: Path, seed: int, source: str = "train.ko", target: str = "train.en", rate: float = 1e-3
+    path: Path,
+    seed: int,
+    source: str = "train.ko",
+    target: str = "train.en",
+    rate: float = 1e-3,
 ) -> Path:
     """Write a model folder with a recipe, as if it had been trained."""
     folder(path, languages=CorpusSettings(source=source, target=target).languages.pair)
@@ -36,7 +40,9 @@ def _run(
         "training": {"seed": seed, "updates": 10 + seed},
         "schedule": {"peak": rate},
     }
-    Recipe.parse(merge(preset("transformer-tiny"), changes), "test").write(path / "train.toml")
+    Recipe.parse(merge(preset("transformer-tiny"), changes), "test").write(
+        path / "train.toml"
+    )
     return path
 
 
@@ -53,7 +59,10 @@ def test_runs_are_named_after_their_folders_and_seeds(tmp_path: Path) -> None:
     ]
 
     entries = open_runs([("mine", first), ("mine", fast)])
-    assert [(e.name, e.system) for e in entries] == [("mine run 1", "mine"), ("mine run 2", "mine")]
+    assert [(e.name, e.system) for e in entries] == [
+        ("mine run 1", "mine"),
+        ("mine run 2", "mine"),
+    ]
 
     paths = [folder(tmp_path / parent / "run") for parent in ("first", "second")]
     entries = open_runs([("", path) for path in paths])
@@ -116,7 +125,9 @@ def test_a_run_that_has_not_ended_is_said_to_be(tmp_path: Path) -> None:
     assert (status_of(tmp_path), has_ended(tmp_path)) == ("", False)  # not trained here
 
     write({"event": "machine"}, {"event": "train", "update": 7})
-    assert status_of(tmp_path) == "stopped at update 7, before its end: compared as it is"
+    assert (
+        status_of(tmp_path) == "stopped at update 7, before its end: compared as it is"
+    )
 
     write({"event": "end", "reason": "stopped by SIGINT", "update": 7})
     assert not has_ended(tmp_path)
@@ -128,4 +139,6 @@ def test_a_run_that_has_not_ended_is_said_to_be(tmp_path: Path) -> None:
     assert not has_ended(tmp_path)
 
     with lock_run(tmp_path):
-        assert status_of(tmp_path) == "still training, at update 7: compared as it is now"
+        assert (
+            status_of(tmp_path) == "still training, at update 7: compared as it is now"
+        )

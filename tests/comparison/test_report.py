@@ -31,7 +31,9 @@ MAX_BYTES = 5_000_000
 
 def data_of(document: str) -> dict[str, Any]:
     """Unpack the data of the page's script."""
-    match = re.search(r'<script type="text/plain" id="data">([\w+/=]*)</script>', document)
+    match = re.search(
+        r'<script type="text/plain" id="data">([\w+/=]*)</script>', document
+    )
     assert match
 
     data = json.loads(zlib.decompress(base64.b64decode(match[1])))
@@ -78,7 +80,9 @@ def without_parts(comparison: Comparison) -> Comparison:
         replace(run, curve=(), cost=None, calibration=None, alignment=None)
         for run in comparison.runs
     )
-    return replace(comparison, runs=runs, breakdowns=(), examples=(), notes=(), facts={}, budget="")
+    return replace(
+        comparison, runs=runs, breakdowns=(), examples=(), notes=(), facts={}, budget=""
+    )
 
 
 def numbers_of(run: RunResult) -> Iterator[str]:
@@ -138,10 +142,14 @@ def test_the_data_hold_each_text_once_and_all_outputs() -> None:
     data = data_of(render_report(comparison))
     texts = data["texts"]
     assert len(texts) == len(set(texts))
-    for run, outputs, scores in zip(comparison.runs, data["outputs"], data["scores"], strict=True):
+    for run, outputs, scores in zip(
+        comparison.runs, data["outputs"], data["scores"], strict=True
+    ):
         assert [texts[index] for index in outputs] == list(run.outputs)
         assert scores == pytest.approx(run.sentence_scores, abs=0.051)
-    maps = {data["runs"][int(index)]: shown for index, shown in data["examples"][0].items()}
+    maps = {
+        data["runs"][int(index)]: shown for index, shown in data["examples"][0].items()
+    }
     expected = comparison.examples[0].attention
     assert maps.keys() == expected.keys()
     for name, shown in maps.items():
@@ -149,7 +157,9 @@ def test_the_data_hold_each_text_once_and_all_outputs() -> None:
 
 
 @pytest.mark.parametrize("task", ["translation", "captions"])
-def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(task: str) -> None:
+def test_the_page_fetches_nothing_and_allows_only_its_own_script_and_style(
+    task: str,
+) -> None:
     document = render_report(make_comparison(task=task))
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
 
@@ -175,8 +185,12 @@ def test_texts_from_outside_are_escaped() -> None:
     plain = make_comparison(sentences=5, systems=1, seeds=1)
     (run,) = plain.runs
     (system,) = plain.systems
-    test = replace(plain.test, name=EVIL, note=EVIL, sources=(EVIL,) * 5, references=((EVIL,),) * 5)
-    run = replace(run, name=EVIL, system=EVIL, origin=EVIL, status=EVIL, outputs=(EVIL,) * 5)
+    test = replace(
+        plain.test, name=EVIL, note=EVIL, sources=(EVIL,) * 5, references=((EVIL,),) * 5
+    )
+    run = replace(
+        run, name=EVIL, system=EVIL, origin=EVIL, status=EVIL, outputs=(EVIL,) * 5
+    )
     image = f'data:image/png;base64,"><b>{EVIL}'
     document = render_report(
         replace(
@@ -189,7 +203,9 @@ def test_texts_from_outside_are_escaped() -> None:
                 replace(part, systems={EVIL: part.systems[system.name]})
                 for part in plain.breakdowns
             ),
-            examples=tuple(replace(item, attention={}, image=image) for item in plain.examples),
+            examples=tuple(
+                replace(item, attention={}, image=image) for item in plain.examples
+            ),
             budget=EVIL,
             notes=(EVIL,),
             facts={EVIL: EVIL},
@@ -214,10 +230,16 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
     assert paired.endswith("--paired-bs --paired-bs-n 1000")
 
     (captions,) = commands(make_comparison(task="captions"))
-    assert "texts/reference1.txt texts/reference2.txt -i texts/RUN.txt -m chrf" in captions
+    assert (
+        "texts/reference1.txt texts/reference2.txt -i texts/RUN.txt -m chrf" in captions
+    )
 
     changed = (
-        ("BLEU", "nrefs:1|tok:13a; rm -rf x|case:lc|version:2.6.0", "-m bleu --lowercase"),
+        (
+            "BLEU",
+            "nrefs:1|tok:13a; rm -rf x|case:lc|version:2.6.0",
+            "-m bleu --lowercase",
+        ),
         ("BLEU", "smooth:floor|version:2.6.0", "-m bleu --smooth-method floor"),
         (
             "chrF",
@@ -231,7 +253,9 @@ def test_commands_have_the_settings_of_the_signatures_and_no_more() -> None:
         ),
     )
     for name, signature, options in changed:
-        run = replace(comparison.runs[0], scores=(RunScore(name, 1.0, 0.0, 2.0, signature),))
+        run = replace(
+            comparison.runs[0], scores=(RunScore(name, 1.0, 0.0, 2.0, signature),)
+        )
         (line,) = commands(replace(comparison, runs=(run,)))
         assert line == f"sacrebleu texts/reference1.txt -i texts/RUN.txt {options}"
 
@@ -268,7 +292,8 @@ def test_three_thousand_sentences_and_six_runs_stay_small() -> None:
         pytest.param(make_comparison(systems=0, seeds=0, has_file=True), id="a file"),
         pytest.param(without_parts(make_comparison()), id="without parts"),
         pytest.param(
-            replace(without_parts(make_comparison()), systems=(), runs=()), id="without runs"
+            replace(without_parts(make_comparison()), systems=(), runs=()),
+            id="without runs",
         ),
     ],
 )
@@ -278,7 +303,9 @@ def test_reports_of_all_kinds_are_well_formed(comparison: Comparison) -> None:
     assert page.open == []
     assert "{{" not in document
     assert page.tags.count("h1") == 1
-    assert page.tags.count("table") == page.tags.count("caption") + len(comparison.examples)
+    assert page.tags.count("table") == page.tags.count("caption") + len(
+        comparison.examples
+    )
 
     ids = {value for name, value in page.attributes if name == "id"}
     assert {str(value)[1:] for name, value in page.attributes if name == "href"} <= ids
@@ -287,7 +314,14 @@ def test_reports_of_all_kinds_are_well_formed(comparison: Comparison) -> None:
 
 def test_what_is_not_known_has_no_section_or_a_note() -> None:
     document = render_report(without_parts(make_comparison()))
-    for name in ("breakdowns", "cost", "training", "calibration", "alignment", "examples"):
+    for name in (
+        "breakdowns",
+        "cost",
+        "training",
+        "calibration",
+        "alignment",
+        "examples",
+    ):
         assert f'id="{name}"' not in document
         assert f'href="#{name}"' not in document
     for name in ("scores", "sentences", "methods"):
@@ -306,14 +340,18 @@ def test_figures_show_as_many_systems_as_there_are_colours_and_say_so() -> None:
     assert note in document
     assert f"s{SERIES - 1}-line" in document
     assert f"s{SERIES}-line" not in document
-    assert "The figure shows" not in render_report(make_comparison(systems=SERIES, seeds=1))
+    assert "The figure shows" not in render_report(
+        make_comparison(systems=SERIES, seeds=1)
+    )
 
 
 def test_scores_that_are_no_numbers_are_dashes() -> None:
     comparison = make_comparison(systems=1, seeds=1)
     nan = float("nan")
     run = replace(comparison.runs[0], sentence_scores=(nan,) * 60)
-    system = replace(comparison.systems[0], scores=(SeedScore("BLEU", nan, nan, nan, 1),))
+    system = replace(
+        comparison.systems[0], scores=(SeedScore("BLEU", nan, nan, nan, 1),)
+    )
     document = render_report(replace(comparison, systems=(system,), runs=(run,)))
     assert "nan" not in Page(document).text.split()
     assert data_of(document)["scores"][0][0] is None
@@ -340,11 +378,26 @@ def summary_of(comparison: Comparison) -> str:
         ([(4.05, 0.2), (4.05, 0.001)], "may be chance"),
         ([(4.05, 0.2), (4.05, 0.05)], "may be chance"),
         ([(4.05, 0.001), (4.05, None)], "may be chance"),
-        ([(4.05, None), (4.05, None)], "no p-value says whether that is more than chance"),
-        ([(-3.0, 0.001), (5.0, 0.001)], "may be chance (p < 0.05 this way in 1 of 2 runs)"),
-        ([(0.0049, 0.0005)], "is less than 0.005 BLEU: too small to call either better"),
-        ([(-0.0049, 0.0005)], "is less than 0.005 BLEU: too small to call either better"),
-        ([(0.006, 0.0005)], "rnn-attention is better than rnn-no-attention (the baseline) by"),
+        (
+            [(4.05, None), (4.05, None)],
+            "no p-value says whether that is more than chance",
+        ),
+        (
+            [(-3.0, 0.001), (5.0, 0.001)],
+            "may be chance (p < 0.05 this way in 1 of 2 runs)",
+        ),
+        (
+            [(0.0049, 0.0005)],
+            "is less than 0.005 BLEU: too small to call either better",
+        ),
+        (
+            [(-0.0049, 0.0005)],
+            "is less than 0.005 BLEU: too small to call either better",
+        ),
+        (
+            [(0.006, 0.0005)],
+            "rnn-attention is better than rnn-no-attention (the baseline) by",
+        ),
         (
             [(0.0, 1.0)],
             "The difference from rnn-attention, 0.00 BLEU, may be chance (p = 1.000).",

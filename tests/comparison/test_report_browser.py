@@ -34,7 +34,9 @@ def numbers(page: Any) -> list[str]:
     return [str(text) for text in page.locator("#list tbody th").all_inner_texts()]
 
 
-def test_sentences_are_searched_ordered_and_paged(open_report: Callable[..., Any]) -> None:
+def test_sentences_are_searched_ordered_and_paged(
+    open_report: Callable[..., Any],
+) -> None:
     comparison = make_comparison(sentences=120)
     page = open_report(comparison)
     assert page.inner_text("#shown") == "1–50 of 120"
@@ -74,7 +76,9 @@ def test_sentences_are_searched_ordered_and_paged(open_report: Callable[..., Any
     check("length", [float(len(source.split())) for source in comparison.test.sources])
     assert page.locator("#list th[aria-sort=ascending]").inner_text() == "Words"
 
-    scores = [[round(score, 1) for score in run.sentence_scores] for run in comparison.runs]
+    scores = [
+        [round(score, 1) for score in run.sentence_scores] for run in comparison.runs
+    ]
     check("run2", scores[2])
     spreads = [max(several) - min(several) for several in zip(*scores, strict=True)]
     check("spread", [round(spread, 6) for spread in spreads])
@@ -107,15 +111,27 @@ def test_attention_is_drawn_on_demand(open_report: Callable[..., Any]) -> None:
     attention = comparison.examples[0].attention["rnn-attention/1"]
     page.locator(".words button").nth(1).click()
 
-    assert page.locator(".words button[aria-pressed=true]").inner_text() == attention.target[1]
+    assert (
+        page.locator(".words button[aria-pressed=true]").inner_text()
+        == attention.target[1]
+    )
 
-    veils = [float(cell.get_attribute("fill-opacity")) for cell in page.locator(".over rect").all()]
+    veils = [
+        float(cell.get_attribute("fill-opacity"))
+        for cell in page.locator(".over rect").all()
+    ]
     weights = attention.percent[1]
-    assert veils.index(min(veils)) == weights.index(max(weights)), "it lies on the image"
-    assert f"{attention.target[1]}: {max(weights)} % on row" in page.inner_text(".attention p")
+    assert veils.index(min(veils)) == weights.index(max(weights)), (
+        "it lies on the image"
+    )
+    assert f"{attention.target[1]}: {max(weights)} % on row" in page.inner_text(
+        ".attention p"
+    )
 
 
-@pytest.mark.parametrize("task", ["translation", pytest.param("captions", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "task", ["translation", pytest.param("captions", marks=pytest.mark.slow)]
+)
 def test_it_is_accessible_and_fits_a_phone(
     open_report: Callable[..., Any], axe: str, task: str
 ) -> None:

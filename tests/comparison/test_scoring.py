@@ -14,11 +14,19 @@ from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.evaluation.bootstrap import student_quantile
 from regard.evaluation.caption_metrics import words
 
-REFERENCES = [f"the number {n} is {('even', 'odd')[n % 2]} and small" for n in range(40)]
-TEST = result.TestSet("test", tuple(map(str, range(40))), tuple((text,) for text in REFERENCES), "")
-GOOD = [text if n % 5 else text.replace("small", "large") for n, text in enumerate(REFERENCES)]
+REFERENCES = [
+    f"the number {n} is {('even', 'odd')[n % 2]} and small" for n in range(40)
+]
+TEST = result.TestSet(
+    "test", tuple(map(str, range(40))), tuple((text,) for text in REFERENCES), ""
+)
+GOOD = [
+    text if n % 5 else text.replace("small", "large")
+    for n, text in enumerate(REFERENCES)
+]
 BAD = [
-    text.replace("number", "figure") if n % 2 else "nothing" for n, text in enumerate(REFERENCES)
+    text.replace("number", "figure") if n % 2 else "nothing"
+    for n, text in enumerate(REFERENCES)
 ]
 
 
@@ -26,23 +34,31 @@ def test_quantiles_are_those_of_student() -> None:
     assert student_quantile(1) == pytest.approx(math.tan(math.pi * 0.475))  # Cauchy
 
     p = 0.975
-    assert student_quantile(2) == pytest.approx((2 * p - 1) / math.sqrt(2 * p * (1 - p)))
+    assert student_quantile(2) == pytest.approx(
+        (2 * p - 1) / math.sqrt(2 * p * (1 - p))
+    )
     assert student_quantile(1000) == pytest.approx(1.962, abs=1e-3)
 
 
 def _scores(*values: float, name: str = "BLEU") -> list[RunScore]:
-    return [RunScore(name, value, value - 1, value + 1, "signature") for value in values]
+    return [
+        RunScore(name, value, value - 1, value + 1, "signature") for value in values
+    ]
 
 
 def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
     three = over_seeds(_scores(30.0, 32.0, 34.0))
     half = student_quantile(2) * 2 / math.sqrt(3)
-    assert (three.mean, three.low, three.high) == pytest.approx((32, 32 - half, 32 + half))
+    assert (three.mean, three.low, three.high) == pytest.approx(
+        (32, 32 - half, 32 + half)
+    )
     assert three.seeds == 3
 
     two = over_seeds(_scores(1.0, 99.0))
     assert (two.low, two.high) == (0.0, 100.0)
-    assert over_seeds(_scores(90.0, 190.0, name="TER")).high > 190, "it has no upper end"
+    assert over_seeds(_scores(90.0, 190.0, name="TER")).high > 190, (
+        "it has no upper end"
+    )
 
     one = over_seeds(_scores(30.0))
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
@@ -53,16 +69,21 @@ def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
 def test_sentence_scores_are_those_of_sacrebleu() -> None:
     scores = sentence_scores(TEST, BAD, None)
     for score, output, reference in zip(scores, BAD, REFERENCES, strict=True):
-        assert score == pytest.approx(sacrebleu.sentence_chrf(output, [reference]).score)
+        assert score == pytest.approx(
+            sacrebleu.sentence_chrf(output, [reference]).score
+        )
 
 
 @pytest.mark.parametrize(("tokenize", "name"), [(None, "BLEU"), (words, "CIDEr-D")])
-def test_runs_are_tested_against_the_first_of_their_group(tokenize: object, name: str) -> None:
+def test_runs_are_tested_against_the_first_of_their_group(
+    tokenize: object, name: str
+) -> None:
     outputs = {"base 1": BAD, "good 1": GOOD, "base 2": GOOD, "same 2": GOOD}
     groups = [["base 1", "good 1"], ["base 2", "same 2"]]
     scores = score_groups(TEST, groups, outputs, tokenize)  # type: ignore[arg-type]
     tested = {
-        run: next(score for score in of_run if score.name == name) for run, of_run in scores.items()
+        run: next(score for score in of_run if score.name == name)
+        for run, of_run in scores.items()
     }
     assert tested["base 1"].p is None
     assert tested["good 1"].against == "base 1"

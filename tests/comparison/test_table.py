@@ -41,7 +41,9 @@ def test_p_belongs_to_the_mean_beside_it(
     heading, first, second = printed.out.splitlines()
     end = heading.index(" p ") + 2
     assert first.startswith("rnn-no-attention ")
-    assert first[end - 8 : end].strip() == "", "nothing speaks for or against the baseline itself"
+    assert first[end - 8 : end].strip() == "", (
+        "nothing speaks for or against the baseline itself"
+    )
     assert second[:end].endswith(f" {cell}")
 
     is_explained = "runs differ from the baseline's of the same seed" in printed.err

@@ -35,7 +35,13 @@ def files(data: Path) -> dict[str, Path]:
 
 def arguments(folder: Path, out: Path) -> list[str]:
     """Return the command line of the comparison."""
-    command: list[Any] = ["compare", "--presets", ",".join(PRESETS), "--updates", UPDATES]
+    command: list[Any] = [
+        "compare",
+        "--presets",
+        ",".join(PRESETS),
+        "--updates",
+        UPDATES,
+    ]
     command += ["--seeds", 2, "--threads", 1, "--out", out]
     for name, file in files(folder / "data").items():
         command += [f"--{name.replace('_', '-')}", file]
@@ -55,7 +61,9 @@ def make(folder: Path) -> None:
     for name, count in (("train", 300), ("valid", 12), ("test", 30)):
         lines = [rng.choices("abcdefgh", k=rng.randint(1, 9)) for _ in range(count)]
         sources = [" ".join(line) for line in lines]
-        links = [" ".join(f"{place}-{place}" for place in range(len(line))) for line in lines]
+        links = [
+            " ".join(f"{place}-{place}" for place in range(len(line))) for line in lines
+        ]
         source = "\n".join(sources) + "\n"
         (data / f"{name}.xx").write_text(source)
         (data / f"{name}.yy").write_text(source.upper())

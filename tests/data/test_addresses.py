@@ -26,7 +26,8 @@ from regard.data.text import data_path, read_lines
 pytest.importorskip(
     "upath", reason="universal-pathlib is not installed: pip install 'regard[scale]'"
 )
-pytestmark = pytest.mark.system  # what opens addresses is no pathlib.Path, as annotations say
+# What opens addresses is no pathlib.Path, as annotations say.
+pytestmark = pytest.mark.system
 SMALL = {"layers": 1, "size": 16, "heads": 2, "feedforward": 32}
 
 
@@ -81,7 +82,9 @@ def test_training_from_addresses_is_training_from_files(
 
 
 def test_lines_come_from_a_web_server_line_by_line(tmp_path: Path) -> None:
-    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install aiohttp")
+    pytest.importorskip(
+        "aiohttp", reason="aiohttp is not installed: pip install aiohttp"
+    )
     text = "".join(f"line {number}\n" for number in range(1000))
     (tmp_path / "train.ko").write_text(text, encoding="utf-8")
     (tmp_path / "train.ko.gz").write_bytes(gzip.compress(text.encode()))
@@ -97,13 +100,17 @@ def test_lines_come_from_a_web_server_line_by_line(tmp_path: Path) -> None:
 
 
 def test_addresses_that_cannot_be_asked_for_are_named_together(tmp_path: Path) -> None:
-    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install aiohttp")
+    pytest.importorskip(
+        "aiohttp", reason="aiohttp is not installed: pip install aiohttp"
+    )
     long = f"https://{'a' * 70}/train.en"  # longer than the name of a host can be
     with pytest.raises(DataError) as caught:
         regard.train(out=tmp_path / "run", source="hf://[::1]:9/x", target=long)
     source, target = caught.value.causes
     assert re.fullmatch(r"hf://.*: cannot be read \(.*\); check the address", source)
-    assert re.fullmatch(rf"{long}: cannot be read \(.*label.*\); check the address", target)
+    assert re.fullmatch(
+        rf"{long}: cannot be read \(.*label.*\); check the address", target
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,9 @@ def test_addresses_are_no_paths(
     arguments = command.split()
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    address = next(argument for argument in arguments if "://" in argument).replace("///", "//")
+    address = next(argument for argument in arguments if "://" in argument).replace(
+        "///", "//"
+    )
     assert f"regard: {address}: an address, where a path" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

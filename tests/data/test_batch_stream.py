@@ -43,7 +43,11 @@ def test_pad_adds_pad_ids_and_a_mask() -> None:
     ids, keep = pad([[5, 6, 7], [8], []])
     assert ids.tolist() == [[5, 6, 7], [8, PAD, PAD], [PAD, PAD, PAD]]
     assert keep is not None
-    assert keep.tolist() == [[True, True, True], [True, False, False], [False, False, False]]
+    assert keep.tolist() == [
+        [True, True, True],
+        [True, False, False],
+        [False, False, False],
+    ]
     assert (ids.dtype, keep.dtype) == (torch.int64, torch.bool)
     ids, keep = pad([[5, 6], [7, 8]])
     assert ids.tolist() == [[5, 6], [7, 8]]
@@ -104,7 +108,11 @@ def test_auto_is_one_micro_batch_per_worker() -> None:
 def test_seed_and_epoch_determine_the_batches() -> None:
     data = examples(400)
     assert BatchStream(data, SMALL, 1).epoch(5) == BatchStream(data, SMALL, 1).epoch(5)
-    epochs = [str(BatchStream(data, SMALL, seed).epoch(n)) for seed in (0, 1) for n in (0, 1, 2)]
+    epochs = [
+        str(BatchStream(data, SMALL, seed).epoch(n))
+        for seed in (0, 1)
+        for n in (0, 1, 2)
+    ]
     assert len(set(epochs)) == 6
 
 
@@ -120,7 +128,10 @@ def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
     position = Position()
     for start, update in enumerate(stream):
         fresh = BatchStream(examples(120), settings, 4)
-        assert list(itertools.islice(fresh.updates(position), length - start)) == stream[start:]
+        assert (
+            list(itertools.islice(fresh.updates(position), length - start))
+            == stream[start:]
+        )
         position = update.after
     assert {update.after.epoch for update in stream} == {0, 1, 2}
     assert {update.after.buffer for update in stream} == {0, 1, 2}
@@ -133,7 +144,10 @@ def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def resample(lines: Sequence[int], seed: int) -> list[Example]:
         calls.append(len(lines))
-        return [Example([seed, *pairs[line].source_ids], pairs[line].target) for line in lines]
+        return [
+            Example([seed, *pairs[line].source_ids], pairs[line].target)
+            for line in lines
+        ]
 
     stream = BatchStream(pairs, SMALL, 3, resample).plans(Position())
     next(stream)
@@ -166,7 +180,9 @@ def test_padding_share_equals_that_of_the_tensors() -> None:
 
 
 def test_bucketing_leaves_little_padding() -> None:
-    source, target = BatchStream(examples(20_000), BatchingSettings(micro_batches=2), 1).padding()
+    source, target = BatchStream(
+        examples(20_000), BatchingSettings(micro_batches=2), 1
+    ).padding()
     assert target < 0.015
     assert source < 0.04
 
@@ -190,15 +206,20 @@ def test_blocks_and_the_sentences_of_a_buffer_are_shuffled(buffer: int) -> None:
     assert lines_of(first) == lines_of(second) == list(range(400))
     assert first != second
     assert batches.epoch(1) == second
-    buffers = [batches.buffer_indices(0, number)[0] for number in range(batches._buffers)]
-    blocks = [{line // 14 for line in lines} for lines in buffers]  # 400 sentences in 29 blocks
+    buffers = [
+        batches.buffer_indices(0, number)[0] for number in range(batches._buffers)
+    ]
+    # 400 sentences in 29 blocks.
+    blocks = [{line // 14 for line in lines} for lines in buffers]
     assert sum(map(len, blocks)) == 29, "no block is in two buffers"
     assert max(map(len, buffers)) <= max(14, buffer + 13)
     order = [block for blocks_of_buffer in blocks for block in blocks_of_buffer]
     assert buffer > 1 or order != sorted(order)
 
 
-def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_epoch_of_a_long_corpus_is_estimated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     data = examples(20_000)
     settings = BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats

@@ -23,7 +23,12 @@ from regard.data.caption_files import (
 )
 
 Form = Literal["NFC", "NFD"]
-ROWS = [("b.png", "A red  ball ."), ("a.png", "빨간 공"), ("b.png", "one ball"), ("in/c.png", "c")]
+ROWS = [
+    ("b.png", "A red  ball ."),
+    ("a.png", "빨간 공"),
+    ("b.png", "one ball"),
+    ("in/c.png", "c"),
+]
 CAPTIONS_BY_IMAGE = [
     ("b.png", ("A red ball .", "one ball")),
     ("a.png", ("빨간 공",)),
@@ -47,7 +52,9 @@ def _coco() -> str:
         {"id": i, "image_id": 10 + names.index(name), "caption": text}
         for i, (name, text) in enumerate(ROWS)
     ]
-    return json.dumps({"info": {}, "images": images, "annotations": annotations}, indent=1)
+    return json.dumps(
+        {"info": {}, "images": images, "annotations": annotations}, indent=1
+    )
 
 
 def _karpathy(**more: str) -> str:
@@ -61,13 +68,18 @@ def _karpathy(**more: str) -> str:
 
 
 def _json_lines(image: str, caption: str) -> str:
-    return "\n".join(json.dumps({image: name, caption: text, "id": 3}) for name, text in ROWS)
+    return "\n".join(
+        json.dumps({image: name, caption: text, "id": 3}) for name, text in ROWS
+    )
 
 
 KINDS = {
     "file, tab, caption": "".join(f"{name}\t{text}\n" for name, text in ROWS),
-    "with a header": "image\tcaption\n" + "".join(f"{name}\t{text}\r\n" for name, text in ROWS),
-    "Flickr tokens": "".join(f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)),
+    "with a header": "image\tcaption\n"
+    + "".join(f"{name}\t{text}\r\n" for name, text in ROWS),
+    "Flickr tokens": "".join(
+        f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)
+    ),
     "COCO JSON": _coco(),
     "JSON lines": _json_lines("image", "caption"),
     "other JSON lines": _json_lines("file_name", "text"),
@@ -78,21 +90,31 @@ KINDS = {
     "CSV with numbers": "image_name| comment_number| comment\n"
     "b.png| 0| A red ball .\na.png| 0| 빨간 공\nb.png| 4   one ball\nin/c.png| 1| c\n",
     "lists in JSON lines": "\n".join(
-        json.dumps({"image": name, "captions": list(texts)}) for name, texts in CAPTIONS_BY_IMAGE
+        json.dumps({"image": name, "captions": list(texts)})
+        for name, texts in CAPTIONS_BY_IMAGE
     ),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_format_gives_the_same_captions(tmp_path: Path, images: Path, kind: str) -> None:
+def test_every_format_gives_the_same_captions(
+    tmp_path: Path, images: Path, kind: str
+) -> None:
     path = tmp_path / "captions.txt"
     path.write_text(KINDS[kind], encoding="utf-8")
     problems = Problems()
     caption_set = read_captions(path, images, problems)
-    assert [(image.file, image.captions) for image in caption_set.images] == CAPTIONS_BY_IMAGE
+    assert [
+        (image.file, image.captions) for image in caption_set.images
+    ] == CAPTIONS_BY_IMAGE
     assert problems.by_kind == {}
-    assert caption_set.captions == [text for _, texts in CAPTIONS_BY_IMAGE for text in texts]
-    assert caption_set.kind in kind or caption_set.kind in ("file, tab, caption", "JSON lines")
+    assert caption_set.captions == [
+        text for _, texts in CAPTIONS_BY_IMAGE for text in texts
+    ]
+    assert caption_set.kind in kind or caption_set.kind in (
+        "file, tab, caption",
+        "JSON lines",
+    )
     assert "3 images" in caption_set.lines()[0]
     assert "4 captions, 1 to 2 each" in caption_set.lines()[0]
 
@@ -129,15 +151,25 @@ def test_each_role_takes_its_split(tmp_path: Path, images: Path) -> None:
 
 
 def test_captions_with_commas_need_no_quotes(tmp_path: Path, images: Path) -> None:
-    text = (
-        'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
-    )
+    text = 'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
     caption_set, _ = _read_text(tmp_path / "c.csv", images, text)
-    assert caption_set.captions == ["A dog , running", 'A "dog", running', 'a 5" ball, red']
+    assert caption_set.captions == [
+        "A dog , running",
+        'A "dog", running',
+        'a 5" ball, red',
+    ]
 
 
 def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
-    names = ["a.png", "B.png", "../images/a.png", "/etc/a.png", "in/d.png", "a" * 6000, "."]
+    names = [
+        "a.png",
+        "B.png",
+        "../images/a.png",
+        "/etc/a.png",
+        "in/d.png",
+        "a" * 6000,
+        ".",
+    ]
     text = "".join(f"{name}\tno\n" for name in names) + "b.png\t  \n"
     path = tmp_path / "c.tsv"
     _, problems = _read_text(path, images, text)
@@ -184,7 +216,9 @@ def test_the_same_name_with_another_ending_or_case_is_suggested_first(
 def test_many_problems_are_counted_and_can_be_skipped(
     tmp_path: Path, images: Path, skip: bool
 ) -> None:
-    text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(30)) + "b.png\t \n"
+    text = (
+        "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(30)) + "b.png\t \n"
+    )
     caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip)
     assert [image.file for image in caption_set.images] == ["a.png"]
     if skip:
@@ -202,11 +236,23 @@ def test_many_problems_are_counted_and_can_be_skipped(
     [
         ("a.png\tx\na.png x\n", ["line 2 does not hold exactly one tab"]),
         ("a.png\tx\na.png\tx\ty\n", ["line 2 does not hold exactly one tab"]),
-        ('image,caption\na.png,x\na.png,"x" y\n', ["line 3 does not hold a file and a cap"]),
-        ('{"images": [{"filename": "a.png"}, 3]}', ["image 1 is not", "image 2 is not as wanted"]),
-        ('{"images": [{"filename": "a.png", "split": "val"}]}', ["holds no image of the split"]),
+        (
+            'image,caption\na.png,x\na.png,"x" y\n',
+            ["line 3 does not hold a file and a cap"],
+        ),
+        (
+            '{"images": [{"filename": "a.png"}, 3]}',
+            ["image 1 is not", "image 2 is not as wanted"],
+        ),
+        (
+            '{"images": [{"filename": "a.png", "split": "val"}]}',
+            ["holds no image of the split"],
+        ),
         ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
-        ('{"image": "a.png"}\n{"image": 3, "caption": "x"}\n', ["line 1 is not", "line 2 is not"]),
+        (
+            '{"image": "a.png"}\n{"image": 3, "caption": "x"}\n',
+            ["line 1 is not", "line 2 is not"],
+        ),
         ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
         ('{"images": [], "annotations": 3}', ["annotations is not a list"]),
         ('{"images": [{"id": 1}], "annotations": []}', ["image 1 lacks"]),
@@ -266,7 +312,9 @@ def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -
     (image,) = caption_set.images
     assert (image.file, image.captions) == ("a.png", ("one two",))
     (note,) = caption_set.notes
-    assert note.startswith("left out: 2 captions of more than 2 words, the first in line 1")
+    assert note.startswith(
+        "left out: 2 captions of more than 2 words, the first in line 1"
+    )
     message = r"left out: 3 captions of more than 1 words.*; set data.max_length higher"
     with pytest.raises(DataError, match=message):
         read_captions(path, images, Problems(), max_words=1)

@@ -50,7 +50,9 @@ def translated(text: str) -> str:
         Open {a}      | (A             | ({a}
     """),
 )
-def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restored: str) -> None:
+def test_spans_stand_apart_as_in_their_line(
+    line: str, translation: str, restored: str
+) -> None:
     assert protect(line).copied.restore(translated(translation)) == restored
 
 
@@ -68,7 +70,9 @@ def test_the_model_reads_no_space_before_a_copy_character() -> None:
         ("Open {a}, {b} and {c}", COPY_CHARACTERS),
     ],
 )
-def test_spans_that_are_many_or_tags_are_put_back_by_links(line: str, copies: str) -> None:
+def test_spans_that_are_many_or_tags_are_put_back_by_links(
+    line: str, copies: str
+) -> None:
     protected = protect(line, copies)
     assert protected.needs_links
     assert not set("".join(protected.lines)) & set(COPY_CHARACTERS)

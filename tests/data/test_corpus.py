@@ -65,14 +65,18 @@ def test_clean_normalises_spaces_and_characters(raw: str, expected: str) -> None
         ("a\u2028b\u0085c\x0bd\x0ce\n", ["a\u2028b\u0085c\x0bd\x0ce"]),
     ],
 )
-def test_lines_end_at_line_feeds_only(tmp_path: Path, data: str, expected: list[str]) -> None:
+def test_lines_end_at_line_feeds_only(
+    tmp_path: Path, data: str, expected: list[str]
+) -> None:
     (tmp_path / "plain").write_bytes(data.encode())
     (tmp_path / "zipped.gz").write_bytes(gzip.compress(data.encode(), mtime=0))
     assert read_lines(tmp_path / "plain") == expected
     assert read_lines(str(tmp_path / "zipped.gz")) == expected
 
 
-def test_removed_byte_order_marks_and_carriage_returns_are_reported(tmp_path: Path) -> None:
+def test_removed_byte_order_marks_and_carriage_returns_are_reported(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\nb\r\nc\n")
     byte_order_mark, carriage_returns = read_file(tmp_path / "a").notes
     assert "byte-order mark before line 1" in byte_order_mark
@@ -85,7 +89,9 @@ def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / name, KOREAN)
     assert read_lines(tmp_path / name) == KOREAN
     assert "cannot be written" in cause(lambda: write_lines(tmp_path, ["a"]))
-    assert "cannot be written" in cause(lambda: write_lines(tmp_path / "none" / "a", ["a"]))
+    assert "cannot be written" in cause(
+        lambda: write_lines(tmp_path / "none" / "a", ["a"])
+    )
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
@@ -94,16 +100,26 @@ def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
     [
         ("empty", b"", "the file is empty"),
         ("mark", b"\xef\xbb\xbf", "the file is empty"),
-        ("latin", b"ok\nsch\xf6n\n", r"line 2 is not UTF-8.*0xF6.*byte number 4.*as UTF-8"),
+        (
+            "latin",
+            b"ok\nsch\xf6n\n",
+            r"line 2 is not UTF-8.*0xF6.*byte number 4.*as UTF-8",
+        ),
         ("cut", b"a\nb\xc3", "line 2 is not UTF-8"),
         ("mark16", b"\xff\xfea\xd8", "looks like UTF-16"),
         ("nul", b"ok\nok\na\0b\n", "line 3 holds a NUL character.*remove it"),
         ("text.gz", b"not gzip\n", "damaged, or not gzip"),
         ("cut.gz", gzip.compress(b"abc" * 100, mtime=0)[:-9], "damaged, or not gzip"),
-        ("a", gzip.compress(b"a\n", mtime=0).replace(b"\0", b"\1"), "let its name end in .gz"),
+        (
+            "a",
+            gzip.compress(b"a\n", mtime=0).replace(b"\0", b"\1"),
+            "let its name end in .gz",
+        ),
     ],
 )
-def test_a_broken_file_is_explained(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
+def test_a_broken_file_is_explained(
+    tmp_path: Path, name: str, data: bytes, expected: str
+) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DataError, match=f"{name}: .*{expected}") as caught:
         read_lines(tmp_path / name)
@@ -131,19 +147,26 @@ def write_two_files(folder: Path, sources: list[str], targets: list[str]) -> Pai
 
 
 def tsv_lines(sources: list[str], targets: list[str]) -> list[str]:
-    return [f"{source}\t{target}" for source, target in zip(sources, targets, strict=True)]
+    return [
+        f"{source}\t{target}" for source, target in zip(sources, targets, strict=True)
+    ]
 
 
 def jsonl_lines(sources: list[str], targets: list[str]) -> list[str]:
     rows = zip(sources, targets, strict=True)
-    return [json.dumps({"source": source, "target": target, "id": 7}) for source, target in rows]
+    return [
+        json.dumps({"source": source, "target": target, "id": 7})
+        for source, target in rows
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "form"),
     [("a.tsv", tsv_lines), ("a.txt.gz", tsv_lines), ("a.jsonl", jsonl_lines)],
 )
-def test_one_file_gives_the_same_pairs_as_two(tmp_path: Path, name: str, form: Any) -> None:
+def test_one_file_gives_the_same_pairs_as_two(
+    tmp_path: Path, name: str, form: Any
+) -> None:
     two = read_corpus(write_two_files(tmp_path, GERMAN, KOREAN))
     write_lines(tmp_path / name, form(GERMAN, KOREAN))
     assert read_corpus(PairFiles(pairs=tmp_path / name)).pairs == two.pairs
@@ -156,7 +179,9 @@ def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -
     files = write_two_files(tmp_path, GERMAN, KOREAN)
     expected = read_corpus(files)
     text = "".join(line.replace(" ", "\u00a0 ") + " \r\n" for line in KOREAN)
-    (tmp_path / "b").write_bytes(b"\xef\xbb\xbf" + unicodedata.normalize("NFD", text).encode())
+    (tmp_path / "b").write_bytes(
+        b"\xef\xbb\xbf" + unicodedata.normalize("NFD", text).encode()
+    )
     assert read_corpus(files).pairs == expected.pairs
     assert len(read_corpus(files).report.notes) == 2
 
@@ -171,13 +196,25 @@ def test_unequal_line_counts_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "lines", "expected"),
     [
-        ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab between"),
+        (
+            "a.tsv",
+            ["a\tb", "a b", "a\tb\tc"],
+            "2 lines do not hold exactly one tab between",
+        ),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 line is not JSON"),
         ("a.jsonl", ["[" * 100_000], "1 line is not JSON"),
         ("a.jsonl", ['{"source": "a"}'], "lacks a text under the key source or target"),
-        ("a.jsonl", ['{"source": "a", "target": 3}', "3"], "lack a text under the key source"),
-        ("a.jsonl", [r'{"source": "a", "target": "\u0000"}'], "1 line holds a NUL character;"),
+        (
+            "a.jsonl",
+            ['{"source": "a", "target": 3}', "3"],
+            "lack a text under the key source",
+        ),
+        (
+            "a.jsonl",
+            [r'{"source": "a", "target": "\u0000"}'],
+            "1 line holds a NUL character;",
+        ),
     ],
 )
 def test_a_broken_pair_is_explained(
@@ -198,7 +235,10 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     assert (report.read, report.kept, report.duplicates) == (8, 3, 1)
     counts = {reason: dropped.count for reason, dropped in report.dropped.items()}
     assert counts == {"empty": 2, "odd length ratio": 1, "too long": 2}
-    assert report.dropped["empty"].examples == ((2, "(empty) ↔ b"), (8, "(empty) ↔ (empty)"))
+    assert report.dropped["empty"].examples == (
+        (2, "(empty) ↔ b"),
+        (8, "(empty) ↔ (empty)"),
+    )
     for line, text in report.dropped["too long"].examples:
         assert line in (4, 5)
         assert len(text) <= 60
@@ -222,7 +262,9 @@ def test_filters_apply_to_training_only(tmp_path: Path) -> None:
 
 def test_a_corpus_without_usable_pairs_is_refused(tmp_path: Path) -> None:
     files = write_two_files(tmp_path, ["", "a"], ["a", ""])
-    assert "none of the 2 pairs can be used (2 empty)" in cause(lambda: read_corpus(files))
+    assert "none of the 2 pairs can be used (2 empty)" in cause(
+        lambda: read_corpus(files)
+    )
     with pytest.raises(UsageError):
         read_corpus(PairFiles(source="a"))
 
@@ -242,7 +284,9 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
         "valid: 1 of 3 targets is also in train (line 2)",
     ]
     disjoint = read_corpus(write_two_files(tmp_path, ["x"], ["X"]))
-    assert overlap(train, disjoint, "test") == ["test: none of its 1 pair shares a side with train"]
+    assert overlap(train, disjoint, "test") == [
+        "test: none of its 1 pair shares a side with train"
+    ]
 
 
 # --- settings
@@ -253,23 +297,46 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
     [
         ({}, "no training pairs; give source and target, or pairs"),
         ({"source": "a"}, "source is given without target; give source and target"),
-        ({"source": "a", "target": "b", "pairs": "c"}, "source and target exclude pairs"),
-        ({"pairs": "c", "valid_target": "a"}, "valid_target is given without valid_source"),
+        (
+            {"source": "a", "target": "b", "pairs": "c"},
+            "source and target exclude pairs",
+        ),
+        (
+            {"pairs": "c", "valid_target": "a"},
+            "valid_target is given without valid_source",
+        ),
         (
             {"pairs": "c", "valid_pairs": "b", "valid_target": "a"},
             "valid_source and valid_target exclude valid_pairs",
         ),
-        ({"mix": [{"pairs": "d", "weight": 0.0}]}, "mix 1: weight 0 is not a positive number"),
-        ({"mix": [{"pairs": "d", "weight": float("nan")}]}, "mix 1: weight nan is not a positive"),
-        ({"pairs": "c", "mix": [{"source": "d"}]}, "mix 1: source is given without target"),
-        ({"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]}, "two corpora are called train"),
-        ({"mix": [{"pairs": "d", "name": "valid"}]}, "no training corpus can be called valid"),
+        (
+            {"mix": [{"pairs": "d", "weight": 0.0}]},
+            "mix 1: weight 0 is not a positive number",
+        ),
+        (
+            {"mix": [{"pairs": "d", "weight": float("nan")}]},
+            "mix 1: weight nan is not a positive",
+        ),
+        (
+            {"pairs": "c", "mix": [{"source": "d"}]},
+            "mix 1: source is given without target",
+        ),
+        (
+            {"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]},
+            "two corpora are called train",
+        ),
+        (
+            {"mix": [{"pairs": "d", "name": "valid"}]},
+            "no training corpus can be called valid",
+        ),
         ({"mix": [{"pairs": "d", "name": "../d"}]}, "'../d' cannot name a folder"),
         ({"pairs": "c", "shards": "yes"}, "shards"),
         ({"pairs": "c", "max_lenght": 3}, "did you mean 'max_length'?"),
     ],
 )
-def test_contradicting_settings_are_refused(values: dict[str, object], expected: str) -> None:
+def test_contradicting_settings_are_refused(
+    values: dict[str, object], expected: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         CorpusSettings.parse(values, "train.toml")
     assert expected in str(caught.value)

@@ -10,8 +10,8 @@ import pytest
 from regard.common.errors import DataError
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.delimited import HEAD
-from regard.data.pairs import Filters
-from regard.data.streaming import scan
+from regard.data.pair_filters import Filters
+from regard.data.streamed_corpus import scan
 
 QUOTES = "fields stood in quotation marks"
 NAMES = "line 1 names the columns"
@@ -201,7 +201,9 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, table: str) -> None:
     before = SOME if name.endswith("late") else []
     pairs, _, notes = expected.partition("\nnotes: ")
     rows, report = _read(tmp_path / name.split()[0], [*before, *lines])
-    found = [f"{line - len(before)} | {source} | {target}" for line, source, target in rows]
+    found = [
+        f"{line - len(before)} | {source} | {target}" for line, source, target in rows
+    ]
     assert found[len(before) :] == pairs.split("\n")
     assert all(note in report for note in notes.split("; "))
     for note in (QUOTES, NAMES, "were read"):

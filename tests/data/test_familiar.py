@@ -11,14 +11,18 @@ import pytest
 from small import folder
 
 from regard.common.errors import ConfigurationError
-from regard.data.familiar import MOST_PAIRS, Familiar
+from regard.data.seen_token_pairs import MOST_PAIRS, SeenTokenPairs
 from regard.model_folder import FolderSettings, load_settings
 
-LINES = [[random.Random(seed).randrange(4, 60) for _ in range(12)] for seed in range(60)]
+LINES = [
+    [random.Random(seed).randrange(4, 60) for _ in range(12)] for seed in range(60)
+]
 
 
-def learnt(training: list[list[int]], validation: list[list[int]], share: float = 0.0) -> Familiar:
-    result = Familiar.learn(training, validation, share)
+def learnt(
+    training: list[list[int]], validation: list[list[int]], share: float = 0.0
+) -> SeenTokenPairs:
+    result = SeenTokenPairs.learn(training, validation, share)
     assert result is not None
     return result
 
@@ -37,27 +41,32 @@ def test_nearly_all_unseen_pairs_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.0, 3), (0.03, 2), (0.5, 1)])
-def test_as_many_unseen_pairs_are_allowed_as_validation_has(share: float, most: int) -> None:
+def test_as_many_unseen_pairs_are_allowed_as_validation_has(
+    share: float, most: int
+) -> None:
     validation = [
-        [*LINES[0][:2], *range(1000, 1000 + n)] for n in [0] * 10 + [1] * 60 + [2] * 28 + [3] * 2
+        [*LINES[0][:2], *range(1000, 1000 + n)]
+        for n in [0] * 10 + [1] * 60 + [2] * 28 + [3] * 2
     ]
     familiar = learnt(LINES, validation, share)
     assert familiar.most == most
-    assert sum(familiar.unseen(line) > familiar.most for line in validation) <= share * len(
-        validation
-    )
+    assert sum(
+        familiar.unseen(line) > familiar.most for line in validation
+    ) <= share * len(validation)
 
 
 def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:
-    assert Familiar.learn([list(range(MOST_PAIRS + 2))], [], 0.03) is None
-    assert Familiar.learn([list(range(MOST_PAIRS + 1))], [], 0.03) is not None
-    assert Familiar.learn([[], [7]], [[7]], 0.03) is None
+    assert SeenTokenPairs.learn([list(range(MOST_PAIRS + 2))], [], 0.03) is None
+    assert SeenTokenPairs.learn([list(range(MOST_PAIRS + 1))], [], 0.03) is not None
+    assert SeenTokenPairs.learn([[], [7]], [[7]], 0.03) is None
 
 
 @pytest.mark.parametrize("pairs", ["", "A", "AAAA\n", "====", "Ω===", "A" * 40_000])
 def test_other_values_are_refused(tmp_path: Path, pairs: str) -> None:
     with pytest.raises(ValueError, match="pairs"):
-        Familiar(pairs, 0)
+        SeenTokenPairs(pairs, 0)
     settings = load_settings(folder(tmp_path / "run")).model_dump()
     with pytest.raises(ConfigurationError, match=r"familiar.*pairs"):
-        FolderSettings.parse({**settings, "familiar": {"pairs": pairs, "most": 0}}, "config.json")
+        FolderSettings.parse(
+            {**settings, "familiar": {"pairs": pairs, "most": 0}}, "config.json"
+        )

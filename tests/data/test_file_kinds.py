@@ -91,18 +91,25 @@ def test_plain_text_is_never_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_prose_in_markdown_is_text(tmp_path: Path) -> None:
-    assert kind(tmp_path, "a.md", "Plain prose, 3 * 4.\nAnd more: it (here) ends.\n") == "text"
+    assert (
+        kind(tmp_path, "a.md", "Plain prose, 3 * 4.\nAnd more: it (here) ends.\n")
+        == "text"
+    )
 
 
 def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
     for ending in NAMED.split():
         assert kind(tmp_path, f"a.{ending}", "A b.") == "refused"
     assert kind(tmp_path, "MESSAGES.PO", "A b.") == "refused"
-    assert [text for text in MARKDOWN if kind(tmp_path, "a.md", text) != "refused"] == []
+    assert [
+        text for text in MARKDOWN if kind(tmp_path, "a.md", text) != "refused"
+    ] == []
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.en", "a"])
-def test_other_files_are_refused_by_what_they_begin_with(tmp_path: Path, name: str) -> None:
+def test_other_files_are_refused_by_what_they_begin_with(
+    tmp_path: Path, name: str
+) -> None:
     assert [text for text in BEGUN if kind(tmp_path, name, text) != "refused"] == []
     assert kind(tmp_path, "a.xml", BEGUN[9]) == "refused"
 
@@ -117,27 +124,37 @@ def test_pages_and_json_lines_are_told(tmp_path: Path) -> None:
     assert kind(tmp_path, "a.jsonl", "") == "jsonl"
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.epub", "a.pdf", "a.png", "a.MP3"])
-def test_a_file_that_is_not_text_is_named_in_one_sentence(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["a.docx", "a.xlsx", "a.epub", "a.pdf", "a.png", "a.MP3"]
+)
+def test_a_file_that_is_not_text_is_named_in_one_sentence(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04\0\0\n\xff\xb0\n\0")
     with pytest.raises(
         DataError, match=rf"{name}: is an? .*; Regard reads text: save it as plain text"
     ) as caught:
         read_lines(tmp_path / name)
     assert len(caught.value.causes) == 1
-    assert str(caught.value).endswith("a table as CSV UTF-8"), "what to do with a spreadsheet"
+    assert str(caught.value).endswith("a table as CSV UTF-8"), (
+        "what to do with a spreadsheet"
+    )
     (tmp_path / name).write_bytes(b"This is text.\n")
     assert read_lines(tmp_path / name) == ["This is text."]
 
 
 def test_a_zip_archive_of_any_name_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"PK\x03\x04\0\r\0\n\xff\xb0\n\0")
-    with pytest.raises(DataError, match="it looks compressed: unpack it first") as caught:
+    with pytest.raises(
+        DataError, match="it looks compressed: unpack it first"
+    ) as caught:
         read_lines(tmp_path / "a.txt")
     assert len(caught.value.causes) == 1
 
 
-def test_a_path_that_cannot_be_asked_is_left_to_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_cannot_be_asked_is_left_to_its_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Stand-ins for addresses raise ValueError for some that are none."""
 
     def refuse(_: Path) -> bool:

@@ -12,7 +12,9 @@ from regard.data.holdout import hold_out
 
 
 def corpus_of(pairs: Iterable[tuple[str, str]]) -> Corpus:
-    rows = tuple(Pair(source, target, line) for line, (source, target) in enumerate(pairs, 1))
+    rows = tuple(
+        Pair(source, target, line) for line, (source, target) in enumerate(pairs, 1)
+    )
     return Corpus(rows, CorpusReport("train", ("a", "b"), len(rows), len(rows)))
 
 
@@ -28,7 +30,9 @@ def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
 
 def test_pairs_that_share_no_side_are_held_out_first() -> None:
     repeated = [(f"word {i % 10}", f"Wort {i % 7}") for i in range(200)]
-    train, valid = split(corpus_of(repeated + [(f"s{i}", f"t{i}") for i in range(300)]), seed=3)
+    train, valid = split(
+        corpus_of(repeated + [(f"s{i}", f"t{i}") for i in range(300)]), seed=3
+    )
     assert len(valid) == 25
     assert all(source.startswith("s") for source in valid.sources)
     assert len(train) == 475
@@ -54,10 +58,14 @@ def test_pairs_are_held_out_to_test_on_too() -> None:
     corpus = numbered(100, 100, 100)
     train, test = hold_out({"train": corpus}, 1, 30, "test")
     assert (len(test), len(train["train"]), test.report.name) == (30, 70, "test")
-    assert train["train"].report.lines()[-1].endswith("30 pairs were held out to test on")
+    assert (
+        train["train"].report.lines()[-1].endswith("30 pairs were held out to test on")
+    )
     rest, valid = hold_out(train, 1)
     assert {*valid.sources}.isdisjoint([*test.sources, *rest["train"].sources])
-    message = r"data\.test_count = 51: at most half of the 100 training pairs .* take 50"
+    message = (
+        r"data\.test_count = 51: at most half of the 100 training pairs .* take 50"
+    )
     with pytest.raises(DataError, match=message):
         hold_out({"train": corpus}, 1, 51, "test")
 

@@ -17,7 +17,13 @@ from PIL import Image, ImageOps
 from text_table import rows
 
 from regard.common.errors import DataError
-from regard.data.images import ImageSizeSettings, as_image, as_images, load_pixels, source_pixels
+from regard.data.images import (
+    ImageSizeSettings,
+    as_image,
+    as_images,
+    load_pixels,
+    source_pixels,
+)
 
 ORIGINAL_SIZE = ImageSizeSettings(height=0, width=0)
 
@@ -103,7 +109,9 @@ def test_converting_strip_by_strip_is_converting_at_once(
 ) -> None:
     types = {"F": "f4", "I": "i4", "I;16": "u2"}
     if mode in types:
-        image = Image.fromarray((np.arange(240).reshape(12, 20) * 7).astype(types[mode]))
+        image = Image.fromarray(
+            (np.arange(240).reshape(12, 20) * 7).astype(types[mode])
+        )
     else:
         image = noise().convert(mode)
     if mode == "P":
@@ -148,13 +156,31 @@ def _truncate(path: Path, kind: str, share: float) -> None:
     [
         (lambda p: _truncate(p, "JPEG", 0.7), "a damaged JPEG image"),
         (lambda p: _truncate(p, "PNG", 0.7), "a damaged PNG image"),
-        (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
-        (lambda p: p.write_bytes(_png_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000"),
-        (lambda p: p.write_bytes(_png_header(1, 65_536)), "a side longer than the 65,535 pixels"),
-        (lambda p: _write_sparse(p, 900_000_000), "900,000,000 bytes, more than an image of"),
-        (lambda p: p.write_text("Not an image\nat all"), "text ('Not an image'), not a JPEG, PNG"),
+        (
+            lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"),
+            "its header is broken",
+        ),
+        (
+            lambda p: p.write_bytes(_png_header(30_000, 30_000)),
+            "30,000 × 30,000 are 900,000,000",
+        ),
+        (
+            lambda p: p.write_bytes(_png_header(1, 65_536)),
+            "a side longer than the 65,535 pixels",
+        ),
+        (
+            lambda p: _write_sparse(p, 900_000_000),
+            "900,000,000 bytes, more than an image of",
+        ),
+        (
+            lambda p: p.write_text("Not an image\nat all"),
+            "text ('Not an image'), not a JPEG, PNG",
+        ),
         (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
-        (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),
+        (
+            lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9),
+            "begins with the bytes 01 02 03 04",
+        ),
         (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
         (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
         (lambda p: _write_animation(p, "GIF"), "an animated GIF of 2 frames"),
@@ -176,7 +202,11 @@ def test_unusable_files_are_refused(tmp_path: Path, make: Any, because: str) -> 
 def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
     image = tmp_path / "a.png"
     noise((20, 30)).save(image)
-    assert load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (20, 30, 3)
+    assert load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (
+        20,
+        30,
+        3,
+    )
     message = r"600 pixels, more than the 599 that data.images.max_pixels allows"
     with pytest.raises(DataError, match=message):
         load_pixels(image, ORIGINAL_SIZE.with_values(max_pixels=599))
@@ -228,7 +258,9 @@ def test_tensors_are_scaled_to_zero_to_one_and_crop_takes_the_centre() -> None:
 
 
 def test_blank_images_are_grey_and_keep_their_size() -> None:
-    blank = load_pixels(noise((40, 30)), ImageSizeSettings(height=20, width=0, blank=True))
+    blank = load_pixels(
+        noise((40, 30)), ImageSizeSettings(height=20, width=0, blank=True)
+    )
     assert blank.shape == (20, 15, 3)
     assert np.unique(blank).tolist() == [128]
 
@@ -274,32 +306,67 @@ def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> N
 @pytest.mark.parametrize(
     ("source", "because"),
     [
-        (RGB / 255, r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted"),
-        (RGB / 255, r"multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)"),
+        (
+            RGB / 255,
+            r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted",
+        ),
+        (
+            RGB / 255,
+            r"multiply by 255 .*, \(image \* 255\)\.round\(\)\.astype\('uint8'\)",
+        ),
         (TENSOR / 255, r"\(image \* 255\)\.round\(\)\.to\(torch\.uint8\)"),
-        (RGB.astype(np.float32), r"convert to uint8, image\.round\(\)\.astype\('uint8'\)"),
+        (
+            RGB.astype(np.float32),
+            r"convert to uint8, image\.round\(\)\.astype\('uint8'\)",
+        ),
         (RGB.astype(np.int64), r"convert to uint8, image\.astype\('uint8'\)"),
         ((RGB / 128.0) - 1, r"values from -1 to .*: undo the normalisation"),
         (RGB.astype(np.uint16) * 257, "values from 0 to 65535; .*: scale them to 255"),
-        (np.full((4, 4, 3), np.nan), "values from nan to nan; .*: replace what is not finite"),
+        (
+            np.full((4, 4, 3), np.nan),
+            "values from nan to nan; .*: replace what is not finite",
+        ),
         (RGB > 9, r"truth values; wanted .*: image\.astype\('uint8'\) \* 255"),
         (RGB.astype(complex), "values of another kind; wanted whole numbers"),
-        (RGB.transpose(2, 0, 1), r"wanted its channels last, .* array\.transpose\(1, 2, 0\)"),
-        (torch.from_numpy(RGB), r"wanted its channels first, .*: tensor\.permute\(2, 0, 1\)"),
-        (torch.zeros(3, 8, 3, dtype=torch.uint8), "channels could be the first axis or the last"),
-        (RGB[None], r"a batch of images; give them as a list of single ones: list\(images\)"),
+        (
+            RGB.transpose(2, 0, 1),
+            r"wanted its channels last, .* array\.transpose\(1, 2, 0\)",
+        ),
+        (
+            torch.from_numpy(RGB),
+            r"wanted its channels first, .*: tensor\.permute\(2, 0, 1\)",
+        ),
+        (
+            torch.zeros(3, 8, 3, dtype=torch.uint8),
+            "channels could be the first axis or the last",
+        ),
+        (
+            RGB[None],
+            r"a batch of images; give them as a list of single ones: list\(images\)",
+        ),
         (drawn(5, 7, 9, 2), "wanted 1, 3 or 4 channels as its last axis"),
-        (torch.zeros(5, 9, 9, dtype=torch.uint8), "wanted 1, 3 or 4 channels as its first axis"),
-        (RGB.ravel(), r"of shape \(189,\); wanted the pixels of an image, .*array\.tobytes\(\)"),
+        (
+            torch.zeros(5, 9, 9, dtype=torch.uint8),
+            "wanted 1, 3 or 4 channels as its first axis",
+        ),
+        (
+            RGB.ravel(),
+            r"of shape \(189,\); wanted the pixels of an image, .*array\.tobytes\(\)",
+        ),
         (RGB[:0], r"of shape \(0, 9, 3\), which has no pixels"),
         (io.BytesIO(b"x"), r"got <_io\.BytesIO .*; give its content: file\.read\(\)"),
-        (None, "wanted a path, the bytes of an image file, an image of Pillow, or .*, got None"),
+        (
+            None,
+            "wanted a path, the bytes of an image file, an image of Pillow, or .*, got None",
+        ),
         ([RGB, RGB], "got a list of 2; give all images in one flat list"),
         ("", "'' is no path"),
         ("a\0b.png", "is no path"),
     ],
 )
-def test_other_objects_are_refused_with_how_to_convert_them(source: Any, because: str) -> None:
+def test_other_objects_are_refused_with_how_to_convert_them(
+    source: Any, because: str
+) -> None:
     with pytest.raises(DataError, match=f"^it: .*{because}"):
         as_image(source, "it")
 
@@ -309,7 +376,9 @@ def test_content_of_files_of_any_type_of_bytes_is_taken(kind: Any) -> None:
     assert as_image(kind(b"content"), "it") == b"content"
 
 
-@pytest.mark.parametrize("image", [RGB, TENSOR, RGB[None], "a.png", b"x", None, {}, io.BytesIO()])
+@pytest.mark.parametrize(
+    "image", [RGB, TENSOR, RGB[None], "a.png", b"x", None, {}, io.BytesIO()]
+)
 def test_one_image_is_told_from_several(image: Any) -> None:
     assert len(as_images(image)) == 1
     assert len(as_images([image, "a.png"])) == 2

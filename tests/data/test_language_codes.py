@@ -23,7 +23,9 @@ WRITTEN = """
 """
 
 
-@pytest.mark.parametrize(("text", "code"), [pair.split("=") for pair in WRITTEN.split()])
+@pytest.mark.parametrize(
+    ("text", "code"), [pair.split("=") for pair in WRITTEN.split()]
+)
 def test_what_clients_write(text: str, code: str) -> None:
     assert canonical_code(text) == code
     assert canonical_code(code) == code
@@ -96,7 +98,12 @@ def test_which_model_a_code_means(codes: str, models: str, expected: str) -> Non
 def test_names_that_stand_for_no_language_are_no_codes() -> None:
     """`src` is also a code of Logudorese Sardinian, whose shortest form is sc."""
     index = CodeIndex(["src", "tgt"], ("src", "tgt"))
-    assert [index.match(code) for code in ("src", "SRC", "sc", "srd")] == ["src", "src", None, None]
+    assert [index.match(code) for code in ("src", "SRC", "sc", "srd")] == [
+        "src",
+        "src",
+        None,
+        None,
+    ]
 
 
 def test_no_language_that_exists_is_refused() -> None:
@@ -106,7 +113,11 @@ def test_no_language_that_exists_is_refused() -> None:
     )
     letters = string.ascii_lowercase
     codes = ["".join(code) for size in (2, 3) for code in product(letters, repeat=size)]
-    valid = {code for code in codes if langcodes.Language.get(code, normalize=False).is_valid()}
+    valid = {
+        code
+        for code in codes
+        if langcodes.Language.get(code, normalize=False).is_valid()
+    }
     assert len(valid) > 8_500
     assert [code for code in valid if not code_exists(code)] == []
     assert {code for code in codes[:676] if code_exists(code)} - valid == {"pb", "zt"}

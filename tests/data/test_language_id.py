@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from limits import time_limit
 
-from regard.common.seal import SEAL, sealed
+from regard.common.checksums import SEAL, sealed
 from regard.data.language_id import MAX_SIZE, READ, LanguageId, spread
 
 CORPORA = Path(__file__).parents[3] / "shared" / "data"
@@ -50,10 +50,16 @@ def test_languages_are_told_apart(learnt: LanguageId) -> None:
     "text",
     [
         *("", "12 345,67 € — !?", "\0\n\t", "😀😀", "\u0301" * 3 + "7", "\ud800"),
-        *("これは日本語の文章です", "Ωραία μέρα σήμερα", "cckk ddnn ttss llrr mmkk ddtt"),
+        *(
+            "これは日本語の文章です",
+            "Ωραία μέρα σήμερα",
+            "cckk ddnn ttss llrr mmkk ddtt",
+        ),
     ],
 )
-def test_a_text_in_another_language_or_none_is_unknown(learnt: LanguageId, text: str) -> None:
+def test_a_text_in_another_language_or_none_is_unknown(
+    learnt: LanguageId, text: str
+) -> None:
     assert sum(probability for _, probability in learnt.detect(text)) < 0.1
 
 
@@ -66,7 +72,9 @@ def test_short_texts_are_less_certain(learnt: LanguageId) -> None:
 
 def test_case_digits_and_spaces_do_not_matter(learnt: LanguageId) -> None:
     line = _lines("aa", 1, seed=2)[0]
-    assert learnt.detect(line) == learnt.detect(f"  {line.upper().replace(' ', '  12, ')}! ")
+    assert learnt.detect(line) == learnt.detect(
+        f"  {line.upper().replace(' ', '  12, ')}! "
+    )
     assert learnt.detect("é" + line) == learnt.detect("e\u0301" + line), "by NFC"
 
 
@@ -83,7 +91,10 @@ def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
     assert LanguageId.parse(text.encode(), "a model") == learnt
     assert LanguageId.parse(text.encode()).to_json("a model") == text
     assert (
-        LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS}).to_json("a model") == text
+        LanguageId.learn({code: _lines(code, 400) for code in ALPHABETS}).to_json(
+            "a model"
+        )
+        == text
     )
 
 
@@ -100,7 +111,9 @@ def test_merging_adds_up_what_is_known(learnt: LanguageId) -> None:
     assert profile.characters == one.characters + other.characters
     assert min(one.nats, other.nats) <= profile.nats <= max(one.nats, other.nats)
     for ngram in ("a", "ay", "ayz"):
-        assert profile.counts.get(ngram, 0) == one.counts.get(ngram, 0) + other.counts.get(ngram, 0)
+        assert profile.counts.get(ngram, 0) == one.counts.get(
+            ngram, 0
+        ) + other.counts.get(ngram, 0)
     swapped = LanguageId.merge([second, first])
     for code in ALPHABETS:
         for line in ["", *_lines(code, 10, seed=9)]:
@@ -116,9 +129,9 @@ def test_codes_are_changed_or_left_out(learnt: LanguageId) -> None:
 
 
 def test_languages_without_a_letter_are_left_out() -> None:
-    assert LanguageId.learn({"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}).profiles.keys() == {
-        "fr"
-    }
+    assert LanguageId.learn(
+        {"en": [], "de": ["", "1 2"], "fr": ["7", "a"]}
+    ).profiles.keys() == {"fr"}
     few = LanguageId.learn({"en": ["hello there"] * 3})
     assert few.detect("hello there")[0][1] > few.detect("xyzzy")[0][1]
 
@@ -147,8 +160,14 @@ def _changed(**values: Any) -> Callable[[bytes], bytes]:
         (lambda _: b"", "Expecting value"),
         (lambda content: content[:-9], "delimiter|Unterminated|Expecting"),
         (lambda _: b"[]", "not language identification of format 1"),
-        (lambda content: content.replace(b'"format": 1', b'"format": 2'), "of format 1"),
-        (lambda content: content.replace(b'"nats": ', b'"nats": 1'), "does not match its SHA-256"),
+        (
+            lambda content: content.replace(b'"format": 1', b'"format": 2'),
+            "of format 1",
+        ),
+        (
+            lambda content: content.replace(b'"nats": ', b'"nats": 1'),
+            "does not match its SHA-256",
+        ),
         (lambda content: content.replace(b'"seal"', b'"sael"'), "it has no seal"),
         (lambda content: content + b" " * MAX_SIZE, "at most 8,000,000 are read"),
         (_changed(counts="?"), "base64|padding|alphabet"),
@@ -181,13 +200,19 @@ def _read(name: str, count: int = 3000) -> list[str]:
     path = CORPORA / name
     if not path.is_file():
         pytest.skip(f"{path} is not there: it may not be shipped")
-    return [line for line in path.read_text(encoding="utf-8").split("\n") if line][:count]
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line][
+        :count
+    ]
 
 
 def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
     """Likely answers are right at least as often as they say, in text of other domains too."""
-    european = LanguageId.learn({code: _read(f"multi30k/train.{code}") for code in ("en", "de")})
-    korean = LanguageId.learn({code: _read(f"koen/train.{code}") for code in ("ko", "en")})
+    european = LanguageId.learn(
+        {code: _read(f"multi30k/train.{code}") for code in ("en", "de")}
+    )
+    korean = LanguageId.learn(
+        {code: _read(f"koen/train.{code}") for code in ("ko", "en")}
+    )
     merged = LanguageId.merge([european, korean])
     answers = []
     for name in ("koen/val.en", "koen/val_news.en", "multi30k/val.de", "koen/val.ko"):
@@ -199,6 +224,10 @@ def test_real_languages_are_told_apart_and_confidence_is_honest() -> None:
                     answers.append((share, best == name[-2:]))
     assert sum(is_right for _, is_right in answers) > 0.9 * len(answers)
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
-        inside = [(share, is_right) for share, is_right in answers if low <= share < high]
+        inside = [
+            (share, is_right) for share, is_right in answers if low <= share < high
+        ]
         assert len(inside) > 20
-        assert sum(is_right for _, is_right in inside) >= sum(share for share, _ in inside)
+        assert sum(is_right for _, is_right in inside) >= sum(
+            share for share, _ in inside
+        )

@@ -37,15 +37,33 @@ def test_codes_are_shortened(code: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["e", "english", "en-", "en-x", " en", "en\n", "en@", "en us", "en-US-", "ko-a1b2-a1"]
+    "code",
+    [
+        "e",
+        "english",
+        "en-",
+        "en-x",
+        " en",
+        "en\n",
+        "en@",
+        "en us",
+        "en-US-",
+        "ko-a1b2-a1",
+    ],
 )
 def test_other_texts_are_refused(code: str) -> None:
-    with pytest.raises(ValueError, match="wanted a language code such as ko, en or zh-Hans"):
+    with pytest.raises(
+        ValueError, match="wanted a language code such as ko, en or zh-Hans"
+    ):
         canonical_code(code)
     with pytest.raises(ConfigurationError, match="target: wanted a language code"):
         Languages.parse({"target": code}, "test")
-    with pytest.raises(ConfigurationError, match=r"source_language: wanted a language code .* got"):
-        CorpusSettings.parse({"source": "a", "target": "b", "source_language": code}, "test")
+    with pytest.raises(
+        ConfigurationError, match=r"source_language: wanted a language code .* got"
+    ):
+        CorpusSettings.parse(
+            {"source": "a", "target": "b", "source_language": code}, "test"
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,9 @@ def test_languages_with_a_name_have_codes() -> None:
     older = {code for code in language_names() if code != canonical_code(code)}
     assert older == {"sh", "tl", "tw"}
     for code in language_names():
-        assert parse_languages(f"{code},en", "--languages").source == canonical_code(code)
+        assert parse_languages(f"{code},en", "--languages").source == canonical_code(
+            code
+        )
     assert parse_languages("en", "--languages", captions=True).pair == ("", "en")
 
 
@@ -121,7 +141,9 @@ def test_languages_with_a_name_have_codes() -> None:
         Elvish,e |          | Elvish
     """),
 )
-def test_other_numbers_of_codes_are_refused(text: str, captions: str, message: str) -> None:
+def test_other_numbers_of_codes_are_refused(
+    text: str, captions: str, message: str
+) -> None:
     with pytest.raises(UsageError, match=f"--languages: .*{message}"):
         parse_languages(text, "--languages", bool(captions))
 
@@ -149,12 +171,16 @@ def test_other_numbers_of_codes_are_refused(text: str, captions: str, message: s
 )
 def test_a_code_that_is_none_is_refused_with_the_nearest(code: str, near: str) -> None:
     hint = (
-        rf".*did you mean {near} \(" if near else ".*ISO 639; for a language without one write x-"
+        rf".*did you mean {near} \("
+        if near
+        else ".*ISO 639; for a language without one write x-"
     )
     with pytest.raises(UsageError, match=f"--languages: {hint}"):
         parse_languages(f"{code},en", "--languages")
     with pytest.raises(ConfigurationError, match=rf"target_language: {hint}"):
-        CorpusSettings.parse({"source": "a", "target": "b", "target_language": code}, "test")
+        CorpusSettings.parse(
+            {"source": "a", "target": "b", "target_language": code}, "test"
+        )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +197,9 @@ def test_a_code_that_is_none_is_refused_with_the_nearest(code: str, near: str) -
 )
 def test_a_code_that_is_kept_in_another_form_is_said(text: str, sentences: str) -> None:
     languages = parse_languages(text, "--languages", captions="," not in text)
-    said = [sentence.replace("; if", ", if") for sentence in describe_codes(text, languages)]
+    said = [
+        sentence.replace("; if", ", if") for sentence in describe_codes(text, languages)
+    ]
     assert "; ".join(said) == sentences
     assert Languages.parse(languages.model_dump(), "test") == languages
 
@@ -210,6 +238,13 @@ def test_corpora_of_a_mix_have_to_agree() -> None:
 def test_captions_have_one_language() -> None:
     images = ImageSettings(folder="images", captions="train.ko.tsv")
     assert CorpusSettings(images=images).languages.pair == ("", "ko")
-    assert CorpusSettings(images=images, target_language="en").languages.pair == ("", "en")
-    with pytest.raises(ConfigurationError, match=r"images have no source_language \(ko\)"):
-        CorpusSettings.parse({"images": images.model_dump(), "source_language": "ko"}, "test")
+    assert CorpusSettings(images=images, target_language="en").languages.pair == (
+        "",
+        "en",
+    )
+    with pytest.raises(
+        ConfigurationError, match=r"images have no source_language \(ko\)"
+    ):
+        CorpusSettings.parse(
+            {"images": images.model_dump(), "source_language": "ko"}, "test"
+        )

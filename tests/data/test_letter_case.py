@@ -81,22 +81,30 @@ def generated(language: str) -> list[str]:
 
 
 @pytest.mark.skipif(
-    shutil.which("node") is None, reason="node, whose ICU is the oracle, is not installed"
+    shutil.which("node") is None,
+    reason="node, whose ICU is the oracle, is not installed",
 )
 @pytest.mark.parametrize("language", LETTERS)
 def test_letters_change_as_icu_changes_them(language: str) -> None:
     words = generated(language)
     question = json.dumps({"language": language, "words": words})
     answer = subprocess.run(
-        ["node", "-e", NODE], input=question, capture_output=True, encoding="utf-8", check=True
+        ["node", "-e", NODE],
+        input=question,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     expected = [
-        [unicodedata.normalize("NFC", text) for text in pair] for pair in json.loads(answer.stdout)
+        [unicodedata.normalize("NFC", text) for text in pair]
+        for pair in json.loads(answer.stdout)
     ]
     case = letter_case(language)
     results = [[case.upper(word), case.lower(word)] for word in words]
     normal = [[unicodedata.normalize("NFC", text) for text in pair] for pair in results]
-    differing = [row for row in zip(words, normal, expected, strict=True) if row[1] != row[2]]
+    differing = [
+        row for row in zip(words, normal, expected, strict=True) if row[1] != row[2]
+    ]
     assert differing == []
 
 
@@ -119,7 +127,9 @@ def test_letters_change_as_icu_changes_them(language: str) -> None:
         en       | info ijs       | INFO IJS
     """),
 )
-def test_other_languages_change_by_a_table(code: str, small: str, capitals: str) -> None:
+def test_other_languages_change_by_a_table(
+    code: str, small: str, capitals: str
+) -> None:
     case = letter_case(code)
     assert case.upper(small) == capitals
     if code not in ("hy", "de", ""):
@@ -150,10 +160,12 @@ def test_other_languages_change_by_a_table(code: str, small: str, capitals: str)
         en |             |
     """),
 )
-def test_a_word_begins_with_the_capital_of_its_language(code: str, text: str, initial: str) -> None:
-    assert unicodedata.normalize("NFC", letter_case(code).initial(text)) == unicodedata.normalize(
-        "NFC", initial
-    )
+def test_a_word_begins_with_the_capital_of_its_language(
+    code: str, text: str, initial: str
+) -> None:
+    assert unicodedata.normalize(
+        "NFC", letter_case(code).initial(text)
+    ) == unicodedata.normalize("NFC", initial)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +179,9 @@ def test_capitals_may_be_each_word_that_they_write(word: str) -> None:
     case = letter_case("el")
     capitals = case.upper(word)
     assert word.lower() in case.spellings(capitals)
-    assert word.lower() in case.spellings(capitals.replace("Ϊ", "Ι").replace("Ϋ", "Υ")), (
-        "many leave the dialytika out"
-    )
+    assert word.lower() in case.spellings(
+        capitals.replace("Ϊ", "Ι").replace("Ϋ", "Υ")
+    ), "many leave the dialytika out"
     assert len(case.spellings(capitals)) <= 40
 
 

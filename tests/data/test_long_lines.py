@@ -18,7 +18,7 @@ from limits import time_limit
 from regard.common.errors import DataError
 from regard.data import text
 from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
-from regard.data.pairs import Pair, PairFiles
+from regard.data.pair_filters import Pair, PairFiles
 from regard.data.text import clean, nfc, read_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.word_alignments import read_word_links
@@ -63,9 +63,13 @@ def test_normalisation_is_that_of_unicode(monkeypatch: pytest.MonkeyPatch) -> No
         if unicodedata.combining(unicodedata.normalize("NFD", c)[0])
     ]
     composed = [
-        c for c in map(chr, range(0x2000)) if unicodedata.decomposition(c)[:1] not in ("", "<")
+        c
+        for c in map(chr, range(0x2000))
+        if unicodedata.decomposition(c)[:1] not in ("", "<")
     ]
-    assert "\u0f73" in marks, "a character without an order of its own that is composed of marks"
+    assert "\u0f73" in marks, (
+        "a character without an order of its own that is composed of marks"
+    )
     for _ in range(3000):
         line = "".join(
             rng.choice(rng.choice((marks, marks, composed, "ab가각")))
@@ -87,13 +91,21 @@ SIMILAR = {
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=pytest.mark.slow if kind in SIMILAR else ()) for kind in HOSTILE],
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind in SIMILAR else ())
+        for kind in HOSTILE
+    ],
 )
 def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
     """Each call is a second or less; quadratic time would be many minutes."""
     vocabulary = tokenizer.target
     line = (HOSTILE[kind] * 150_000)[:150_000]
-    for call in (clean, vocabulary.encode, vocabulary.unknown_share, vocabulary.language_code):
+    for call in (
+        clean,
+        vocabulary.encode,
+        vocabulary.unknown_share,
+        vocabulary.language_code,
+    ):
         with time_limit():
             call(line)
 
@@ -146,20 +158,29 @@ def test_the_limit_counts_characters_and_can_be_set(
     tmp_path: Path, limit: int, kept: list[int]
 ) -> None:
     path = tmp_path / "lines"
-    path.write_bytes(b"\xef\xbb\xbf" + ("가" * 12 + "\r\n" + "나" * 13 + "\n다").encode())
+    path.write_bytes(
+        b"\xef\xbb\xbf" + ("가" * 12 + "\r\n" + "나" * 13 + "\n다").encode()
+    )
     corpus = read_corpus(PairFiles(path, path, max_line=limit))
     assert [pair.line for pair in corpus.pairs] == kept
     escaped = tmp_path / "pairs.jsonl"
     escaped.write_text(json.dumps({"source": "가" * 11, "target": "나"}) + "\n")
-    assert len(read_corpus(PairFiles(pairs=escaped, max_line=limit + 2))) == 1, "not its code"
+    assert len(read_corpus(PairFiles(pairs=escaped, max_line=limit + 2))) == 1, (
+        "not its code"
+    )
 
 
-def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(tmp_path: Path) -> None:
+def test_pairs_to_validate_on_are_not_much_longer_than_those_to_train_on(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "lines"
     path.write_text(
-        "I go home\n" + "I " * 401 + "\n" + "가" * 4001 + "\n" + "I " * 400 + "\n", encoding="utf-8"
+        "I go home\n" + "I " * 401 + "\n" + "가" * 4001 + "\n" + "I " * 400 + "\n",
+        encoding="utf-8",
     )
-    files = {name: str(path) for name in ("source", "target", "valid_source", "valid_target")}
+    files = {
+        name: str(path) for name in ("source", "target", "valid_source", "valid_target")
+    }
     train, others = read_corpora(CorpusSettings.parse(files, "test"), read_corpus)
     assert [pair.line for pair in train["train"].pairs] == [1]
     assert [pair.line for pair in others["valid"].pairs] == [1, 4]

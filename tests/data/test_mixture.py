@@ -15,7 +15,13 @@ import torch
 
 from regard.common.errors import ConfigurationError
 from regard.data.batch import Example
-from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position, Update
+from regard.data.batch_stream import (
+    BatchingSettings,
+    BatchPlan,
+    BatchStream,
+    Position,
+    Update,
+)
 from regard.data.mixture import Mixture
 from regard.data.vocabulary import EOS, PAD
 
@@ -23,7 +29,8 @@ from regard.data.vocabulary import EOS, PAD
 def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
     """Return the batch stream of a corpus with a single token, its name."""
     examples = [
-        Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)
+        Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS])
+        for i in range(count)
     ]
     return BatchStream(
         examples,
@@ -32,9 +39,13 @@ def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:
     )
 
 
-def mixture(micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
+def mixture(
+    micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)
+) -> Mixture:
     sizes = {10: 90, 11: 40, 12: 1}
-    streams = [corpus_stream(name, count, micro_batches) for name, count in sizes.items()]
+    streams = [
+        corpus_stream(name, count, micro_batches) for name, count in sizes.items()
+    ]
     return Mixture(streams, weights, 5)
 
 
@@ -50,7 +61,9 @@ def plans_of(updates: Iterable[Update]) -> list[BatchPlan]:
     return [plan for update in updates for plan in update.plans]
 
 
-def first_updates(batches: Mixture, count: int, position: Position | None = None) -> list[Update]:
+def first_updates(
+    batches: Mixture, count: int, position: Position | None = None
+) -> list[Update]:
     return list(itertools.islice(batches.updates(position), count))
 
 
@@ -73,7 +86,9 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
     plans = plans_of(updates)
     for name, stream in zip((10, 11, 12), batches.streams, strict=True):
         own = [plan for plan in plans if origin(plan) == name]
-        epochs = itertools.chain.from_iterable(stream.epoch(n) for n in itertools.count())
+        epochs = itertools.chain.from_iterable(
+            stream.epoch(n) for n in itertools.count()
+        )
         assert own == list(itertools.islice(epochs, len(own)))
         assert len(own) > 5
     for update in updates:
@@ -89,7 +104,8 @@ def test_shares_follow_the_weights() -> None:
     updates = first_updates(mixture(weights=(5.0, 3.0, 2.0)), 500)
     counts = Counter(map(origin, plans_of(updates)))
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
-        assert counts[name] / 1000 == pytest.approx(share, abs=0.048)  # three standard deviations
+        # Three standard deviations.
+        assert counts[name] / 1000 == pytest.approx(share, abs=0.048)
 
 
 def test_the_seed_determines_the_order() -> None:
@@ -113,9 +129,11 @@ def test_a_mixture_of_one_corpus_equals_that_corpus() -> None:
 
 
 def test_padding_share_equals_that_of_the_batches() -> None:
-    one_buffer = BatchingSettings(tokens=60, micro_batches=2)  # every epoch has the same batches
+    # Every epoch has the same batches.
+    one_buffer = BatchingSettings(tokens=60, micro_batches=2)
     streams = [
-        BatchStream(stream.examples, one_buffer, stream.seed) for stream in mixture().streams
+        BatchStream(stream.examples, one_buffer, stream.seed)
+        for stream in mixture().streams
     ]
     batches = Mixture(streams, (3.0, 2.0, 1.0), 5)
     tensors = [plan.batch() for plan in plans_of(first_updates(batches, 600))]
@@ -131,14 +149,23 @@ def test_padding_share_equals_that_of_the_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)]
+    "weights",
+    [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)],
 )
 def test_invalid_weights_are_refused(weights: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="2 corpora needs as many weights above 0"):
+    with pytest.raises(
+        ConfigurationError, match="2 corpora needs as many weights above 0"
+    ):
         Mixture([corpus_stream(10, 9), corpus_stream(11, 9)], weights, 1)
 
 
 def test_a_position_of_another_mixture_is_refused() -> None:
     after = first_updates(mixture(), 1)[0].after
-    with pytest.raises(ConfigurationError, match="has positions in 3 corpora and the recipe has 2"):
-        next(Mixture([corpus_stream(10, 9), corpus_stream(11, 9)], (1.0, 1.0), 1).updates(after))
+    with pytest.raises(
+        ConfigurationError, match="has positions in 3 corpora and the recipe has 2"
+    ):
+        next(
+            Mixture(
+                [corpus_stream(10, 9), corpus_stream(11, 9)], (1.0, 1.0), 1
+            ).updates(after)
+        )

@@ -21,7 +21,13 @@ from regard.common.errors import DataError
 from regard.common.processes import peak_memory
 from regard.data import prepare
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
-from regard.data.corpus import CorpusSettings, Overlap, read_corpora, read_corpus, texts_sha256
+from regard.data.corpus import (
+    CorpusSettings,
+    Overlap,
+    read_corpora,
+    read_corpus,
+    texts_sha256,
+)
 from regard.data.examples import encode_pairs, resampler
 from regard.data.holdout import hold_out
 from regard.data.mixture import Mixture
@@ -43,7 +49,9 @@ def mixture_settings(folder: Path, suffix: str = "", **more: Any) -> CorpusSetti
     rows = zip(*noisy_sentences(40, 9), strict=True)
     write_lines(folder / "c.tsv", (f"{source}\t{target}" for source, target in rows))
     second = {**write_corpus(folder, 60, 2, suffix, "b"), "weight": 2.0, "name": "news"}
-    return corpus_settings(folder, mix=[second, {"pairs": str(folder / "c.tsv")}], **more)
+    return corpus_settings(
+        folder, mix=[second, {"pairs": str(folder / "c.tsv")}], **more
+    )
 
 
 def evaluation_files(folder: Path, part: str, suffix: str = "") -> dict[str, str]:
@@ -53,7 +61,9 @@ def evaluation_files(folder: Path, part: str, suffix: str = "") -> dict[str, str
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
 
 
 def first_updates(prepared: PreparedData) -> list[Any]:
@@ -98,7 +108,9 @@ def test_shards_give_the_same_data_as_memory(
     assert messages[0] == "reading the training text, which stays on disk"
     assert messages[-1].startswith("tokenising the ")
     messages.clear()
-    reopened = prepare_data(in_shards, shards.tokenizer, batching, 3, run, log=messages.append)
+    reopened = prepare_data(
+        in_shards, shards.tokenizer, batching, 3, run, log=messages.append
+    )
     assert_same(shards, reopened)
     assert reopened.changes == ()
     assert messages == [], "nothing was read again"
@@ -152,14 +164,18 @@ def test_the_vocabulary_of_a_long_text_is_learnt_from_a_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.data.tokenizer._MAX_LINES", 50)
-    lists, shards = (mixture_settings(tmp_path, shards=shards) for shards in (False, True))
+    lists, shards = (
+        mixture_settings(tmp_path, shards=shards) for shards in (False, True)
+    )
     in_lists = prepare_data(lists, SIZES, BATCHING, 3, tmp_path / "lists")
     assert_same(in_lists, prepare_data(shards, SIZES, BATCHING, 3, tmp_path / "shards"))
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     for shards in (False, True):
-        data = mixture_settings(tmp_path, shards=shards, valid_pairs=str(tmp_path / "none.tsv"))
+        data = mixture_settings(
+            tmp_path, shards=shards, valid_pairs=str(tmp_path / "none.tsv")
+        )
         (tmp_path / "a.target").write_bytes(b"one\n")
         (tmp_path / "c.tsv").write_bytes(b"no tab\n")
         with pytest.raises(DataError) as caught:
@@ -216,7 +232,9 @@ def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
     lists = prepare_data(in_lists, original.tokenizer, BATCHING, 3, tmp_path / "lists")
     assert first_updates(prepared) == first_updates(lists)
     again = prepare_data(data, original.tokenizer, BATCHING, 3, run)
-    assert again.changes == prepared.changes, "still different from the start of the run"
+    assert again.changes == prepared.changes, (
+        "still different from the start of the run"
+    )
 
 
 @pytest.mark.parametrize("shards", [False, True])
@@ -274,10 +292,26 @@ def test_missing_text_leaves_the_shards_intact(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected", "made_anew"),
     [
-        ({"max_length": 7}, "data.max_length is 7 and was 200 when the run began", "filters"),
-        ({"valid_pairs": "v.tsv"}, "valid.pairs: v.tsv was not there when", "held-out pairs"),
-        ({"mix": [{"pairs": "c.tsv", "weight": 5.0}]}, "data.weights.mix1 is 5.0 and was 1.0", ""),
-        ({"mix": [{"pairs": "v.tsv"}]}, "mix1.pairs: v.tsv is not what c.tsv was", "text"),
+        (
+            {"max_length": 7},
+            "data.max_length is 7 and was 200 when the run began",
+            "filters",
+        ),
+        (
+            {"valid_pairs": "v.tsv"},
+            "valid.pairs: v.tsv was not there when",
+            "held-out pairs",
+        ),
+        (
+            {"mix": [{"pairs": "c.tsv", "weight": 5.0}]},
+            "data.weights.mix1 is 5.0 and was 1.0",
+            "",
+        ),
+        (
+            {"mix": [{"pairs": "v.tsv"}]},
+            "mix1.pairs: v.tsv is not what c.tsv was",
+            "text",
+        ),
         ({"test_pairs": "v.tsv"}, "", ""),
     ],
 )
@@ -299,7 +333,9 @@ def test_changed_settings_are_reported(
     changed = data.with_values(**change)
     prepared = prepare_data(changed, tokenizer, BATCHING, 3, run)
     assert prepared.changes == describe_changes(changed, run)
-    assert [each.startswith(expected) for each in prepared.changes] == [True] * bool(expected)
+    assert [each.startswith(expected) for each in prepared.changes] == [True] * bool(
+        expected
+    )
     anew = [line for line in prepared.report if "made anew" in line]
     assert len(anew) == (shards and bool(made_anew))
     assert not anew or f"with other {made_anew}: made anew" in anew[0]
@@ -310,9 +346,13 @@ def test_changed_settings_are_reported(
 def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=True)
     prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    expected = prepare_data(data, SIZES.with_values(size=320), BATCHING, 3, tmp_path / "other")
+    expected = prepare_data(
+        data, SIZES.with_values(size=320), BATCHING, 3, tmp_path / "other"
+    )
     prepared = prepare_data(data, expected.tokenizer, BATCHING, 3, tmp_path / "run")
-    assert prepared.report[0].endswith("the shards were made with other vocabulary: made anew")
+    assert prepared.report[0].endswith(
+        "the shards were made with other vocabulary: made anew"
+    )
     assert prepared.batches.epoch(0) == expected.batches.epoch(0)
 
 
@@ -386,7 +426,9 @@ def test_a_run_that_held_out_other_pairs_is_refused(tmp_path: Path) -> None:
 
     assert prepare_twice(**evaluation_files(tmp_path, "valid")).changes == ()
     run = tmp_path / "held_out"
-    with pytest.raises(DataError, match=r"held out other pairs for validation, .*train anew"):
+    with pytest.raises(
+        DataError, match=r"held out other pairs for validation, .*train anew"
+    ):
         prepare_twice()
 
 
@@ -410,7 +452,9 @@ def _print_memory_growth(folder: str, lines: str, shards: str) -> None:
     before = peak_memory()
     prepared = prepare_data(data, tokenizer, batching, 1, Path(folder) / f"run{shards}")
     updates = itertools.islice(prepared.batches.updates(), 500)
-    assert sum(len(plan.indices) for update in updates for plan in update.plans) > 20_000
+    assert (
+        sum(len(plan.indices) for update in updates for plan in update.plans) > 20_000
+    )
     print((peak_memory() or 0) - (before or 0))
 
 
@@ -432,13 +476,17 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
         command = [sys.executable, __file__, str(tmp_path), str(lines), str(shards)]
         folders = [Path(regard.__file__).parents[1], *Path(__file__).parents[:2]]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-        process = subprocess.run(command, capture_output=True, check=True, env=environment)
+        process = subprocess.run(
+            command, capture_output=True, check=True, env=environment
+        )
         return float(process.stdout)
 
     lists = memory_growth(LINES // 10, False) * 10
     shards = memory_growth(LINES, True)
     assert shards < lists / 8, f"{shards:.0f} MiB, and {lists:.0f} in lists"
-    index = json.loads((tmp_path / "runTrue" / "shards" / "train" / "index.json").read_text())
+    index = json.loads(
+        (tmp_path / "runTrue" / "shards" / "train" / "index.json").read_text()
+    )
     assert index["pairs"] > 0.99 * LINES
 
 

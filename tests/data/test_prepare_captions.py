@@ -38,13 +38,18 @@ def _prepare(
 def equal_batches(first: TrainingBatch, second: TrainingBatch) -> bool:
     if not torch.equal(first.source, second.source):
         return False
-    return torch.equal(first.target_out, second.target_out) and first.indices == second.indices
+    return (
+        torch.equal(first.target_out, second.target_out)
+        and first.indices == second.indices
+    )
 
 
 def by_line(data: PreparedData, epoch: int) -> dict[int, Example]:
     """Return the examples of an epoch by their line."""
     plans = data.batches.epoch(epoch)
-    pairs = [pair for plan in plans for pair in zip(plan.indices, plan.examples, strict=True)]
+    pairs = [
+        pair for plan in plans for pair in zip(plan.indices, plan.examples, strict=True)
+    ]
     return dict(pairs)
 
 
@@ -92,7 +97,9 @@ def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
         height, width = example.source.size
         assert keep[row, :height, :width].all()
         assert keep[row].sum() == height * width
-        assert torch.equal(batch.source[row, :, :height, :width], example.source.tensor())
+        assert torch.equal(
+            batch.source[row, :, :height, :width], example.source.tensor()
+        )
         assert (batch.source[row].masked_select(~keep[row]) == 0).all()
 
 
@@ -121,10 +128,17 @@ def test_augmentation_depends_on_epoch_and_seed_alone(
 
 def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) -> None:
     path = folder(tmp_path)
-    text = (path / "captions.tsv").read_text().replace("01.png\ta green", "01.png\tleft of a green")
+    text = (
+        (path / "captions.tsv")
+        .read_text()
+        .replace("01.png\ta green", "01.png\tleft of a green")
+    )
     (path / "captions.tsv").write_text(text)
     data = _prepare(named(path), tmp_path / "run")
-    assert any("except for the 1 of 9 images with a caption that" in line for line in data.report)
+    assert any(
+        "except for the 1 of 9 images with a caption that" in line
+        for line in data.report
+    )
     mirrored = set()
     for epoch in range(12):
         for line, example in by_line(data, epoch).items():
@@ -175,7 +189,9 @@ def album(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def decode(album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Decode:
+def decode(
+    album: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Decode:
     """Return a function that decodes an album with a cache on disk, and says what it reports."""
     monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
 
@@ -281,12 +297,18 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
     assert _prepare(named(path), tmp_path / "run", data.tokenizer).changes == ()
     noise((12, 16)).save(path / "images" / "00.png")
     settings = CorpusSettings.parse({"images": named(path)}, "the test")
-    with pytest.raises(DataError, match=r"train.images: .* has changed .*put back what it was"):
-        prepare_data(settings, data.tokenizer, BATCHING, 7, tmp_path / "run", resumed=True)
+    with pytest.raises(
+        DataError, match=r"train.images: .* has changed .*put back what it was"
+    ):
+        prepare_data(
+            settings, data.tokenizer, BATCHING, 7, tmp_path / "run", resumed=True
+        )
     with (path / "valid.tsv").open("a") as file:
         file.write("11.png\tone more\n")
     images = named(path, colour_jitter=0.1)
-    captions, pixels, setting = _prepare(images, tmp_path / "run", data.tokenizer).changes
+    captions, pixels, setting = _prepare(
+        images, tmp_path / "run", data.tokenizer
+    ).changes
     assert "valid.captions: " in captions
     assert "train.images: " in pixels
     assert "data.images.colour_jitter is 0.1" in setting
@@ -312,7 +334,9 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
     for line, example in first.items():
         assert [*map(decode, example.targets)] == [*map(decode, second[line].targets)]
         assert all(target[-1] == EOS for target in example.targets)
-    assert [first[line].targets for line in range(8)] != [second[line].targets for line in range(8)]
+    assert [first[line].targets for line in range(8)] != [
+        second[line].targets for line in range(8)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -323,20 +347,28 @@ def test_captions_are_resegmented(tmp_path: Path) -> None:
         ({"folder": "a", "captions": "b", "hight": 3}, "did you mean 'images.height'"),
     ],
 )
-def test_contradicting_settings_are_refused(values: dict[str, object], because: str) -> None:
+def test_contradicting_settings_are_refused(
+    values: dict[str, object], because: str
+) -> None:
     with pytest.raises(ConfigurationError, match=because):
         CorpusSettings.parse({"images": values}, "test")
 
 
-@pytest.mark.parametrize("texts", [{"source": "c", "target": "d"}, {"mix": [{"pairs": "c"}]}])
+@pytest.mark.parametrize(
+    "texts", [{"source": "c", "target": "d"}, {"mix": [{"pairs": "c"}]}]
+)
 def test_images_exclude_texts(texts: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="images exclude source"):
-        CorpusSettings.parse({"images": {"folder": "a", "captions": "b"}, **texts}, "test")
+        CorpusSettings.parse(
+            {"images": {"folder": "a", "captions": "b"}, **texts}, "test"
+        )
 
 
 def test_splitting_keeps_captions_with_their_image(tmp_path: Path) -> None:
     data = _prepare(named(folder(tmp_path)), tmp_path / "run")
-    examples = [example for plan in data.batches.epoch(0) for example in plan.examples][:5]
+    examples = [example for plan in data.batches.epoch(0) for example in plan.examples][
+        :5
+    ]
     batch = collate(examples)
     parts = batch.split(2)
     assert [part.indices for part in parts] == [[0, 2, 4], [1, 3]]

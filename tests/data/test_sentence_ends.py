@@ -60,7 +60,9 @@ def test_all_marks_of_unicode_are_there_but_for_commas() -> None:
         for mark in common
         if unicodedata.east_asian_width(mark) in "WFH" and mark != "．" and mark != "﹒"
     }
-    assert common - wide - {*SPACED} <= {*"।॥؟᜵᜶᠃"}, "others of several scripts need white space"
+    assert common - wide - {*SPACED} <= {*"।॥؟᜵᜶᠃"}, (
+        "others of several scripts need white space"
+    )
 
 
 @pytest.mark.parametrize("kind", TWO_SENTENCES)
@@ -179,7 +181,9 @@ def test_a_sentence_may_begin_with_a_small_letter(first: str, second: str) -> No
         i went home. she slept.
     """),
 )
-def test_a_small_letter_behind_an_abbreviation_or_an_ellipsis_begins_no_sentence(line: str) -> None:
+def test_a_small_letter_behind_an_abbreviation_or_an_ellipsis_begins_no_sentence(
+    line: str,
+) -> None:
     assert split_text(line).lines == (line,)
 
 
@@ -202,9 +206,9 @@ def test_a_line_longer_than_any_in_training_is_split_between_clauses(
     line = gap.join([first, second] * 3)
     longest = len(first + gap + second)
     notes = list[str]()
-    parts = LineSplitter(lambda text: len(text.rstrip()), longest, each_sentence, 9).split(
-        line, notes
-    )
+    parts = LineSplitter(
+        lambda text: len(text.rstrip()), longest, each_sentence, 9
+    ).split(line, notes)
     assert "it was split between clauses into 3 parts" in notes[0]
     assert parts == [f"{first} {second} ", f"{first} {second} ", f"{first} {second}"]
 
@@ -241,7 +245,13 @@ def test_any_text_takes_linear_time(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ก" + " " * LONG, "α" + ";" * LONG, "ब" + "|" * LONG + "a", "ብ" + "፡" * LONG + "ብ"]
+    "text",
+    [
+        "ก" + " " * LONG,
+        "α" + ";" * LONG,
+        "ब" + "|" * LONG + "a",
+        "ብ" + "፡" * LONG + "ብ",
+    ],
 )
 def test_long_runs_take_linear_time(text: str) -> None:
     with time_limit():
@@ -256,4 +266,6 @@ def test_ends_are_those_of_each_half() -> None:
         text = "".join(rng.choices(PIECES_OF_SCRIPTS, k=rng.randint(1, 30)))
         ends = [*sentence_ends(text)]
         for end in ends[1:]:
-            assert [*sentence_ends(text[: end + 1])][: ends.index(end)] == ends[: ends.index(end)]
+            assert [*sentence_ends(text[: end + 1])][: ends.index(end)] == ends[
+                : ends.index(end)
+            ]

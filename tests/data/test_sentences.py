@@ -17,7 +17,9 @@ SPACES = [" ", " ", " ", "  ", "\n", "\r\n", "\n\n", "\t", "\u2028", "\u00a0", "
 ALPHABET = [*WORDS.split(), *MARKS, '"', *SPACES]
 LONG = 100_000
 """Characters that quadratic time turns into minutes."""
-TEXTS = ["".join(random.Random(seed).choices(ALPHABET, k=seed % 40)) for seed in range(3000)]
+TEXTS = [
+    "".join(random.Random(seed).choices(ALPHABET, k=seed % 40)) for seed in range(3000)
+]
 
 
 def lines(text: str, **options: bool) -> tuple[str, ...]:
@@ -71,11 +73,18 @@ def test_line_breaks_that_end_no_sentence_become_spaces() -> None:
     for text in TEXTS:
         layout = split_text(text, newlines=False)
         assert "".join(layout.join(layout.lines).split()) == "".join(text.split())
-    assert lines("One\ntwo. Three\n\nFour", newlines=False) == ("One two.", "Three", "Four")
+    assert lines("One\ntwo. Three\n\nFour", newlines=False) == (
+        "One two.",
+        "Three",
+        "Four",
+    )
 
 
 def test_gaps_stay_between_other_sentences() -> None:
-    assert split_text("  Ab.\t C d!\r\n\n * E\n").join(["1", "2", "3"]) == "  1\t 2\r\n\n 3\n"
+    assert (
+        split_text("  Ab.\t C d!\r\n\n * E\n").join(["1", "2", "3"])
+        == "  1\t 2\r\n\n 3\n"
+    )
     assert lines("Ab. Cd.\nE", sentences=False) == ("Ab. Cd.", "E")
 
 
@@ -129,7 +138,8 @@ SIMILAR = [
 
 
 @pytest.mark.parametrize(
-    "unit", [*REPEATED, *(pytest.param(unit, marks=pytest.mark.slow) for unit in SIMILAR)]
+    "unit",
+    [*REPEATED, *(pytest.param(unit, marks=pytest.mark.slow) for unit in SIMILAR)],
 )
 def test_any_text_takes_linear_time(unit: str) -> None:
     """About a second on an idle core; quadratic time would be many minutes.
@@ -145,7 +155,12 @@ def test_any_text_takes_linear_time(unit: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [". " + "(" * 2 * LONG, "." + " " * 2 * LONG, "\n" + " " * 2 * LONG, "." * 2 * LONG + "a"],
+    [
+        ". " + "(" * 2 * LONG,
+        "." + " " * 2 * LONG,
+        "\n" + " " * 2 * LONG,
+        "." * 2 * LONG + "a",
+    ],
 )
 def test_long_runs_take_linear_time(text: str) -> None:
     with time_limit():

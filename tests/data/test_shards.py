@@ -27,7 +27,9 @@ SETTINGS = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 @pytest.fixture(scope="module", params=[True, False], ids=["joint", "apart"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    return Tokenizer.train(*sentences(120), TokenizerSettings(joint=request.param, size=340))
+    return Tokenizer.train(
+        *sentences(120), TokenizerSettings(joint=request.param, size=340)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +45,22 @@ def shards(
     tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Shards:
-    monkeypatch.setattr("regard.data.pairs.CHUNK", 16)
-    return write_shards(tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param)
+    monkeypatch.setattr("regard.data.pair_filters.CHUNK", 16)
+    return write_shards(
+        tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param
+    )
 
 
-def test_shards_equal_the_examples(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_shards_equal_the_examples(
+    shards: Shards, text: Corpus, tokenizer: Tokenizer
+) -> None:
     lists = encode_pairs(text.sources, text.targets, tokenizer)
     assert list(shards) == lists
-    assert (len(shards), shards[-1], shards[3:9:2]) == (len(lists), lists[-1], lists[3:9:2])
+    assert (len(shards), shards[-1], shards[3:9:2]) == (
+        len(lists),
+        lists[-1],
+        lists[3:9:2],
+    )
     chosen = [249, 0, 64, 63, 0]
     source, target = shards.lengths(chosen)
     assert source.tolist() == [len(lists[line].source) for line in chosen]
@@ -70,7 +80,9 @@ def test_resampling_from_ids_equals_resampling_from_text(
     """Detokenise and encode any line again, unknown characters included: ids and samples stay the
     same.
     """
-    settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback}, "the test")
+    settings = TokenizerSettings.parse(
+        {"kind": kind, "byte_fallback": fallback}, "the test"
+    )
     learnt = Tokenizer.train(*sentences(120), settings)
     extra = lines("""
         漢字 Hund 漢 字
@@ -108,9 +120,13 @@ def test_an_empty_corpus_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> Non
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(340, "uint16"), (70_000, "uint32")])
-def test_tokens_take_no_more_bytes_than_they_need(tmp_path: Path, size: int, dtype: str) -> None:
+def test_tokens_take_no_more_bytes_than_they_need(
+    tmp_path: Path, size: int, dtype: str
+) -> None:
     learnt = Tokenizer.train(*sentences(120), TokenizerSettings(size=340))
-    learnt.source.__class__ = type("Wide", (type(learnt.source),), {"__len__": lambda _: size})
+    learnt.source.__class__ = type(
+        "Wide", (type(learnt.source),), {"__len__": lambda _: size}
+    )
     write_shards(tmp_path / "train", corpus(20).pairs, learnt)
     assert np.load(tmp_path / "train" / "00000.target_tokens.npy").dtype == dtype
 
@@ -155,11 +171,17 @@ def _flip(path: Path) -> None:
 @pytest.mark.parametrize("harm", [_cut, _flip, Path.unlink])
 @pytest.mark.parametrize("name", ["00002.target_tokens.npy", "index.json"])
 def test_damaged_files_are_detected(
-    tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: Callable[[Path], None], name: str
+    tmp_path: Path,
+    text: Corpus,
+    tokenizer: Tokenizer,
+    harm: Callable[[Path], None],
+    name: str,
 ) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
     harm(folder / name)
-    with pytest.raises(DataError, match=r"train: damaged \(.*\); remove the folder") as caught:
+    with pytest.raises(
+        DataError, match=r"train: damaged \(.*\); remove the folder"
+    ) as caught:
         Shards.open(folder)
     assert name == "index.json" or name in str(caught.value)
 
@@ -173,7 +195,8 @@ def test_an_unwritable_folder_is_explained(
 
 
 @pytest.mark.parametrize(
-    "name", ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7]
+    "name",
+    ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7],
 )
 def test_an_index_that_names_other_files_is_refused(
     name: object, tmp_path: Path, text: Corpus, tokenizer: Tokenizer
@@ -183,7 +206,11 @@ def test_an_index_that_names_other_files_is_refused(
     path = folder / "index.json"
     index = json.loads(path.read_bytes())
     first, *others = index["files"]
-    for wrong in ({"files": [{**first, "name": name}, *others]}, {"rows": 0}, {"version": 2}):
+    for wrong in (
+        {"files": [{**first, "name": name}, *others]},
+        {"rows": 0},
+        {"version": 2},
+    ):
         path.write_text(json.dumps({**index, **wrong}))
         with pytest.raises(DataError, match="damaged"):
             Shards.open(folder)

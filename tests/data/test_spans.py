@@ -14,7 +14,13 @@ from text_table import items, lines, rows
 
 from regard.common.errors import UsageError
 from regard.data import spans
-from regard.data.spans import KINDS, differing_spans, find_spans, own_pattern, spans_note
+from regard.data.spans import (
+    KINDS,
+    differing_spans,
+    find_spans,
+    own_pattern,
+    spans_note,
+)
 
 LINES: dict[str, list[str]] = {
     "address": lines("""
@@ -29,14 +35,23 @@ LINES: dict[str, list[str]] = {
     "entity": ["&nbsp;", "&#8364;", "&#x20AC;"],
     "message": ["{n, plural, one {", "{who, select, other {"],
     "placeholder": [
-        *items("{name} {0} {{a.b}} {0:.2f} ${x} %{count} %s %1$S %-5.2f %ld %(n)s %1 $x"),
+        *items(
+            "{name} {0} {{a.b}} {0:.2f} ${x} %{count} %s %1$S %-5.2f %ld %(n)s %1 $x"
+        ),
         *[":total%", "%NAME%", ":count", "__count__", "{{{raw}}}", "$(name)"],
         *("{ $name }", "{ -brand-short-name }", "{% if x %}", "<%= x %>"),
     ],
     "token": ["[X8X]", "###T01###", "@@0@@", "[[PLACE]]"],
     "code": ["`ls -la`", "foo()", "os.path.join()", "--keep=3", "-v", "snake_case"],
     "path": [
-        *[r"/etc/passwd", r"~/a/b", r"C:\Users\me", r"\\server\share", r"NT\SYSTEM", r"notes.txt"],
+        *[
+            r"/etc/passwd",
+            r"~/a/b",
+            r"C:\Users\me",
+            r"\\server\share",
+            r"NT\SYSTEM",
+            r"notes.txt",
+        ],
         r"C:\New Folder\a.txt",
     ],
     "key": ["Ctrl+Shift+T", "Ctrl + F5", "Alt+F4", "F5"],
@@ -86,12 +101,23 @@ def test_every_kind_is_found_whole_and_unchanged(kind: str) -> None:
     """),
 )
 def test_language_is_no_span(line: str) -> None:
-    assert [line[span.start : span.end] for span in find_spans(line) if span.kind != "number"] == []
+    assert [
+        line[span.start : span.end]
+        for span in find_spans(line)
+        if span.kind != "number"
+    ] == []
 
 
 def test_letters_of_other_scripts_may_follow_without_a_space() -> None:
     line = "https://x.org/a를 열고 --force와 foo.json을, {0}을 %s가 snake_case의"
-    assert texts_of(line) == ["https://x.org/a", "--force", "foo.json", "{0}", "%s", "snake_case"]
+    assert texts_of(line) == [
+        "https://x.org/a",
+        "--force",
+        "foo.json",
+        "{0}",
+        "%s",
+        "snake_case",
+    ]
 
 
 def test_a_key_takes_no_span_in() -> None:
@@ -160,7 +186,9 @@ def test_a_note_says_what_differs() -> None:
     )
     note = spans_note("{a} {b} {c} {d} {e}", "")
     assert note is not None
-    assert note.startswith("the translation lacks '{a}', '{b}', '{c}' and 2 more of its source;")
+    assert note.startswith(
+        "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source;"
+    )
 
 
 def test_patterns_of_a_user_are_found_with_the_others() -> None:
@@ -174,7 +202,13 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
         "Foobar",
         "{y}",
     ]
-    assert [span.kind for span in found] == ["own", "own", "placeholder", "own", "placeholder"]
+    assert [span.kind for span in found] == [
+        "own",
+        "own",
+        "placeholder",
+        "own",
+        "placeholder",
+    ]
     assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
     assert own_pattern(()) is None
 
@@ -192,19 +226,37 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
         e        | é e
     """),
 )
-def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: str) -> None:
+def test_patterns_are_compared_in_nfc(
+    pattern: str, line: str, word: str, text: str
+) -> None:
     """The oracle is Python's `re` in NFC."""
     given = unicodedata.normalize(line, text)
     own = own_pattern((unicodedata.normalize(pattern, word),))
-    found = [given[span.start : span.end] for span in find_spans(given, own) if span.kind == "own"]
-    wanted = re.findall(unicodedata.normalize("NFC", word), unicodedata.normalize("NFC", text))
+    found = [
+        given[span.start : span.end]
+        for span in find_spans(given, own)
+        if span.kind == "own"
+    ]
+    wanted = re.findall(
+        unicodedata.normalize("NFC", word), unicodedata.normalize("NFC", text)
+    )
     assert [unicodedata.normalize("NFC", each) for each in found] == wanted
     assert all(each in given for each in found)
     assert differing_spans(given, unicodedata.normalize("NFC", text), own) == ([], [])
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\bab+\b", "a.{0,480}b", "^a|b$", "(?m)^b", "x*b", "[ab]{499,500}", r"\Ba", "가+"]
+    "pattern",
+    [
+        r"\bab+\b",
+        "a.{0,480}b",
+        "^a|b$",
+        "(?m)^b",
+        "x*b",
+        "[ab]{499,500}",
+        r"\Ba",
+        "가+",
+    ],
 )
 def test_long_lines_are_searched_as_a_whole_is(pattern: str) -> None:
     """The oracle is RE2's own search of the whole line, for matches that are not too long."""
@@ -213,7 +265,9 @@ def test_long_lines_are_searched_as_a_whole_is(pattern: str) -> None:
         line = "".join(draw.choices("ab 가", (30, 30, draw.choice((0, 1)), 1), k=size))
         own = own_pattern((pattern,))
         whole = [match.span() for match in own.finditer(line) if match[0]]
-        assert [span[:2] for span in find_spans(line, own) if span.kind == "own"] == whole
+        assert [
+            span[:2] for span in find_spans(line, own) if span.kind == "own"
+        ] == whole
 
 
 def test_what_is_too_long_is_not_kept() -> None:
@@ -235,7 +289,9 @@ def test_open_messages_take_linear_time(part: str) -> None:
         assert len(find_spans("{n, plural, one {" + part * 20_000)) >= 20_000
 
 
-@pytest.mark.parametrize("pattern", ["a(.*b)?", "(a|a.*b)", "(a|aa)+b", "(a*)*b", "a.*a.*a.*b"])
+@pytest.mark.parametrize(
+    "pattern", ["a(.*b)?", "(a|a.*b)", "(a|aa)+b", "(a*)*b", "a.*a.*a.*b"]
+)
 def test_patterns_of_a_user_take_linear_time(pattern: str) -> None:
     with time_limit():
         found = find_spans("a" * 20_000, own_pattern((pattern,)))

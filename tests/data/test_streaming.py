@@ -10,10 +10,10 @@ import pytest
 from material import noisy_sentences, write_corpus
 
 from regard.common.errors import DataError
-from regard.data import pairs as pairs_module
+from regard.data import pair_filters as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
-from regard.data.pairs import SeenPairs
-from regard.data.streaming import scan
+from regard.data.pair_filters import SeenPairs
+from regard.data.streamed_corpus import scan
 from regard.data.text import write_lines
 
 
@@ -32,14 +32,20 @@ def _write_files(folder: Path, form: str, suffix: str) -> PairFiles:
         write_lines(path, (f"{source}\t{target}" for source, target in rows))
     else:
         write_lines(
-            path, (json.dumps({"source": source, "target": target}) for source, target in rows)
+            path,
+            (
+                json.dumps({"source": source, "target": target})
+                for source, target in rows
+            ),
         )
     return PairFiles(pairs=path)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("form", ["two", "tsv", "jsonl"])
-@pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)])
+@pytest.mark.parametrize(
+    "filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)]
+)
 def test_a_stream_equals_the_corpus_in_memory(
     tmp_path: Path, form: str, suffix: str, filters: Filters | None
 ) -> None:
@@ -63,7 +69,9 @@ def test_a_stream_equals_the_corpus_in_memory(
     ],
     ids=["counts", "many more", "broken both", "empty", "nothing left", "two causes"],
 )
-def test_a_stream_reports_the_same_problems(tmp_path: Path, source: bytes, target: bytes) -> None:
+def test_a_stream_reports_the_same_problems(
+    tmp_path: Path, source: bytes, target: bytes
+) -> None:
     (tmp_path / "a").write_bytes(source)
     (tmp_path / "b").write_bytes(target)
     causes = []
@@ -88,7 +96,9 @@ def test_seen_pairs_equal_a_set() -> None:
     seen = SeenPairs()
     known = set()
     for size in rng.integers(0, 200, 60).tolist():
-        pairs = [Pair(str(a), str(b), 1) for a, b in rng.integers(0, 60, (size, 2)).tolist()]
+        pairs = [
+            Pair(str(a), str(b), 1) for a, b in rng.integers(0, 60, (size, 2)).tolist()
+        ]
         expected = []
         for pair in pairs:
             expected.append((pair.source, pair.target) not in known)

@@ -45,16 +45,22 @@ STRANGE = [
 ]
 TOKENIZERS = {
     (kind, joint): Tokenizer.train(
-        GERMAN, KOREAN, TokenizerSettings.parse({"kind": kind, "joint": joint}, "a test")
+        GERMAN,
+        KOREAN,
+        TokenizerSettings.parse({"kind": kind, "joint": joint}, "a test"),
     )
     for kind in ("bpe", "unigram")
     for joint in (True, False)
 }
 EVERY = pytest.mark.parametrize(
-    "tokenizer", TOKENIZERS.values(), ids=lambda t: f"{t.settings.kind}-{t.settings.joint}"
+    "tokenizer",
+    TOKENIZERS.values(),
+    ids=lambda t: f"{t.settings.kind}-{t.settings.joint}",
 )
 BPE = pytest.mark.parametrize(
-    "tokenizer", [TOKENIZERS["bpe", joint] for joint in (True, False)], ids=["joint", "apart"]
+    "tokenizer",
+    [TOKENIZERS["bpe", joint] for joint in (True, False)],
+    ids=["joint", "apart"],
 )
 
 
@@ -68,9 +74,13 @@ def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
     for side in zip(*samples, strict=True):
         assert len({str(ids) for ids in side}) > 1
     assert tokenizer.source.encode_all(GERMAN) == encoded
-    left, right = tokenizer.sample(["", *GERMAN[:1] * 20], ["", *GERMAN[:1] * 20], 0.9, 1)
+    left, right = tokenizer.sample(
+        ["", *GERMAN[:1] * 20], ["", *GERMAN[:1] * 20], 0.9, 1
+    )
     assert left[0] == right[0] == []
-    assert len({tuple(ids) for ids in left}) > 2, "every line is segmented independently"
+    assert len({tuple(ids) for ids in left}) > 2, (
+        "every line is segmented independently"
+    )
     assert not tokenizer.settings.joint or left != right
     assert tokenizer.sample([], [], 0.1, 1) == ([], [])
 
@@ -97,7 +107,11 @@ def test_bpe_dropout_of_zero_equals_encoding(tokenizer: Tokenizer) -> None:
 @BPE
 def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
     counts = [
-        sum(len(ids) for seed in range(5) for ids in tokenizer.sample(GERMAN, [], dropout, seed)[0])
+        sum(
+            len(ids)
+            for seed in range(5)
+            for ids in tokenizer.sample(GERMAN, [], dropout, seed)[0]
+        )
         for dropout in (0.0, 0.1, 0.4, 0.99)
     ]
     assert counts == sorted(set(counts))

@@ -62,7 +62,9 @@ EVERY = [
 ]
 
 
-@pytest.fixture(scope="module", params=EVERY, ids=lambda s: f"{s.kind}-{s.joint}-{s.byte_fallback}")
+@pytest.fixture(
+    scope="module", params=EVERY, ids=lambda s: f"{s.kind}-{s.joint}-{s.byte_fallback}"
+)
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train(GERMAN, KOREAN, request.param)
 
@@ -79,7 +81,9 @@ def test_decoding_restores_the_text(tokenizer: Tokenizer) -> None:
             assert vocabulary.decode(ids) == normalised(text)
             assert vocabulary.decode([BOS, *ids, EOS, PAD]) == normalised(text)
             assert vocabulary.encode(unicodedata.normalize("NFD", text)) == ids
-        assert vocabulary.encode_all(TEXTS) == [vocabulary.encode(text) for text in TEXTS]
+        assert vocabulary.encode_all(TEXTS) == [
+            vocabulary.encode(text) for text in TEXTS
+        ]
         assert vocabulary.encode_all([]) == []
 
 
@@ -153,15 +157,21 @@ def test_training_is_deterministic_and_a_saved_tokenizer_can_be_loaded(
         assert (other.source is other.target) == joint
 
 
-@pytest.mark.parametrize("damage", [lambda _: b"", lambda _: b"x" * 99, lambda whole: whole[:-20]])
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda _: b"x" * 99, lambda whole: whole[:-20]]
+)
 def test_a_damaged_file_is_named(tmp_path: Path, damage: Any) -> None:
     settings = TokenizerSettings(joint=False)
     Tokenizer.train(GERMAN, KOREAN, settings).save(tmp_path)
     path = tmp_path / "target.model"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ModelFolderError, match=r"target\.model: damaged.*train the model again"):
+    with pytest.raises(
+        ModelFolderError, match=r"target\.model: damaged.*train the model again"
+    ):
         Tokenizer.load(tmp_path, settings)
-    with pytest.raises(ModelFolderError, match=r"joint\.model: cannot be read \(No such file"):
+    with pytest.raises(
+        ModelFolderError, match=r"joint\.model: cannot be read \(No such file"
+    ):
         Tokenizer.load(tmp_path, TokenizerSettings())
 
 
@@ -182,7 +192,9 @@ def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
 def test_an_impossible_size_names_the_possible_one(
     kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = TokenizerSettings.parse({"kind": kind, "joint": False, "size": 9000}, "test")
+    settings = TokenizerSettings.parse(
+        {"kind": kind, "joint": False, "size": 9000}, "test"
+    )
     message = "9,000 tokens are more than the text of the source side"
     with pytest.raises(ConfigurationError, match=message) as caught:
         Tokenizer.train(GERMAN, KOREAN, settings)
@@ -198,7 +210,9 @@ def test_an_impossible_size_names_the_possible_one(
 @pytest.mark.parametrize("size", [5, 270])
 def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> None:
     settings = TokenizerSettings.parse({"kind": kind, "size": size}, "test")
-    with pytest.raises(ConfigurationError, match=f"{size} tokens are fewer than") as caught:
+    with pytest.raises(
+        ConfigurationError, match=f"{size} tokens are fewer than"
+    ) as caught:
         Tokenizer.train(GERMAN, GERMAN, settings)
     smallest = int(str(caught.value).split("at least ")[1].split(",")[0])
     fits = settings.with_values(size=smallest)
@@ -208,8 +222,12 @@ def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> N
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("texts", [["a"], ["ab " * 3, ""], ["x" * 10_000, "y z"]])
 def test_tiny_and_odd_corpora_can_be_learnt_from(kind: str, texts: list[str]) -> None:
-    tokenizer = Tokenizer.train(texts, texts, TokenizerSettings.parse({"kind": kind}, "test"))
-    assert tokenizer.source.decode(tokenizer.source.encode(texts[0])) == texts[0].strip()
+    tokenizer = Tokenizer.train(
+        texts, texts, TokenizerSettings.parse({"kind": kind}, "test")
+    )
+    assert (
+        tokenizer.source.decode(tokenizer.source.encode(texts[0])) == texts[0].strip()
+    )
 
 
 def test_a_tokenizer_without_text_is_refused() -> None:
@@ -221,7 +239,10 @@ def test_the_chosen_size_grows_slowly() -> None:
     settings = TokenizerSettings()
     assert choose_size(["ab" * 500], settings) == 2 + 4 + 256 + 500
     assert choose_size(["ab" * 500_000], settings) == 2 + 4 + 256 + 5000
-    assert choose_size(["ab" * 500], settings.with_values(byte_fallback=False)) == 2 + 4 + 500
+    assert (
+        choose_size(["ab" * 500], settings.with_values(byte_fallback=False))
+        == 2 + 4 + 500
+    )
     tokenizer = Tokenizer.train(GERMAN, KOREAN, settings)
     assert len(tokenizer.source) <= choose_size(GERMAN + KOREAN, settings)
 
@@ -238,7 +259,15 @@ def test_unknown_whitespace_tokens_are_words(joint: bool) -> None:
     ids = vocabulary.encode(line)
     assert [index == UNK for index in ids] == [False, True, True, False, True]
     assert vocabulary.encode_all([line, ""]) == [ids, []]
-    assert vocabulary.word_indices(vocabulary.tokens([BOS, *ids, EOS])) == [-1, 0, 1, 2, 3, 4, -1]
+    assert vocabulary.word_indices(vocabulary.tokens([BOS, *ids, EOS])) == [
+        -1,
+        0,
+        1,
+        2,
+        3,
+        4,
+        -1,
+    ]
     assert vocabulary.decode(ids) == f"{known} ⁇ ⁇ {known} ⁇"
     assert vocabulary.encode_all(vocabulary.detokenised([[*ids, EOS]])) == [ids]
     assert all(len(vocabulary.encode(line)) == 9 for line in text)

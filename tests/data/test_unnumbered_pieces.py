@@ -31,7 +31,9 @@ ODD = [
 ]
 
 
-def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabulary, list[str]]:
+def make_vocabulary(
+    kind: str, side: str, numbered: float
+) -> tuple[TableVocabulary, list[str]]:
     """Return a vocabulary with numbers for a share of its pieces, and lines of text."""
     lines = [getattr(pair, side) for pair in PAIRS]
     model = io.BytesIO()
@@ -43,9 +45,12 @@ def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabul
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
     kept = random.Random(3).sample(pieces, int(numbered * len(pieces)))
     table = {
-        piece: number for number, piece in enumerate(["</s>", "<unk>", *kept, ">>eng<<", "<pad>"])
+        piece: number
+        for number, piece in enumerate(["</s>", "<unk>", *kept, ">>eng<<", "<pad>"])
     }
-    return TableVocabulary(model.getvalue(), PieceTable.parse(json.dumps(table).encode())), [
+    return TableVocabulary(
+        model.getvalue(), PieceTable.parse(json.dumps(table).encode())
+    ), [
         *lines[:60],
         *ODD,
     ]
@@ -54,12 +59,19 @@ def make_vocabulary(kind: str, side: str, numbered: float) -> tuple[TableVocabul
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("numbered", [0.97, 0.6, 0.0])
-def test_each_piece_without_a_number_is_one_unknown(kind: str, side: str, numbered: float) -> None:
+def test_each_piece_without_a_number_is_one_unknown(
+    kind: str, side: str, numbered: float
+) -> None:
     vocabulary, lines = make_vocabulary(kind, side, numbered)
     rows = vocabulary.encode_all(lines)
     assert numbered > 0.9 or any(
-        first == second == UNK for row in rows for first, second in itertools.pairwise(row)
+        first == second == UNK
+        for row in rows
+        for first, second in itertools.pairwise(row)
     ), "neighbours without a number"
-    assert vocabulary.encode_all(vocabulary.detokenised([[*row, EOS] for row in rows])) == rows
+    assert (
+        vocabulary.encode_all(vocabulary.detokenised([[*row, EOS] for row in rows]))
+        == rows
+    )
     if kind == "bpe":
         assert vocabulary.sample_all(lines, kind, 0.0, 3) == rows

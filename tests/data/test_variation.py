@@ -12,10 +12,21 @@ from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.examples import encode_pairs, pair_variation, resampler
+from regard.data.text_augmentation import (
+    AGREEING,
+    Lexicon,
+    PairVariation,
+    VariationSettings,
+)
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.variation import AGREEING, Lexicon, PairVariation, VariationSettings
 
-NOUNS = {"file": "Datei", "window": "Fenster", "picture": "Bild", "letter": "Brief", "word": "Wort"}
+NOUNS = {
+    "file": "Datei",
+    "window": "Fenster",
+    "picture": "Bild",
+    "letter": "Brief",
+    "word": "Wort",
+}
 VERBS = {"Open": "Öffne", "Close": "Schließe", "Print": "Drucke", "Read": "Lies"}
 PAIRS = [
     (f"{v} this {n}.", f"{VERBS[v]} dies {NOUNS[n]}!")
@@ -37,14 +48,19 @@ def varied(
     settings = VariationSettings(**shares)
     variation = PairVariation(settings, LEXICON, COPY_CHARACTERS[:copies], len(pairs))
     everything = range(len(pairs))
-    return variation.vary(everything, lambda places: [pairs[place] for place in places], seed)
+    return variation.vary(
+        everything, lambda places: [pairs[place] for place in places], seed
+    )
 
 
 def test_a_lexicon_links_words_that_translate_each_other() -> None:
     for noun, other in NOUNS.items():
         source = f"Close this {noun}."
         target = f"Schließe dies {other}!"
-        texts = {(source[slice(*a)], target[slice(*b)]) for a, b in LEXICON.links((source, target))}
+        texts = {
+            (source[slice(*a)], target[slice(*b)])
+            for a, b in LEXICON.links((source, target))
+        }
         assert {(noun, other), ("Close", "Schließe")} <= texts
     assert LEXICON.links(("file file", "Datei")) == [], "nobody knows which of the two"
     same = LEXICON.links(("Ask Regard about a", "Frage Regard über a"))
@@ -98,7 +114,9 @@ def test_copy_tokens_stand_for_the_spans_that_both_sides_have() -> None:
     source, target = next(result[1] for result in results if 1 in result)
     assert source.replace("of", "von") == target, "equal spans in their order"
     assert not any(2 in result for result in results), "sides whose spans differ stay"
-    assert all(varied(SPANS, seed, copies=1) == {} for seed in range(20)), "too few copy tokens"
+    assert all(varied(SPANS, seed, copies=1) == {} for seed in range(20)), (
+        "too few copy tokens"
+    )
     assert varied(SPANS, copies=0) == {}, "a vocabulary without copy tokens"
 
 
@@ -121,7 +139,9 @@ def test_batches_hold_varied_pairs_and_each_once_in_an_epoch(dropout: float) -> 
     sources, targets = (list(side) for side in zip(*PAIRS, *SPANS, strict=True))
     tokenizer = Tokenizer.train(sources, targets, TokenizerSettings(copy_tokens=8))
     examples = encode_pairs(sources, targets, tokenizer)
-    variation = pair_variation(VariationSettings(spans=0.2, endings=0.1), examples, tokenizer)
+    variation = pair_variation(
+        VariationSettings(spans=0.2, endings=0.1), examples, tokenizer
+    )
     resample = resampler(examples, tokenizer, dropout, None, variation)
     stream = BatchStream(examples, BatchingSettings(), 1, resample)
 

@@ -43,7 +43,9 @@ def format_links(source: str, target: str) -> str:
     S = len(source.split())
     T = len(target.split())
     rng = random.Random(f"{clean(source)}\n{clean(target)}")
-    return " ".join(f"{rng.randrange(S)}-{t}" for t in range(T) if S and rng.random() < 0.8)
+    return " ".join(
+        f"{rng.randrange(S)}-{t}" for t in range(T) if S and rng.random() < 0.8
+    )
 
 
 def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
@@ -56,18 +58,27 @@ def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
     words = {(int(s), int(t)) for s, t in pairs}
     left = tokenizer.source.word_indices(tokenizer.source.tokens(example.source))
     right = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
-    expected = {(i, j) for i, s in enumerate(left) for j, t in enumerate(right) if (s, t) in words}
+    expected = {
+        (i, j)
+        for i, s in enumerate(left)
+        for j, t in enumerate(right)
+        if (s, t) in words
+    }
     assert example.links is not None
     assert {*zip(example.links[::2], example.links[1::2], strict=True)} == expected
 
 
 def prepare(files: dict[str, object], run: Path, dropout: float = 0.0) -> PreparedData:
     data = CorpusSettings.parse(files, "the test")
-    return prepare_data(data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, run)
+    return prepare_data(
+        data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, run
+    )
 
 
 @pytest.mark.parametrize(("dropout", "valid"), [(0.0, "given"), (0.3, "held out")])
-def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str) -> None:
+def test_links_stay_with_their_pairs(
+    tmp_path: Path, dropout: float, valid: str
+) -> None:
     """Use filters, held-out pairs, and new segmentations in each epoch."""
     files = write_aligned_corpus(tmp_path, 150)
     if valid == "given":
@@ -77,7 +88,11 @@ def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str)
     assert any("word links read from" in entry for entry in prepared.report)
     segmentations = []
     for epoch in (0, 1):
-        examples = [example for plan in prepared.batches.epoch(epoch) for example in plan.examples]
+        examples = [
+            example
+            for plan in prepared.batches.epoch(epoch)
+            for example in plan.examples
+        ]
         assert len(examples) == prepared.pairs < 150
         assert sum(bool(example.links) for example in examples) > 100
         for example in examples:
@@ -88,7 +103,9 @@ def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str)
 
 def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
     second = {**write_aligned_corpus(tmp_path, 60, 2, "b"), "name": "second"}
-    prepared = prepare({**write_corpus(tmp_path, 90), "mix": [second]}, tmp_path / "run")
+    prepared = prepare(
+        {**write_corpus(tmp_path, 90), "mix": [second]}, tmp_path / "run"
+    )
     assert isinstance(prepared.batches, Mixture)
     first, linked = (part.examples for part in prepared.batches.streams)
     assert all(example.links is None for example in first)
@@ -101,7 +118,9 @@ def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
 
 
 def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
-    first = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
+    first = Example(
+        [5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1])
+    )
     second = Example([5, EOS], [8, EOS], links=array("i"))
     whole = collate([first, second])
     assert whole.links is not None
@@ -118,7 +137,9 @@ def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
 
 def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> None:
     write_lines(tmp_path / "links", ["0-0 1p0 1?1 0p1"])
-    links = read_word_links(str(tmp_path / "links"), [Pair("a b", "x y", 1)], 1, "train")
+    links = read_word_links(
+        str(tmp_path / "links"), [Pair("a b", "x y", 1)], 1, "train"
+    )
     assert [*links[0]] == [0, 0, 0, 1, 1, 1]
 
 
@@ -206,8 +227,12 @@ def test_links_in_shards_or_of_no_pairs_are_refused(tmp_path: Path) -> None:
     files = {**write_aligned_corpus(tmp_path, 40), "shards": True}
     with pytest.raises(DataError, match="in shards have no word links; set data"):
         prepare(files, tmp_path / "run")
-    with pytest.raises(ConfigurationError, match="alignments link the words of source and target"):
-        CorpusSettings.parse({"mix": [write_corpus(tmp_path, 9)], "alignments": "x"}, "the test")
+    with pytest.raises(
+        ConfigurationError, match="alignments link the words of source and target"
+    ):
+        CorpusSettings.parse(
+            {"mix": [write_corpus(tmp_path, 9)], "alignments": "x"}, "the test"
+        )
 
 
 def test_changed_links_are_reported(tmp_path: Path) -> None:
@@ -218,8 +243,12 @@ def test_changed_links_are_reported(tmp_path: Path) -> None:
     path = str(data.alignments)
     write_lines(path, ["0-0" if text else "" for text in read_lines(path)])
     (change,) = prepare_data(data, tokenizer, BATCHING, 3, run).changes
-    assert change.startswith(f"train.alignments: {path} has changed since the run began")
-    with pytest.raises(DataError, match=r"align has changed .*; put back what it was to go on"):
+    assert change.startswith(
+        f"train.alignments: {path} has changed since the run began"
+    )
+    with pytest.raises(
+        DataError, match=r"align has changed .*; put back what it was to go on"
+    ):
         prepare_data(data, tokenizer, BATCHING, 3, run, resumed=True)
     (change,) = describe_changes(data.without_alignments(), run)
     assert "was there when the run began" in change

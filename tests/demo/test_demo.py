@@ -11,9 +11,21 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_demonstration_reaches_its_scores_in_both_directions(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "regard", "demo", "--out", str(tmp_path / "demo"), "--quiet"]
-    process = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+def test_the_demonstration_reaches_its_scores_in_both_directions(
+    tmp_path: Path,
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "demo",
+        "--out",
+        str(tmp_path / "demo"),
+        "--quiet",
+    ]
+    process = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=False
+    )
     assert process.returncode == 0, process.stderr
 
     output = process.stdout
@@ -27,7 +39,10 @@ def test_the_demonstration_reaches_its_scores_in_both_directions(tmp_path: Path)
     assert min(recombination_scores) >= 85
     assert min(alignment_shares) >= 80
 
-    for pair in ("나는 집에 간다 → I go home", "I was eating bread → 나는 빵을 먹고 있었다"):
+    for pair in (
+        "나는 집에 간다 → I go home",
+        "I was eating bread → 나는 빵을 먹고 있었다",
+    ):
         assert f"{pair}   right\n" in output
 
     for page in re.findall(r"attention +(\S+)", output):

@@ -71,13 +71,17 @@ def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> No
 
     nouns = [len(scene.captions[language][1].nouns) for scene in separate]
     assert judgement.pointing.words == sum(nouns)
-    assert judgement.pointing.accuracy > 0.9, "the centre of a cell may lie outside a small object"
+    assert judgement.pointing.accuracy > 0.9, (
+        "the centre of a cell may lie outside a small object"
+    )
     assert judgement.pointing.chance < 0.1
 
 
 def test_false_captions_are_not_true_and_a_fixed_cell_does_not_point() -> None:
     scenes = image_sample(0, 0, 30, seed=2).splits["test"]
-    false = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE)
+    false = judge(
+        [_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE
+    )
     assert (false.share, false.pointing.words) == (0, 0)
     captions = [_caption(scene.captions["en"][0].text, {}) for scene in scenes]
     at_first_cell = judge(captions, scenes, "en", CHOICE)
@@ -94,7 +98,9 @@ def test_the_recipe_is_valid(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language: str) -> None:
+def test_the_demonstration_on_images_reaches_its_scores(
+    tmp_path: Path, language: str
+) -> None:
     arguments = ["demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
     if language == "ko":
         arguments.append("--korean")

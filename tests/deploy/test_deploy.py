@@ -60,8 +60,12 @@ def _serve(*arguments: str) -> dict[str, Any]:
 
 
 def _docker_command(options: str) -> list[str]:
-    (shell,) = re.findall(r'^CMD \["sh", "-c", "exec (.*)"\]$', DOCKERFILE, re.MULTILINE)
-    return shlex.split(shell.replace("$REGARD_OPTIONS", options).replace("*", "translator"))
+    (shell,) = re.findall(
+        r'^CMD \["sh", "-c", "exec (.*)"\]$', DOCKERFILE, re.MULTILINE
+    )
+    return shlex.split(
+        shell.replace("$REGARD_OPTIONS", options).replace("*", "translator")
+    )
 
 
 def _command(kind: str) -> list[str]:
@@ -100,7 +104,9 @@ def test_ports_agree() -> None:
 
     assert f"EXPOSE {port}\n" in DOCKERFILE
     assert f"http://127.0.0.1:{port}/health" in DOCKERFILE
-    assert _compose()["ports"] == [f"127.0.0.1:{port}:{port}"], "reachable from this machine alone"
+    assert _compose()["ports"] == [f"127.0.0.1:{port}:{port}"], (
+        "reachable from this machine alone"
+    )
     assert container["ports"] == [{"name": "http", "containerPort": port}]
     assert _objects()["Service"]["spec"]["ports"] == [
         {"name": "http", "port": port, "targetPort": "http"}
@@ -183,7 +189,10 @@ def test_nothing_runs_as_root_or_can_write() -> None:
     (user,) = re.findall(r"^USER (\d+):\1$", DOCKERFILE, re.MULTILINE)
 
     assert f"--uid {user} " in DOCKERFILE
-    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (
+    assert (
+        pod["securityContext"]["runAsUser"],
+        pod["securityContext"]["runAsNonRoot"],
+    ) == (
         int(user),
         True,
     )
@@ -194,15 +203,19 @@ def test_nothing_runs_as_root_or_can_write() -> None:
     }
     assert (compose["read_only"], compose["cap_drop"]) == (True, ["ALL"])
     assert compose["security_opt"] == ["no-new-privileges:true"]
-    assert {("DynamicUser", "yes"), ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes")} <= set(
-        unit
-    )
+    assert {
+        ("DynamicUser", "yes"),
+        ("ProtectSystem", "strict"),
+        ("NoNewPrivileges", "yes"),
+    } <= set(unit)
 
 
 def _validate(*command: str) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -230,5 +243,7 @@ def test_validators(command: tuple[str, ...]) -> None:
 @pytest.mark.system
 def test_the_unit_is_verified_by_systemd(tmp_path: Path) -> None:
     copy = tmp_path / "regard.service"  # with a program that is there
-    copy.write_text(UNIT_TEXT.replace("/opt/regard/bin/regard", "/bin/true"), encoding="utf-8")
+    copy.write_text(
+        UNIT_TEXT.replace("/opt/regard/bin/regard", "/bin/true"), encoding="utf-8"
+    )
     _validate("systemd-analyze", "verify", f"{copy}")

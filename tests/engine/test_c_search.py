@@ -170,7 +170,9 @@ def requests(
             begins = (EOS + 1, EOS + 2)[: index % 3]
         own_terms = terms if index % 4 else ()
         required = len(begins) + sum(len(term.forms[0]) for term in own_terms)
-        most = settings.max_steps(source_length(source), folder.model.max_target, required)
+        most = settings.max_steps(
+            source_length(source), folder.model.max_target, required
+        )
         task = Task(
             index,
             most,
@@ -187,7 +189,9 @@ def requests(
     return made
 
 
-def reference(folder: ModelFolder, asked: list[DecodeRequest]) -> list[list[Hypothesis]]:
+def reference(
+    folder: ModelFolder, asked: list[DecodeRequest]
+) -> list[list[Hypothesis]]:
     with torch.inference_mode():
         source = folder.model.encode(Batch.of([request.source for request in asked]))
     return decode(
@@ -210,7 +214,9 @@ def check(folder: ModelFolder, asked: list[DecodeRequest]) -> list[list[Hypothes
     assert_same(engine.decode(asked, folder.settings.search), expected)
 
     if not any(request.task.copies for request in asked):
-        assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
+        assert engine.describe().startswith(
+            "C library" if is_packed(folder) else "PyTorch"
+        )
     return expected
 
 
@@ -273,7 +279,9 @@ def test_each_copy_token_of_a_source_is_in_its_target_once(
 
 
 def first_packed() -> ModelFolder:
-    folders = (loaded(kind.values[0], {"max_extra": 4}) for kind in kinds(reads=["text"]))
+    folders = (
+        loaded(kind.values[0], {"max_extra": 4}) for kind in kinds(reads=["text"])
+    )
     return next(one for one in folders if is_packed(one))
 
 
@@ -299,7 +307,9 @@ def test_it_knows_words_of_all_scripts(has_bytes: bool) -> None:
     model_settings = next(one for one in models if is_packed(loaded(one, {})))
     model = make(model_settings, ends=0.02, vocabulary=len(tokenizer.target))
     search = SearchSettings(beam=4, max_ratio=1, max_extra=9, longest_source=12)
-    folder_settings = FolderSettings(model=model_settings, tokenizer=settings, search=search)
+    folder_settings = FolderSettings(
+        model=model_settings, tokenizer=settings, search=search
+    )
     asked = []
 
     for index in range(14):

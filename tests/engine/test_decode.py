@@ -40,11 +40,15 @@ def decode_alone(
     return decode(model, source, [request.task], settings)[0]
 
 
-def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+def assert_same(
+    actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
+) -> None:
     for result, reference in zip(actual, expected, strict=True):
         assert [h.ids for h in result] == [h.ids for h in reference]
         assert [h.complete for h in result] == [h.complete for h in reference]
-        assert [h.score for h in result] == pytest.approx([h.score for h in reference], abs=1e-4)
+        assert [h.score for h in result] == pytest.approx(
+            [h.score for h in reference], abs=1e-4
+        )
 
 
 @pytest.mark.parametrize(("settings", "search"), in_turn(kinds(), SEARCHES))
@@ -65,4 +69,7 @@ def test_continuous_batching_equals_decoding_alone(
 
 
 def test_no_requests_give_no_hypotheses() -> None:
-    assert decode_requests(make(kinds(reads=["text"])[0].values[0]), [], SearchSettings()) == []
+    assert (
+        decode_requests(make(kinds(reads=["text"])[0].values[0]), [], SearchSettings())
+        == []
+    )

@@ -41,7 +41,10 @@ WORKER = "regard-decoding"
 GREEDY = SearchSettings(beam=1)
 BEAM = SearchSettings(beam=3)
 SAMPLE = SearchSettings(beam=2, sample=True, top_k=5, seed=4)
-LONG = [replace(request, task=replace(request.task, max_steps=14)) for request in REQUESTS[:14]]
+LONG = [
+    replace(request, task=replace(request.task, max_steps=14))
+    for request in REQUESTS[:14]
+]
 UNREADABLE = DecodeRequest([10**6], REQUESTS[0].task)
 """A request that fails in the encoder: its token has no embedding."""
 UNWRITABLE = DecodeRequest(
@@ -125,7 +128,9 @@ def test_calls_of_many_threads_have_the_results_that_they_have_alone(
     model = made()
     requests = IMAGE_REQUESTS if made is reader_of_images else REQUESTS
     engine = Engine(model, choice="pytorch")
-    expected = {search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)}
+    expected = {
+        search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)
+    }
 
     def decode(search: SearchSettings, part: slice) -> None:
         assert_same(engine.decode(requests[part], search), expected[search][part])
@@ -178,7 +183,9 @@ def test_the_thread_ends_with_its_engine() -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(engine.decode, REQUESTS[:1], GREEDY).result(60)
     (worker,) = (
-        thread for thread in threading.enumerate() if thread.name == WORKER and thread not in before
+        thread
+        for thread in threading.enumerate()
+        if thread.name == WORKER and thread not in before
     )
     del engine
     gc.collect()
@@ -217,7 +224,10 @@ def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
 
     with torch_threads(1):
         engine.decode([LONG[0]], GREEDY)
-        callers = [threading.Thread(target=call, args=item) for item in ((2, 5), (1, 7), (3, 11))]
+        callers = [
+            threading.Thread(target=call, args=item)
+            for item in ((2, 5), (1, 7), (3, 11))
+        ]
         for caller in callers:
             caller.start()
         for caller in callers:
@@ -375,7 +385,10 @@ class Watched:
 
             for decoding in self.scheduler._decodings:
                 for sentence in decoding.sentences.values():
-                    if sentence.rows > self.limits.rows or sentence.tokens > self.limits.tokens:
+                    if (
+                        sentence.rows > self.limits.rows
+                        or sentence.tokens > self.limits.tokens
+                    ):
                         large += 1
                     else:
                         rows += sentence.rows
@@ -437,11 +450,19 @@ def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> No
 
     while any(not call.turn or len(call.waiting) == 3 for call in calls):
         watched.step()
-        order += [n for n, call in enumerate(calls) if len(call.waiting) < 3 and n not in order]
+        order += [
+            n
+            for n, call in enumerate(calls)
+            if len(call.waiting) < 3 and n not in order
+        ]
 
     assert order == [*range(8)]
-    assert all(call.remaining for call in calls[4:]), "none was done before all had begun"
-    watched.check(*((call, REQUESTS[number : number + 3]) for number, call in enumerate(calls)))
+    assert all(call.remaining for call in calls[4:]), (
+        "none was done before all had begun"
+    )
+    watched.check(
+        *((call, REQUESTS[number : number + 3]) for number, call in enumerate(calls))
+    )
 
 
 def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:

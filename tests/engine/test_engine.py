@@ -33,9 +33,13 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
     ensemble = Ensemble([folder.model, folder.model])
     needs_library = "precision int8 needs the C library, and "
 
-    with pytest.raises(UsageError, match=f"{needs_library}an ensemble is averaged by PyTorch"):
+    with pytest.raises(
+        UsageError, match=f"{needs_library}an ensemble is averaged by PyTorch"
+    ):
         Engine(ensemble, "int8")
-    with pytest.raises(UsageError, match=f"{needs_library}`engine=pytorch` was asked for"):
+    with pytest.raises(
+        UsageError, match=f"{needs_library}`engine=pytorch` was asked for"
+    ):
         Engine(folder.model, "int8", folder, "pytorch")
     with pytest.raises(
         UsageError,
@@ -47,7 +51,9 @@ def test_what_only_pytorch_decodes_has_its_precision() -> None:
     rounded.decode(asked, settings)
 
     assert rounded.describe() == f"C library, int8 ({COMPARED})"
-    with pytest.raises(UsageError, match=f"{needs_library}the last search had groups of beams"):
+    with pytest.raises(
+        UsageError, match=f"{needs_library}the last search had groups of beams"
+    ):
         rounded.decode(asked, settings.with_values(groups=2))
 
     asked_for = Engine(folder.model, folder=folder, choice="pytorch")
@@ -63,7 +69,9 @@ def test_streams_of_the_library_are_those_of_pytorch() -> None:
 
     for request in requests(folder, prefixed=True)[3:8]:
         streamed = [*pytorch.stream(request, settings)]
-        assert [*library.stream(request, settings)] == streamed[len(request.task.prefix) :]
+        assert [*library.stream(request, settings)] == streamed[
+            len(request.task.prefix) :
+        ]
 
 
 @posix

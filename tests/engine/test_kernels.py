@@ -77,8 +77,12 @@ def forced(
         own = [index for index, target in enumerate(targets) if len(target) == length]
         settings = SearchSettings(beam=1, length_penalty=0.0, max_length=length)
         options = replace(_options(settings, threads), max_extra=99)
-        constraints = [library_constraints(tuple(targets[i]), (), (), length + 1) for i in own]
-        lines = library._model.translate([sources[i] for i in own], options, constraints)
+        constraints = [
+            library_constraints(tuple(targets[i]), (), (), length + 1) for i in own
+        ]
+        lines = library._model.translate(
+            [sources[i] for i in own], options, constraints
+        )
 
         for index, line in zip(own, lines, strict=True):
             assert line.hypotheses[0].ids == tuple(targets[index])
@@ -105,7 +109,9 @@ def pairs_of(folder: ModelFolder) -> tuple[list[list[int]], list[list[int]]]:
     return sources, targets
 
 
-def reference(model: Model, sources: list[list[int]], targets: list[list[int]]) -> torch.Tensor:
+def reference(
+    model: Model, sources: list[list[int]], targets: list[list[int]]
+) -> torch.Tensor:
     results = force_decode(model, sources, targets, with_attention=False)
     return torch.tensor([float(item.log_probs.sum()) for item in results])
 
@@ -129,9 +135,13 @@ def test_log_probabilities_equal_those_of_the_model(
     for seed in seeds(is_sharp, "weights rounded to bfloat16 hardly change the scores"):
         folder = loaded(settings, {}, seed=seed)
         expected = reference(folder.model, sources, targets)
-        rounded = reference(copy.deepcopy(folder.model).bfloat16().float(), sources, targets)
+        rounded = reference(
+            copy.deepcopy(folder.model).bfloat16().float(), sources, targets
+        )
 
-    rounding = (reference(perturbed(folder.model), sources, targets) - expected).abs().max()
+    rounding = (
+        (reference(perturbed(folder.model), sources, targets) - expected).abs().max()
+    )
     tolerance = max(1e-4, 2 * float(rounding))
 
     for precision, bound in (
@@ -142,7 +152,9 @@ def test_log_probabilities_equal_those_of_the_model(
         library = LibraryModel(folder, pack_model(folder.model, precision))  # type: ignore[arg-type]
         actual = forced(library, sources, targets)
         if precision == "float32":
-            torch.testing.assert_close(torch.tensor(actual), expected, rtol=1e-4, atol=tolerance)
+            torch.testing.assert_close(
+                torch.tensor(actual), expected, rtol=1e-4, atol=tolerance
+            )
         else:
             assert 0 < error(torch.tensor(actual)) < bound
 

@@ -48,9 +48,13 @@ def recorded(model: RuntimeModel, **options: Any) -> list[list[RuntimeHypothesis
     return [list(line.hypotheses) for line in model.translate(SOURCES, values)]
 
 
-def opened(settings: ModelSettings, precision: Any = "float32") -> tuple[Any, RuntimeModel]:
+def opened(
+    settings: ModelSettings, precision: Any = "float32"
+) -> tuple[Any, RuntimeModel]:
     folder = loaded(settings, {"max_extra": 5, "max_ratio": 1.0})
-    return folder.model, c_search.LibraryModel(folder, pack_model(folder.model, precision))._model
+    return folder.model, c_search.LibraryModel(
+        folder, pack_model(folder.model, precision)
+    )._model
 
 
 class States(NamedTuple):
@@ -77,7 +81,9 @@ def expected_states(model: Any, source: list[int], target: tuple[int, ...]) -> S
 
     for token in (BOS, *target):
         features, state = model.step(torch.tensor([[token]]), state, memory)
-        steps.append(state.tensors["states"][0, top] if is_recurrent else features[0, 0])
+        steps.append(
+            state.tensors["states"][0, top] if is_recurrent else features[0, 0]
+        )
 
     outputs = None
     if isinstance(model.encoder, RecurrentEncoder):
@@ -100,7 +106,9 @@ def test_scores_and_states_are_those_of_pytorch(
 ) -> None:
     model, library = opened(settings)
     has_states = isinstance(model.encoder, RecurrentEncoder)
-    has_decoder_states = isinstance(model.decoder, NoAttentionDecoder | RecurrentDecoder)
+    has_decoder_states = isinstance(
+        model.decoder, NoAttentionDecoder | RecurrentDecoder
+    )
 
     assert library.recurrence == has_states + 2 * has_decoder_states
 
@@ -109,7 +117,11 @@ def test_scores_and_states_are_those_of_pytorch(
     for source, hypotheses in zip(SOURCES, lines, strict=True):
         for hypothesis in hypotheses:
             (forced,) = force_decode(model, [source], [hypothesis.ids])
-            assert hypothesis.scores.keys() == hypothesis.weights.keys() == forced.scores.keys()
+            assert (
+                hypothesis.scores.keys()
+                == hypothesis.weights.keys()
+                == forced.scores.keys()
+            )
 
             for name, scores in forced.scores.items():
                 assert_close(hypothesis.scores[name], scores)
@@ -129,14 +141,18 @@ def test_scores_and_states_are_those_of_pytorch(
 
 @pytest.mark.parametrize("precision", ["int8", "bfloat16"])
 @pytest.mark.parametrize("settings", KINDS)
-def test_weights_are_the_softmax_of_scores(settings: ModelSettings, precision: str) -> None:
+def test_weights_are_the_softmax_of_scores(
+    settings: ModelSettings, precision: str
+) -> None:
     _, library = opened(settings, precision)
     for hypotheses in recorded(library):
         for hypothesis in hypotheses:
             for name, scores in hypothesis.scores.items():
                 shares = np.exp(scores - scores.max(-1, keepdims=True))
                 shares /= shares.sum(-1, keepdims=True)
-                np.testing.assert_allclose(hypothesis.weights[name], shares, rtol=0, atol=1e-5)
+                np.testing.assert_allclose(
+                    hypothesis.weights[name], shares, rtol=0, atol=1e-5
+                )
 
 
 @pytest.mark.parametrize("settings", KINDS)
@@ -165,4 +181,6 @@ def test_what_is_not_asked_for_is_not_recorded(settings: ModelSettings) -> None:
                 assert set(one.scores) == (cross if options["attention"] else set())
                 assert (one.states is not None) == bool(options.get("states"))
                 if one.states is not None and other.states is not None:
-                    np.testing.assert_array_equal(one.states.decoder, other.states.decoder)
+                    np.testing.assert_array_equal(
+                        one.states.decoder, other.states.decoder
+                    )

@@ -22,7 +22,11 @@ def translators(tmp_path: Path) -> Callable[[str], Translator]:
     _, runtime = maker(lambda: tmp_path / "run")("transformer", "transformer")
 
     def translator(form: str) -> Translator:
-        return runtime if form == "file" else load_translator(tmp_path / "run", engine=form)  # type: ignore[arg-type]
+        return (
+            runtime
+            if form == "file"
+            else load_translator(tmp_path / "run", engine=form)
+        )  # type: ignore[arg-type]
 
     return translator
 
@@ -40,7 +44,9 @@ def test_a_call_is_given_up_and_others_go_on(
     def translate(lines: list[str], is_stopped: bool) -> None:
         try:
             with stopped_by(stop if is_stopped else threading.Event()):
-                outcomes.append([translation.text for translation in translator.translate(lines)])
+                outcomes.append(
+                    [translation.text for translation in translator.translate(lines)]
+                )
         except Stopped as problem:
             outcomes.append(problem)
 
@@ -58,4 +64,6 @@ def test_a_call_is_given_up_and_others_go_on(
     assert [outcome for outcome in outcomes if not isinstance(outcome, Stopped)] == [
         expected
     ] * has_others
-    assert [translation.text for translation in translator.translate(SENTENCES)] == expected
+    assert [
+        translation.text for translation in translator.translate(SENTENCES)
+    ] == expected

@@ -125,7 +125,8 @@ def test_links_can_be_extracted_from_both_axes() -> None:
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
-    forward = readings(f=np.stack([one_hot("0 0 1 3"), one_hot("1 1 0 3")]))  # x y → b c, z → a
+    # X y → b c, z → a.
+    forward = readings(f=np.stack([one_hot("0 0 1 3"), one_hot("1 1 0 3")]))
     reverse_weights = np.stack([one_hot("2 0 0 3"), one_hot("3 3 3 3")])
     reverse = Readings(
         forward.target,
@@ -152,7 +153,9 @@ def test_self_attention_is_merged_into_words_too() -> None:
     encoder = np.full((1, 4, 4), 0.25, np.float32)
     decoder = np.tril(np.ones((4, 4), np.float32))[None]
     decoder /= decoder.sum(-1, keepdims=True)
-    reading = replace(readings(e=encoder, d=decoder), roles={"e": "encoder", "d": "decoder"})
+    reading = replace(
+        readings(e=encoder, d=decoder), roles={"e": "encoder", "d": "decoder"}
+    )
     words = reading.words("e")
     assert_allclose(words.weights, matrix("0.25 0.5; 0.25 0.5"))
     assert_allclose(words.special_weights, 0.25)
@@ -171,4 +174,6 @@ def test_a_notebook_shows_words_and_weights() -> None:
     assert 'title="xy ← bc 1.000"' in html
     assert "no cross-attention" in replace(reading, weights={}, roles={})._repr_html_()
     translation = Translation("a < b", ("a",), -1.5, readings=reading)
-    assert translation._repr_html_().startswith("<p>a &lt; b <small>-1.500</small></p><table>")
+    assert translation._repr_html_().startswith(
+        "<p>a &lt; b <small>-1.500</small></p><table>"
+    )

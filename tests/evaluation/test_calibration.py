@@ -45,10 +45,14 @@ def test_predictions_are_those_of_one_sentence_at_a_time(
         for example in examples:
             source = torch.tensor([example.source_ids])
             target_in = torch.tensor([[BOS, *example.target[:-1]]])
-            best = model.project(model(Batch(source, None), target_in)).softmax(-1).max(-1)
+            best = (
+                model.project(model(Batch(source, None), target_in)).softmax(-1).max(-1)
+            )
             probabilities += best.values[0].tolist()
             right += (best.indices[0] == torch.tensor(example.target)).tolist()
     expected = calibration_of(np.array(probabilities), np.array(right))
     measured = calibration(model, examples)  # type: ignore[arg-type]
     assert measured.error == pytest.approx(expected.error, abs=1e-5)
-    assert [item.tokens for item in measured.bins] == [item.tokens for item in expected.bins]
+    assert [item.tokens for item in measured.bins] == [
+        item.tokens for item in expected.bins
+    ]

@@ -37,13 +37,15 @@ def test_cider_by_hand() -> None:
     # Unigrams: the caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1.
     # Bigrams: "a b" is in the references of one image, cosine 1. There are no longer n-grams: (1 +
     # 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
-    assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx([500.0, 0.0])
+    assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx(
+        [500.0, 0.0]
+    )
     # "a b b": b occurs twice and counts once: 1 · 1 / (2 · 1). The bigram "a b" is 1 of the two: 1
     # / √2 · exp(−1/72).
     expected = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
-    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(
-        expected
-    )
+    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[
+        0
+    ] == pytest.approx(expected)
 
 
 def test_invariants_of_cider() -> None:
@@ -54,9 +56,13 @@ def test_invariants_of_cider() -> None:
     scores = cider_scores(outputs, REFERENCES)
     assert scores[::-1] == pytest.approx(cider_scores(outputs[::-1], REFERENCES[::-1]))
     assert cider_scores(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
-    assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "with one image nothing is rare"
+    assert cider_scores(["a dog"], [["a dog"]]) == [0.0], (
+        "with one image nothing is rare"
+    )
     best = cider_scores(perfect, REFERENCES)[0]
-    assert cider_scores([f"{perfect[0]} grass grass", *perfect[1:]], REFERENCES)[0] < best
+    assert (
+        cider_scores([f"{perfect[0]} grass grass", *perfect[1:]], REFERENCES)[0] < best
+    )
     loud = ["A DOG runs, on grass!", *perfect[1:]]
     assert cider_scores(loud, REFERENCES)[0] == pytest.approx(best)
     with pytest.raises(DataError, match="at least one reference"):
@@ -95,8 +101,12 @@ def test_scores_and_their_signatures() -> None:
     # By hand: of 12 words 12 are in a reference; the lengths nearest to 5, 2 and 5 are 5, 2 and 5.
     assert by_name["BLEU-1"].value == pytest.approx(100)
     assert by_name["exact"].value == pytest.approx(100 / 3)
-    assert by_name["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
-    assert by_name["BLEU-2"].signature.startswith("nrefs:2|images:3|smooth:none|tok:words|regard:")
+    assert by_name["CIDEr-D"].value == pytest.approx(
+        np.mean(cider_scores(outputs, REFERENCES))
+    )
+    assert by_name["BLEU-2"].signature.startswith(
+        "nrefs:2|images:3|smooth:none|tok:words|regard:"
+    )
     assert by_name["CIDEr-D"].signature.startswith(
         "nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|"
     )
@@ -104,7 +114,11 @@ def test_scores_and_their_signatures() -> None:
     assert uneven[0].signature.startswith("nrefs:var|")
     validation = validation_scores(outputs, REFERENCES)
     assert validation == pytest.approx(
-        {"chrf": by_name["chrF"].value, "bleu": four.score, "cider": by_name["CIDEr-D"].value}
+        {
+            "chrf": by_name["chrF"].value,
+            "bleu": four.score,
+            "cider": by_name["CIDEr-D"].value,
+        }
     )
 
 
@@ -115,8 +129,13 @@ def test_images_may_have_different_numbers_of_references() -> None:
     even = [uneven[0] * 2, uneven[1]]
     expected = {score.name: score.value for score in caption_scores(outputs, even)}
     for score in caption_scores(outputs, uneven):
-        assert score.name == "CIDEr-D" or score.value == pytest.approx(expected[score.name])
-    assert validation_scores(outputs, uneven)["bleu"] == validation_scores(outputs, even)["bleu"]
+        assert score.name == "CIDEr-D" or score.value == pytest.approx(
+            expected[score.name]
+        )
+    assert (
+        validation_scores(outputs, uneven)["bleu"]
+        == validation_scores(outputs, even)["bleu"]
+    )
 
 
 def test_a_reference_without_a_word() -> None:
@@ -127,7 +146,9 @@ def test_a_reference_without_a_word() -> None:
 def test_scores_of_formulas() -> None:
     outputs = [r"x ^ { 2 }", "a + b"]
     references = [[r"x ^ { 2 }"], ["a - b"]]
-    by_name = {score.name: score.value for score in caption_scores(outputs, references, tokens)}
+    by_name = {
+        score.name: score.value for score in caption_scores(outputs, references, tokens)
+    }
     assert by_name["exact"] == 50
     assert by_name["BLEU-1"] == pytest.approx(100 * 7 / 8)
 
@@ -145,7 +166,9 @@ def test_a_paired_bootstrap_finds_a_true_difference() -> None:
     # The interval is that of the normal distribution: 1.96 standard errors.
     error = np.std(np.array(second) - first) / 20
     assert (result.high - result.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
-    assert paired_bootstrap(first, second, draws=2000) == result, "the draws are the same each time"
+    assert paired_bootstrap(first, second, draws=2000) == result, (
+        "the draws are the same each time"
+    )
     swapped = paired_bootstrap(second, first, draws=2000)
     assert swapped.p == result.p
     assert (swapped.low, swapped.high) == pytest.approx((-result.high, -result.low))

@@ -30,7 +30,10 @@ def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(
             model(Batch(alone.source, None), alone.target_in)
         for name, weights in readings.items():
             for row in weights.transpose(1, 2).flatten(0, 1):  # (tokens, H, S)
-                entropies = [-sum(w * math.log(w) for w in head if w > 0) for head in row.tolist()]
+                entropies = [
+                    -sum(w * math.log(w) for w in head if w > 0)
+                    for head in row.tolist()
+                ]
                 sums.setdefault(name, []).append(sum(entropies) / len(entropies))
     assert entropy.keys() == sums.keys()
     for name, values in sums.items():

@@ -31,12 +31,14 @@ def test_ranks_are_correlated_as_by_hand() -> None:
     assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     # Ranks 0.5 0.5 2 3 against 0 1 2 3: 1 − … does not hold with ties, so Pearson's r of the ranks
     # by hand.
-    assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+    assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(
+        4.5 / math.sqrt(4.5 * 5)
+    )
     assert math.isnan(rank_correlation([1, 1], [1, 2]))
     rows = np.array([[1, 2], [1, 1]], np.float32)
-    assert agreement(rows, np.array([[3, 4], [5, 6]], np.float32)) == pytest.approx(1), (
-        "a constant row is left out"
-    )
+    assert agreement(rows, np.array([[3, 4], [5, 6]], np.float32)) == pytest.approx(
+        1
+    ), "a constant row is left out"
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
@@ -72,7 +74,8 @@ def test_gradients_equal_finite_differences(kind: str, tmp_path: Path) -> None:
 
     for s in range(len(source)):
         slopes = [
-            abs(a - b) / 2e-3 for a, b in zip(log_probs(s, 1e-3), log_probs(s, -1e-3), strict=True)
+            abs(a - b) / 2e-3
+            for a, b in zip(log_probs(s, 1e-3), log_probs(s, -1e-3), strict=True)
         ]
         np.testing.assert_allclose(saliency[:, s], slopes, rtol=2e-2, atol=3e-3)
 
@@ -87,9 +90,13 @@ def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -
     source = translator.encode(LINE)
     losses = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
     assert losses.shape == (len(readings.target_text), len(words))
-    faithfulness = measure_faithfulness(translator, LINE, target, readings, last_layer(readings))
+    faithfulness = measure_faithfulness(
+        translator, LINE, target, readings, last_layer(readings)
+    )
     np.testing.assert_array_equal(faithfulness.erasure, losses)
-    assert math.isfinite(translator.score(LINE, translator.tokenizer.target.decode(target)))
+    assert math.isfinite(
+        translator.score(LINE, translator.tokenizer.target.decode(target))
+    )
     assert "rank correlation of attention with gradient × input" in str(faithfulness)
 
 

@@ -20,7 +20,9 @@ def test_buckets_hold_every_sentence_and_their_own_score() -> None:
     assert buckets[0].chrf == pytest.approx(alone)
     for bucket in buckets:
         assert bucket.low - 1 <= bucket.chrf <= bucket.high + 1
-    assert buckets == by_length(sources, outputs, [references]), "the draws are the same each time"
+    assert buckets == by_length(sources, outputs, [references]), (
+        "the draws are the same each time"
+    )
     assert by_length([], [], [[]]) == []
 
 
@@ -45,4 +47,6 @@ def test_intervals_stay_on_the_scale() -> None:
     for outputs in (nearly, hardly, [""] * 4):
         (bucket,) = by_length(["a b c"] * 4, outputs, [references])
         assert 0 <= bucket.low <= bucket.high <= 100, outputs
-        assert outputs is not nearly or bucket.high == 100, "half an interval more leaves the scale"
+        assert outputs is not nearly or bucket.high == 100, (
+            "half an interval more leaves the scale"
+        )

@@ -8,8 +8,8 @@ from text_table import rows
 
 from regard.common.errors import DataError, UsageError
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.evaluation.metrics import chrf_and_bleu, scores
 from regard.evaluation.significance import paired_tests
+from regard.evaluation.text_metrics import chrf_and_bleu, scores
 
 OUTPUTS = ["I go home", "I was eating a bread", "the cat sat"]
 REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
@@ -23,7 +23,9 @@ def test_scores_are_sacrebleus() -> None:
     assert by_name["chrF"].value == pytest.approx(
         sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
     )
-    assert by_name["TER"].value == pytest.approx(sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score)
+    assert by_name["TER"].value == pytest.approx(
+        sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score
+    )
     assert "tok:13a" in by_name["BLEU"].signature
     assert all("version:" in score.signature for score in by_name.values())
 
@@ -56,7 +58,9 @@ CHINESE = ["我明天去学校。", "他昨天在家里看书。", "你喜欢吃
                  | 13a
     """),
 )
-def test_bleu_splits_words_as_the_language_needs_it(language: str, tokenizer: str) -> None:
+def test_bleu_splits_words_as_the_language_needs_it(
+    language: str, tokenizer: str
+) -> None:
     assert bleu_tokenizer(language) == tokenizer
     assert bleu_tokenizer(language, "char") == "char"
 
@@ -71,10 +75,13 @@ def test_chinese_is_scored_by_its_characters() -> None:
     assert chrf_and_bleu(CHINESE, CHINESE, "zh")["bleu"] == pytest.approx(100)
 
 
-def test_japanese_is_split_into_words_if_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_japanese_is_split_into_words_if_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     installed: set[str] = set()
     monkeypatch.setattr(
-        "regard.data.bleu_tokenizer.find_spec", lambda name: name if name in installed else None
+        "regard.data.bleu_tokenizer.find_spec",
+        lambda name: name if name in installed else None,
     )
     assert bleu_tokenizer("ja") == "char"
     for chosen, extra in (("ja-mecab", "ja"), ("ko-mecab", "ko")):
@@ -99,4 +106,7 @@ def test_uneven_files_are_refused() -> None:
 
 def test_long_lines_are_scored_without_the_slow_metric() -> None:
     long = [*OUTPUTS, "word " * 201]
-    assert [score.name for score in scores(long, [[*REFERENCES, "short"]])] == ["BLEU", "chrF"]
+    assert [score.name for score in scores(long, [[*REFERENCES, "short"]])] == [
+        "BLEU",
+        "chrF",
+    ]

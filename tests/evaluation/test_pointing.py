@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from regard.common.errors import UsageError
-from regard.evaluation.pointing import Pointing, pointing_accuracy, pointing_game, points_at
+from regard.evaluation.pointing import (
+    Pointing,
+    pointing_accuracy,
+    pointing_game,
+    points_at,
+)
 
 
 def test_the_peak_is_converted_to_pixels() -> None:

@@ -16,10 +16,16 @@ from regard.common.errors import DataError
 from regard.evaluation.significance import paired_tests
 
 REFERENCES = [
-    f"number {n} of the sentences is {'even' if n % 2 == 0 else 'odd'}" for n in range(30)
+    f"number {n} of the sentences is {'even' if n % 2 == 0 else 'odd'}"
+    for n in range(30)
 ]
-GOOD = [text if n % 3 else text.replace("sentences", "words") for n, text in enumerate(REFERENCES)]
-BAD = [text.replace("number", "figure").replace("of the", "in a") for text in REFERENCES]
+GOOD = [
+    text if n % 3 else text.replace("sentences", "words")
+    for n, text in enumerate(REFERENCES)
+]
+BAD = [
+    text.replace("number", "figure").replace("of the", "in a") for text in REFERENCES
+]
 
 
 def test_figures_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,14 +56,23 @@ def test_intervals_stay_on_the_scale_and_equal_scores_are_said_to_be() -> None:
         for score in scores:
             assert 0 <= score.low <= score.high
             assert score.high <= 100 or score.name == "TER"
-    assert all(score.equal for score in paired_tests([("a", GOOD), ("b", GOOD)], [REFERENCES])[1])
+    assert all(
+        score.equal
+        for score in paired_tests([("a", GOOD), ("b", GOOD)], [REFERENCES])[1]
+    )
     assert not any(
-        score.equal for score in paired_tests([("a", GOOD), ("b", BAD)], [REFERENCES])[1]
+        score.equal
+        for score in paired_tests([("a", GOOD), ("b", BAD)], [REFERENCES])[1]
     )
 
 
 def test_long_lines_have_no_ter_and_other_lengths_are_refused() -> None:
     long = ["word " * 201]
-    assert [score.name for score in paired_tests([("a", long)], [long])[0]] == ["BLEU", "chrF"]
-    with pytest.raises(DataError, match=r"b: wanted an output for each of 30 references, got 29"):
+    assert [score.name for score in paired_tests([("a", long)], [long])[0]] == [
+        "BLEU",
+        "chrF",
+    ]
+    with pytest.raises(
+        DataError, match=r"b: wanted an output for each of 30 references, got 29"
+    ):
         paired_tests([("a", GOOD), ("b", GOOD[1:])], [REFERENCES])

@@ -22,7 +22,8 @@ def test_a_run_that_cannot_be_measured_does_not_lose_the_others(tmp_path: Path) 
         times, causes = measure_speed(runs, LINES, "cpu", {})
     assert set(times) == {"last"}
     assert all(
-        set(values) == {"tokens_per_second", "latency", "memory"} for values in times.values()
+        set(values) == {"tokens_per_second", "latency", "memory"}
+        for values in times.values()
     )
     assert all(value > 0 for values in times.values() for value in values.values())
     assert len(causes) == 1
@@ -35,18 +36,28 @@ def test_a_run_that_cannot_be_measured_does_not_lose_the_others(tmp_path: Path) 
     [
         ("torch", "raise ImportError('no torch')", "ImportError: no torch"),
         ("torch", "import os; os._exit(9)", "its process ended with status 9"),
-        ("sitecustomize", "print('hello')", "its process wrote 'hello' in place of a measurement"),
+        (
+            "sitecustomize",
+            "print('hello')",
+            "its process wrote 'hello' in place of a measurement",
+        ),
     ],
 )
 def test_processes_that_fail_are_named(
-    module: str, content: str, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: str,
+    content: str,
+    cause: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As if the packages of a notebook were not those of the processes that it starts."""
     runs = {"one": folder(tmp_path / "one", end=0.5)}
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / f"{module}.py").write_text(content)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
-    started = next(kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess")
+    started = next(
+        kind for kind in subprocess.Popen.__mro__ if kind.__module__ == "subprocess"
+    )
     # Not forked from a process that has all packages.
     monkeypatch.setattr(subprocess, "Popen", started)
     with time_limit():

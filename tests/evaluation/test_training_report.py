@@ -19,14 +19,21 @@ SOURCES = [
     "a plain line",
     *(f"line of number {n}" for n in range(30)),
 ]
-REFERENCES = ["Öffnen", "ALLES SICHERN", "{count} Dateien löschen", "eine einfache Zeile"]
+REFERENCES = [
+    "Öffnen",
+    "ALLES SICHERN",
+    "{count} Dateien löschen",
+    "eine einfache Zeile",
+]
 REFERENCES += [f"Zeile mit der Nummer {n}" for n in range(30)]
 
 
 def journal(
     *chrf: float, loss: float = 2.0, train: float = 1.9, every: int = 100
 ) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = [{"event": "train", "update": every, "cross_entropy": train}]
+    events: list[dict[str, Any]] = [
+        {"event": "train", "update": every, "cross_entropy": train}
+    ]
     valid = (
         {"event": "valid", "update": every * n, "chrf": score, "loss": loss}
         for n, score in enumerate(chrf, 1)
@@ -44,7 +51,12 @@ def journal(
             "=800",
         ),
         (journal(5), False, "train longer, as the run was short", "=200"),
-        (journal(5, 5, 5, 5, every=20), False, "train longer, as the run was short", "=160"),
+        (
+            journal(5, 5, 5, 5, every=20),
+            False,
+            "train longer, as the run was short",
+            "=160",
+        ),
         (journal(5, 20, 20, 20), False, "a larger model may", ""),
         (journal(5, 10, 15, 20), True, "a larger model may", ""),
         (
@@ -58,7 +70,9 @@ def journal(
 def test_the_next_step_follows_from_the_curve(
     events: list[dict[str, Any]], by_patience: bool, advice: str, command: str
 ) -> None:
-    report = make_report(Path("my run"), events, by_patience, SOURCES, REFERENCES, REFERENCES)
+    report = make_report(
+        Path("my run"), events, by_patience, SOURCES, REFERENCES, REFERENCES
+    )
     assert advice in report.advice
     if command:
         assert (
@@ -92,7 +106,10 @@ def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
         == f"chrF {chrf:.1f} on 34 validation lines, {shares}: of no use for drafts yet"
     )
     whole = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, REFERENCES)
-    assert "100% nearly (chrF of 80 or more): about so many drafts can stay" in whole.meaning
+    assert (
+        "100% nearly (chrF of 80 or more): about so many drafts can stay"
+        in whole.meaning
+    )
 
 
 def test_lines_whose_spans_came_back_are_counted() -> None:
@@ -102,21 +119,30 @@ def test_lines_whose_spans_came_back_are_counted() -> None:
     kinds = "placeholders, tags, addresses and numbers"
     assert report.kept == f"lines whose {kinds} all came back, with no others: 1 of 3"
     assert report.lines()[2] == report.kept
-    assert "Lines whose placeholders, tags, " in render_report(report, "run", journal(5), [])
-    assert len(make_report(Path("run"), journal(5), False, ["a"], ["b"], ["b"]).lines()) == 2
+    assert "Lines whose placeholders, tags, " in render_report(
+        report, "run", journal(5), []
+    )
+    assert (
+        len(make_report(Path("run"), journal(5), False, ["a"], ["b"], ["b"]).lines())
+        == 2
+    )
 
 
 def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
     outputs = [*REFERENCES[:-1], "<script>alert(1)</script>"]
     events = journal(5, 10)
     report = make_report(Path("run"), events, False, SOURCES, REFERENCES, outputs)
-    page = render_report(report, "run", events, ["train: 34 pairs", "  dropped, empty: 2"])
+    page = render_report(
+        report, "run", events, ["train: 34 pairs", "  dropped, empty: 2"]
+    )
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert page.count("<tr><td>") == 2 * SHOWN
     assert "dropped, empty: 2" in page
     few = render_report(
-        make_report(Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]),
+        make_report(
+            Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]
+        ),
         "run",
         events,
         [],

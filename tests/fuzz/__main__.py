@@ -51,7 +51,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
-os.register_at_fork(after_in_child=gc.freeze)  # as tests/conftest.py does, which this does not load
+# As tests/conftest.py does, which this does not load.
+os.register_at_fork(after_in_child=gc.freeze)
 
 from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills, restarts  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
@@ -62,13 +63,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument(
-        "--kills", type=int, help="kill so many commands instead, four of five in training"
+        "--kills",
+        type=int,
+        help="kill so many commands instead, four of five in training",
     )
     parser.add_argument(
         "--http", type=int, help="send so many hostile requests to a server instead"
     )
     parser.add_argument(
-        "--attack", type=float, help="attack a server for so many minutes instead, beside a client"
+        "--attack",
+        type=float,
+        help="attack a server for so many minutes instead, beside a client",
     )
     parser.add_argument(
         "--without",
@@ -82,19 +87,32 @@ def main() -> None:
         help="kill the process that serves so many times instead, under load",
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument(
-        "--only", type=int, nargs="*", help="numbers of the cases to run, with their messages"
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes"
     )
     parser.add_argument(
-        "--folder", type=Path, help="folder of the models to attack; kept, and used again"
+        "--only",
+        type=int,
+        nargs="*",
+        help="numbers of the cases to run, with their messages",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="folder of the models to attack; kept, and used again",
     )
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
-        chosen = {"attack": _attack, "restarts": _restart, "http": _request, "kills": _kill}
+        chosen = {
+            "attack": _attack,
+            "restarts": _restart,
+            "http": _request,
+            "kills": _kill,
+        }
         attack = next(
-            (do for name, do in chosen.items() if getattr(options, name) is not None), _run
+            (do for name, do in chosen.items() if getattr(options, name) is not None),
+            _run,
         )
         counts = attack(options, folder.absolute())
     finally:
@@ -113,7 +131,9 @@ class Progress:
         self.counts = Counter[str]()
         self.start = time.monotonic()
 
-    def note(self, number: int, verdict: str, name: str, messages: Iterable[str]) -> None:
+    def note(
+        self, number: int, verdict: str, name: str, messages: Iterable[str]
+    ) -> None:
         """Count a case, and print it if it went badly or was asked for."""
         self.counts[verdict] += 1
         if verdict in self.bad or self.options.only:
@@ -139,7 +159,10 @@ def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Run commands and print the counts."""
     fuzzer.material(folder)
     progress = Progress(options, BAD)
-    work = [(number, options.seed, folder) for number in options.only or range(options.cases)]
+    work = [
+        (number, options.seed, folder)
+        for number in options.only or range(options.cases)
+    ]
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         for number, name, verdict, messages, seconds in pool.map(fuzzer.attempt, work):
             progress.note(number, verdict, f"{seconds:5.1f} s  {name}", messages)
@@ -151,7 +174,9 @@ def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
     material = fuzzer.material(folder)
     progress = Progress(options, http_cases.BAD)
     work = [(number, options.seed) for number in options.only or range(options.http)]
-    for number, name, report in http_fuzzer.attempts(work, material, folder, options.jobs):
+    for number, name, report in http_fuzzer.attempts(
+        work, material, folder, options.jobs
+    ):
         name = f"{report.seconds:5.1f} s  {name}"
         progress.note(number, report.verdict, name, report.messages)
     return progress.print_total("http", http_cases.VERDICTS)
@@ -163,7 +188,9 @@ def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
         fuzzer.material(folder), folder, options.attack, options.seed, options.without
     )
     print(*problems[:20], sep="\n")
-    print(f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults")
+    print(
+        f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults"
+    )
     return Counter({http_cases.BAD[0]: len(problems)})
 
 
@@ -184,7 +211,9 @@ def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
     work = [(kills.draw(number, options.seed, names), folder) for number in numbers]
     results = list[kills.Result]()
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
-        undisturbed = {(case.family, case.form, case.packed): (case, root) for case, root in work}
+        undisturbed = {
+            (case.family, case.form, case.packed): (case, root) for case, root in work
+        }
         list(pool.map(kills.make, undisturbed.values()))
         for result in pool.map(kills.attempt, work):
             results.append(result)
@@ -192,7 +221,9 @@ def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
             name = f"{result.case.name}, killed at {when}"
             progress.note(result.case.number, result.verdict, name, result.problems)
     summary = kills.summary(results, options.seed)
-    print(f"kills: {summary} in {progress.minutes:.1f} minutes: {kills.verdicts(results)}")
+    print(
+        f"kills: {summary} in {progress.minutes:.1f} minutes: {kills.verdicts(results)}"
+    )
     return progress.counts
 
 

@@ -127,7 +127,9 @@ class Client:
         return sorted(self.seconds)[math.ceil(0.99 * len(self.seconds)) - 1]
 
     def __str__(self) -> str:
-        milliseconds = f"p50 {1000 * median(self.seconds):.0f} ms, p99 {1000 * self.p99:.0f} ms"
+        milliseconds = (
+            f"p50 {1000 * median(self.seconds):.0f} ms, p99 {1000 * self.p99:.0f} ms"
+        )
         return f"{len(self.seconds)} requests, {milliseconds}"
 
 
@@ -140,7 +142,10 @@ def _exchange(
 ) -> None:
     outcome: object = "failed"
     try:
-        with siege.server.connect(source) as connection, connection.makefile("rb") as stream:
+        with (
+            siege.server.connect(source) as connection,
+            connection.makefile("rb") as stream,
+        ):
             send(connection, data)
             if leaves is None:
                 outcome = answer.status if (answer := read(stream)) else "closed"
@@ -156,7 +161,9 @@ def _line(chance: random.Random, count: int) -> str:
     return " ".join(chance.choices(SENTENCES, k=count))
 
 
-def huge_explanations(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+def huge_explanations(
+    siege: Siege, chance: random.Random, source: str
+) -> Iterator[None]:
     """Ask for a hundred hypotheses of long lines, with attention of all layers."""
     while True:
         text = _line(chance, chance.choice((6, 30, 100)))
@@ -173,7 +180,12 @@ def unread_answers(siege: Siege, chance: random.Random, source: str) -> Iterator
     """Ask for large answers and read none of them, with the connections left open."""
     held = deque[socket.socket]()
     while True:
-        values = {"text": _line(chance, 30), "target": "en", "model": STEADY, "nbest": 20}
+        values = {
+            "text": _line(chance, 30),
+            "target": "en",
+            "model": STEADY,
+            "nbest": 20,
+        }
         with contextlib.suppress(OSError):
             connection = siege.server.connect(source)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
@@ -187,7 +199,9 @@ def unread_answers(siege: Siege, chance: random.Random, source: str) -> Iterator
         yield
 
 
-def idle_connections(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+def idle_connections(
+    siege: Siege, chance: random.Random, source: str
+) -> Iterator[None]:
     """Hold as many connections as the server lets be, a part of which sends a byte now and then."""
     held = list[socket.socket]()
     while True:
@@ -213,7 +227,9 @@ def idle_connections(siege: Siege, chance: random.Random, source: str) -> Iterat
         yield
 
 
-def hostile_requests(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+def hostile_requests(
+    siege: Siege, chance: random.Random, source: str
+) -> Iterator[None]:
     """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup,
     framing, images.
     """
@@ -233,7 +249,9 @@ def hostile_requests(siege: Siege, chance: random.Random, source: str) -> Iterat
         yield
 
 
-def cancelled_streams(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+def cancelled_streams(
+    siege: Siege, chance: random.Random, source: str
+) -> Iterator[None]:
     """Open streams and go in the middle of them."""
     while True:
         data = translation(". ".join(chance.choices(SENTENCES, k=50)), stream=True)
@@ -252,7 +270,9 @@ def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator
         yield
 
 
-def killed_processes(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+def killed_processes(
+    siege: Siege, chance: random.Random, source: str
+) -> Iterator[None]:
     """Kill the process that answers, or that of PyTorch, every ten seconds."""
     while True:
         name = chance.choice((SERVING, SERVING, PYTORCH))
@@ -275,7 +295,11 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
         while time.monotonic() < end and not siege.stop.is_set():
             with contextlib.suppress(OSError, BrokenAnswer):
                 got = siege.server.translate(text, SWAPPED, source)
-                if got not in known and not got[:3].isdigit() and not got.startswith(NO_ANSWER):
+                if (
+                    got not in known
+                    and not got[:3].isdigit()
+                    and not got.startswith(NO_ANSWER)
+                ):
                     siege.problems.append(f"swapped files: {text!r} became {got!r}")
                 siege.count("swapped", got[:3] if got not in known else "right")
             time.sleep(0.2)
@@ -308,13 +332,21 @@ def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
         asked = time.monotonic()
         try:
             answer = siege.server.insist(request("/health"), "127.0.0.3")
-            health.append(time.monotonic() - asked if answer and answer.status == 200 else math.inf)
+            health.append(
+                time.monotonic() - asked
+                if answer and answer.status == 200
+                else math.inf
+            )
         except OSError:
             health.append(math.inf)
 
 
 def attack(
-    material: Material, folder: Path, minutes: float, seed: int, without: Sequence[str] = ()
+    material: Material,
+    folder: Path,
+    minutes: float,
+    seed: int,
+    without: Sequence[str] = (),
 ) -> list[str]:
     """Attack a server for some minutes and print what was seen; return what should not have been.
 
@@ -348,12 +380,15 @@ def attack(
         quiet.use(server, key, lambda: time.monotonic() > end)
         for attacker in attackers:
             attacker.start()
-        threading.Thread(target=_watch, args=(siege, memory, health), daemon=True).start()
+        threading.Thread(
+            target=_watch, args=(siege, memory, health), daemon=True
+        ).start()
         end = time.monotonic() + 60 * minutes
         client.use(server, key, lambda: time.monotonic() > end)
         siege.stop.set()
         is_alive = server.process is not None and server.process.poll() is None
-        workers, seconds = server.workers(), server.stop()  # while unread answers are held
+        # While unread answers are held.
+        workers, seconds = server.workers(), server.stop()
         left = [number for number in workers if worker(number)]
     finally:
         siege.stop.set()
@@ -378,11 +413,18 @@ def attack(
         problems.append(f"memory grew {last / first:.2f} times after the first minute")
     print(f"client, quiet: {quiet}")
     print(f"client, attacked: {client}: {client.p99 / quiet.p99:.1f} times")
-    counts = f"wrong {len(client.wrong)}, lost {client.lost}, refused {dict(client.refused)}"
+    counts = (
+        f"wrong {len(client.wrong)}, lost {client.lost}, refused {dict(client.refused)}"
+    )
     print(f"  {counts}; /health at most {max(health):.2f} s")
-    print("attackers:", *(f"{name} {count}," for name, count in sorted(siege.answers.items())))
+    print(
+        "attackers:",
+        *(f"{name} {count}," for name, count in sorted(siege.answers.items())),
+    )
     first, last, most = (size / 1e6 for size in (first, last, max(memory)))
-    print(f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB")
+    print(
+        f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB"
+    )
     print(f"SIGTERM took {seconds:.1f} s")
     return problems
 
@@ -392,11 +434,15 @@ def _problems(quiet: Client, client: Client, siege: Siege, minutes: float) -> li
     problems = [f"wrong: {wrong}" for wrong in client.wrong[:5]]
     ratio = client.p99 / quiet.p99
     if ratio > RATIO:
-        problems.append(f"the client's p99 grew {ratio:.1f} times ({dict(client.refused)})")
+        problems.append(
+            f"the client's p99 grew {ratio:.1f} times ({dict(client.refused)})"
+        )
     # A process does not know what was asked before it.
     starts = 1 + siege.answers[f"{SERVING} killed"]
     answered = siege.answers["forged 200"]
     allowed = REQUESTS * (minutes + starts)
     if answered > allowed:
-        problems.append(f"forged addresses: {answered} answers where {allowed:.0f} are allowed")
+        problems.append(
+            f"forged addresses: {answered} answers where {allowed:.0f} are allowed"
+        )
     return problems + siege.server.tracebacks()

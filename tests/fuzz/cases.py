@@ -91,7 +91,9 @@ class Judge:
     def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:
         if (self.folder / "case" / PLANTED).exists():
             return "executed"
-        if contents(self.folder / OUTSIDE) != self.outside or leaks(self.folder / "case", outputs):
+        if contents(self.folder / OUTSIDE) != self.outside or leaks(
+            self.folder / "case", outputs
+        ):
             return "followed"
         if outcome.seconds > SLOW:
             return "slow"

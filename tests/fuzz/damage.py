@@ -17,7 +17,9 @@ LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n\nnever seen: 
 
 def _edit(change: Callable[[bytearray, random.Random], bytes | bytearray]) -> Damage:
     def damage(path: Path, chance: random.Random) -> None:
-        path.write_bytes(change(bytearray(path.read_bytes()) or bytearray(b"\0"), chance))
+        path.write_bytes(
+            change(bytearray(path.read_bytes()) or bytearray(b"\0"), chance)
+        )
 
     return damage
 
@@ -30,7 +32,9 @@ def _flip(data: bytearray, chance: random.Random) -> bytearray:
 def _block(data: bytearray, chance: random.Random) -> bytearray:
     start = chance.randrange(len(data))
     end = min(len(data), start + chance.choice((2, 16, 512, 4096)))
-    data[start:end] = bytes(end - start) if chance.random() < 0.5 else chance.randbytes(end - start)
+    data[start:end] = (
+        bytes(end - start) if chance.random() < 0.5 else chance.randbytes(end - start)
+    )
     return data
 
 
@@ -40,7 +44,17 @@ def _digit(data: bytearray, chance: random.Random) -> bytearray:
 
 def _number(data: bytearray, chance: random.Random) -> bytearray:
     """Replace a number by one that no setting means."""
-    numbers = [b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000]
+    numbers = [
+        b"-1",
+        b"0",
+        b"1e308",
+        b"9" * 20,
+        b"9" * 5000,
+        b"NaN",
+        b"null",
+        b'"1"',
+        b"[" * 3000,
+    ]
     return _replace_digit(data, chance, chance.choice(numbers))
 
 
@@ -54,7 +68,9 @@ def _replace_digit(data: bytearray, chance: random.Random, number: bytes) -> byt
 
 def _link(path: Path, chance: random.Random) -> None:
     path.unlink()
-    path.symlink_to(chance.choice((path.name, "/dev/zero", "/dev/null", "nowhere", ".")))
+    path.symlink_to(
+        chance.choice((path.name, "/dev/zero", "/dev/null", "nowhere", "."))
+    )
 
 
 def _folder(path: Path, chance: random.Random) -> None:
@@ -82,15 +98,24 @@ DAMAGES: list[Damage] = [
 ]
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "translate": ("translate RUN --format=jsonl --nbest=2 --threads=1", []),
-    "align": ("align RUN --source=pairs/test.ko --target=pairs/test.en --threads=1", []),
-    "evaluate": ("evaluate RUN --source=pairs/test.ko --reference=pairs/test.en --threads=1", []),
+    "align": (
+        "align RUN --source=pairs/test.ko --target=pairs/test.en --threads=1",
+        [],
+    ),
+    "evaluate": (
+        "evaluate RUN --source=pairs/test.ko --reference=pairs/test.en --threads=1",
+        [],
+    ),
     "show": ("show RUN 빵을 --out=out.svg --threads=1", ["out.svg"]),
     "resume": (
         "train --out=RUN --resume --set training.updates=180 --threads=1 --quiet",
         ["RUN/model.safetensors"],
     ),
     "caption": ("caption RUN pairs/images --format=jsonl --threads=1", []),
-    "export": ("export RUN out --to=huggingface --threads=1", ["out/model.safetensors"]),
+    "export": (
+        "export RUN out --to=huggingface --threads=1",
+        ["out/model.safetensors"],
+    ),
     "import": ("import huggingface RUN out --threads=1", ["out/model.safetensors"]),
     "from": (
         "train --from=RUN --source=pairs/test.ko --target=pairs/test.en --out=out"
@@ -100,7 +125,15 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
 }
 """Command lines with the name of a folder to put in, and the files that are their output."""
 READ_BY = {
-    "translator": ("translate", "align", "evaluate", "show", "resume", "resume", "translate"),
+    "translator": (
+        "translate",
+        "align",
+        "evaluate",
+        "show",
+        "resume",
+        "resume",
+        "translate",
+    ),
     "recurrent": ("translate", "resume"),
     "captioner": ("caption", "resume"),
     "marian": ("import",),
@@ -109,7 +142,11 @@ READ_BY = {
 
 
 def _case(
-    label: str, command: str, name: str, material: Material, damage: Callable[[Path], object]
+    label: str,
+    command: str,
+    name: str,
+    material: Material,
+    damage: Callable[[Path], object],
 ) -> Case:
     """Return the case of a command that reads a folder, of which `damage` changes something."""
     arguments, outputs = COMMANDS[command]
@@ -150,7 +187,9 @@ def damaged_file(chance: random.Random, material: Material) -> Case:
 @kind(share=4)
 def swapped_files(chance: random.Random, material: Material) -> Case:
     """Put a file of one run in the place of the same file of another run."""
-    name, other = chance.choice((("translator", "recurrent"), ("recurrent", "translator")))
+    name, other = chance.choice(
+        (("translator", "recurrent"), ("recurrent", "translator"))
+    )
     own = {file.partition("/")[2] for file in material.files(name)}
     others = {file.partition("/")[2] for file in material.files(other)}
     file = chance.choice(sorted(own & others))

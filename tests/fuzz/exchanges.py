@@ -64,7 +64,9 @@ def request(
 
 def connect(address: Address, source: str, patience: float) -> socket.socket:
     """Open a connection from an address of this machine."""
-    return socket.create_connection(address, timeout=patience, source_address=(source, 0))
+    return socket.create_connection(
+        address, timeout=patience, source_address=(source, 0)
+    )
 
 
 def send(connection: socket.socket, data: bytes) -> None:

@@ -53,12 +53,24 @@ SETTINGS = [
     "training.validate_every=8",
     "training.log_every=1",
 ]
-IMAGES = ["data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"]
+IMAGES = [
+    "data.images.height=8",
+    "data.images.width=8",
+    "data.images.cell=4",
+    "tokenizer.size=280",
+]
 WAYS = {
     "every update": ["training.checkpoint_minutes=0", "batching.micro_batches=2"],
     "shards": ["data.shards=true", "tokenizer.joint=false"],
-    "resampled": ["batching.subword_dropout=0.1", "training.rdrop=1", "training.rdrop_after=10"],
-    "own outputs": ["training.scheduled_sampling=0.5", "training.scheduled_sampling_ramp=20"],
+    "resampled": [
+        "batching.subword_dropout=0.1",
+        "training.rdrop=1",
+        "training.rdrop_after=10",
+    ],
+    "own outputs": [
+        "training.scheduled_sampling=0.5",
+        "training.scheduled_sampling_ramp=20",
+    ],
 }
 """Ways to train: more checkpoints, further files, further random numbers."""
 TRANSLATOR = "translator"
@@ -123,13 +135,20 @@ class Families:
         """Translate a file in a form, unless that was done before."""
         model = self.trained(TRANSLATOR).folder / "run"
         output = "out.gz" if packed else "out"
-        command = ["translate", str(model), str(self.root / "lines.ko"), f"--output={output}"]
+        command = [
+            "translate",
+            str(model),
+            str(self.root / "lines.ko"),
+            f"--output={output}",
+        ]
         options = ["--chunk=10", *FORMATS[form], "--threads=1", "--quiet"]
         return self._make(f"translate {form} {output}", [*command, *options])
 
     def use(self, run_folder: Path) -> list[str]:
         """The arguments that translate a sentence, or caption an image, with a model."""
-        reads = json.loads((run_folder / "config.json").read_text())["model"]["encoder"]["kind"]
+        reads = json.loads((run_folder / "config.json").read_text())["model"][
+            "encoder"
+        ]["kind"]
         command, file = "translate", "one.ko"
         if reads in _kinds(ENCODERS, "images"):
             command, file = "caption", "images/images/00.png"
@@ -141,7 +160,9 @@ class Families:
         if not (complete := self.root / f"{name}.complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            outcome = run(arguments, folder, before=functools.partial(moments.record, log))
+            outcome = run(
+                arguments, folder, before=functools.partial(moments.record, log)
+            )
             assert outcome.status == 0, f"{name}: {outcome.err}"
             complete.touch()
         return Undisturbed(folder, arguments, moments.recorded(log))
@@ -175,12 +196,20 @@ def _options(root: Path) -> dict[str, list[str]]:
             is_installed = kind != "timm" or importlib.util.find_spec("timm")
             if f"model.{side}.kind={kind}" not in reached and is_installed:
                 is_image = side == "encoder" and kind in image_kinds
-                add(kind, "caption-transformer" if is_image else "transformer-tiny", **{side: kind})
+                add(
+                    kind,
+                    "caption-transformer" if is_image else "transformer-tiny",
+                    **{side: kind},
+                )
     for number, (way, settings) in enumerate(WAYS.items()):
         add(way, presets()[number % 5], settings)
     add("guided", "transformer-tiny", ["training.guided=0.1"])
     families["guided"].append(f"--alignments={root}/train.align")
-    longer = ["training.updates=100", "training.validate_every=50", "model.encoder.dropout=0"]
+    longer = [
+        "training.updates=100",
+        "training.validate_every=50",
+        "model.encoder.dropout=0",
+    ]
     add(TRANSLATOR, "transformer-tiny", longer)
     return families
 
@@ -195,7 +224,9 @@ def _sizes(kinds: dict[str, str]) -> list[str]:
             for settings in registered[side]
             if settings.model_fields["kind"].default == kind
         )
-        sizes += [f"model.{side}.{name}={TINY[name]}" for name in TINY if name in fields]
+        sizes += [
+            f"model.{side}.{name}={TINY[name]}" for name in TINY if name in fields
+        ]
     return sizes
 
 
@@ -238,7 +269,9 @@ def _without_times(path: Path, content: bytes) -> object:
     if path.name == "journal.jsonl":
         events = [json.loads(line) for line in content.splitlines()]
         starts_and_stops = ("machine", "resume", "restored", "end")
-        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops]
+        kept = [
+            event for event in events[:-1] if event["event"] not in starts_and_stops
+        ]
         kept += events[-1:]
         return [{key: event[key] for key in event.keys() - TIMES} for event in kept]
     if path.name == "state.json":

@@ -21,15 +21,27 @@ from regard.serving import deepl, libretranslate, schemas
 from regard.serving.requests import Parameters
 
 Values = dict[str, Any]
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMDAQCyNhmZAAAAAElFTkSuQmCC"
 POSTED: dict[str, Callable[[str], Values]] = {
     "/translate": lambda text: {"q": text, "source": "ko", "target": "en"},
     "/detect": lambda text: {"q": text},
-    "/v2/translate": lambda text: {"text": [text], "source_lang": "KO", "target_lang": "EN"},
-    "/v1/translate": lambda text: {"text": text, "source": "ko", "target": "en", "model": STEADY},
-    "/v1/explain": lambda text: {"text": text, "source": "ko", "target": "en", "model": STEADY},
+    "/v2/translate": lambda text: {
+        "text": [text],
+        "source_lang": "KO",
+        "target_lang": "EN",
+    },
+    "/v1/translate": lambda text: {
+        "text": text,
+        "source": "ko",
+        "target": "en",
+        "model": STEADY,
+    },
+    "/v1/explain": lambda text: {
+        "text": text,
+        "source": "ko",
+        "target": "en",
+        "model": STEADY,
+    },
     "/v1/continuations": lambda text: {"text": text, "target": "en", "model": FOLDER},
     "/v1/caption": lambda _: {"image": PIXEL, "model": CAPTIONS},
     "/v1/explain_image": lambda _: {"image": PIXEL},
@@ -66,7 +78,11 @@ def _is_whole(answer: Answer, _: Served, path: str) -> bool:
     """Whether an answer is what the endpoint answers, in JSON without NaN."""
     if answer.headers.get("content-type", "").startswith("text/event-stream"):
         return b"event: result" in answer.body or b"event: error" in answer.body
-    return isinstance(answer.values, list) if path == "/detect" else ANSWERS[path] in answer.values
+    return (
+        isinstance(answer.values, list)
+        if path == "/detect"
+        else ANSWERS[path] in answer.values
+    )
 
 
 def _is_translated(answer: Answer, server: Served, texts: list[str], path: str) -> bool:
@@ -85,7 +101,9 @@ def _any_answer(*_: object) -> bool:
 
 
 def _case(name: str, data: bytes, path: str, **options: Any) -> HttpCase:
-    is_right = functools.partial(_is_whole, path=path) if path in POSTED else _any_answer
+    is_right = (
+        functools.partial(_is_whole, path=path) if path in POSTED else _any_answer
+    )
     options.setdefault("is_right", is_right)
     return HttpCase(f"{path[:40]}: {name}", Exchange(data, path, **options))
 
@@ -173,14 +191,20 @@ def neighbours(chance: random.Random) -> HttpCase:
             raise ValueError(f"no answer, or {answer and answer.status}")
         content: list[Any] = answer.values[ANSWERS[path]]
         alternatives = answer.values.get("alternatives", texts)
-        return [*zip(content, alternatives, strict=True)] if path == "/translate" else content
+        return (
+            [*zip(content, alternatives, strict=True)]
+            if path == "/translate"
+            else content
+        )
 
     def attack(server: Served) -> Report:
         together = translated(server, texts)
         for text, result in zip(texts, together, strict=True):
             alone = translated(server, [text])
             if [result] != alone:
-                return Report("wrong", (f"{text!r} alone {alone}, beside others {result}",))
+                return Report(
+                    "wrong", (f"{text!r} alone {alone}, beside others {result}",)
+                )
         return Report("done")
 
     return HttpCase(f"{path}: {len(texts)} texts beside each other, {more}", attack)
@@ -199,7 +223,9 @@ def odd_values(chance: random.Random) -> HttpCase:
         )
     if chance.random() < 0.2:
         values[any_text(chance, chance.choice((1, 10, 5000)))] = any_value(chance)
-    data = json.dumps(values, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
+    data = json.dumps(values, ensure_ascii=chance.random() < 0.5).encode(
+        "utf-8", "surrogatepass"
+    )
     return _posted(f"odd {', '.join(names)}: {data[:80]!r}", path, data, is_large=True)
 
 
@@ -268,14 +294,24 @@ def many_names(chance: random.Random) -> HttpCase:
 
     twice = Exchange(data(2 * count), path, is_large=True) if count < 300_000 else None
     name = f"{count} {form}"
-    return _case(name, data(count), path, is_right=_any_answer, is_large=True, double=twice)
+    return _case(
+        name, data(count), path, is_right=_any_answer, is_large=True, double=twice
+    )
 
 
 LINES = {
     "X-Forwarded-For": ("127.0.0.1", "1.2.3.4, 5.6.7.8", "::1", "9" * 5000, "," * 5000),
     "Forwarded": ("for=x", "for=127.0.0.1"),
     "X-Forwarded-Proto": ("javascript",),
-    "Host": ("evil.example", "localhost:99999", "localhost@x", "", "[::1", "a" * 5000, "a, b"),
+    "Host": (
+        "evil.example",
+        "localhost:99999",
+        "localhost@x",
+        "",
+        "[::1",
+        "a" * 5000,
+        "a, b",
+    ),
     "Origin": (
         "http://evil.example",
         "null",
@@ -284,7 +320,13 @@ LINES = {
         "http://[",
         "a" * 5000,
     ),
-    "Authorization": ("Bearer x", f"DeepL-Auth-Key {'y' * 5000}", "Basic eDp5", "Bearer", "Ω"),
+    "Authorization": (
+        "Bearer x",
+        f"DeepL-Auth-Key {'y' * 5000}",
+        "Basic eDp5",
+        "Bearer",
+        "Ω",
+    ),
     "X-Deadline-Ms": ("0", "-1", "1", "x", "9" * 5000, "٣", "1e3"),
     "X-Request-Id": ("a" * 64, "a" * 65, "../x", "<b>", "%s"),
     "Content-Type": (
@@ -322,7 +364,14 @@ def odd_headers(chance: random.Random) -> HttpCase:
 
 
 LENGTHS = ("-1", "x", "0x10", "1e3", "1,1", "+5", "9" * 5000, " ")
-ENCODINGS = ("gzip", "xchunked", "chunked ", "chunked;q=1", "identity", "chunked, chunked")
+ENCODINGS = (
+    "gzip",
+    "xchunked",
+    "chunked ",
+    "chunked;q=1",
+    "identity",
+    "chunked, chunked",
+)
 CHUNKS = (
     b"-1\r\nx\r\n",
     b"zz\r\nx\r\n",
@@ -333,7 +382,12 @@ CHUNKS = (
 REPLACED: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
     "method": (
         b"POST",
-        (*b"GET post TRACE CONNECT OPTIONS PUT DELETE".split(), b"X" * 20_000, b"PO\0ST", b"HEAD "),
+        (
+            *b"GET post TRACE CONNECT OPTIONS PUT DELETE".split(),
+            b"X" * 20_000,
+            b"PO\0ST",
+            b"HEAD ",
+        ),
     ),
     "version": (
         b"HTTP/1.1",
@@ -367,10 +421,14 @@ def broken_framing(chance: random.Random) -> HttpCase:
         "two lengths": request(path, body, [length, "Content-Length: 3"]) + other,
         "length and chunks": request(path, chunks, [length, chunked]) + other,
         "chunks and length": request(path, chunks, [chunked, length]) + other,
-        "encoding": request(path, chunks, [f"Transfer-Encoding: {chance.choice(ENCODINGS)}"])
+        "encoding": request(
+            path, chunks, [f"Transfer-Encoding: {chance.choice(ENCODINGS)}"]
+        )
         + other,
         "sizes of chunks": request(path, chance.choice(CHUNKS), [chunked]),
-        "upgrade": request(path, body, [upgrade, "Connection: Upgrade", "HTTP2-Settings: x"]),
+        "upgrade": request(
+            path, body, [upgrade, "Connection: Upgrade", "HTTP2-Settings: x"]
+        ),
         "noise": chance.randbytes(chance.choice((1, 100, 300_000))),
         "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(500),
         "preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(60),
@@ -382,7 +440,13 @@ def broken_framing(chance: random.Random) -> HttpCase:
     name = chance.choice(list(cases))
     most = 6 if name == "pipelined" else 1
     return _case(
-        name, cases[name], path, most=most, is_broken=True, is_right=_any_answer, is_large=True
+        name,
+        cases[name],
+        path,
+        most=most,
+        is_broken=True,
+        is_right=_any_answer,
+        is_large=True,
     )
 
 
@@ -396,7 +460,9 @@ def leaving_clients(chance: random.Random) -> HttpCase:
     if way in ("large", "stream"):
         path = "/v1/translate"
         text = ". ".join(chance.choices(SENTENCES, k=chance.choice((3, 100))))
-        more = {"stream": True} if way == "stream" else {"attention": "all", "nbest": 10}
+        more = (
+            {"stream": True} if way == "stream" else {"attention": "all", "nbest": 10}
+        )
         values = POSTED[path](text) | more
     data = request(path, values)
     if way == "half":
@@ -487,9 +553,13 @@ def odd_markup(chance: random.Random) -> HttpCase:
     twice = ("".join(parts) * count * 2)[:90_000]
     double = None
     if 1_000 < len(text) < 40_000:
-        double = Exchange(request(path, POSTED[path](twice) | {field: form}), path, is_large=True)
+        double = Exchange(
+            request(path, POSTED[path](twice) | {field: form}), path, is_large=True
+        )
     data = request(path, POSTED[path](text) | {field: form})
-    return _case(f"{form} {text[:50]!r} of {len(text)}", data, path, is_large=True, double=double)
+    return _case(
+        f"{form} {text[:50]!r} of {len(text)}", data, path, is_large=True, double=double
+    )
 
 
 @kind(share=4)
@@ -501,12 +571,22 @@ def large_answers(chance: random.Random) -> HttpCase:
     many = chance.choice((5, 100))
     wanted: dict[str, Values] = {
         "/v1/explain": {"nbest": many, "trace": chance.random() < 0.5},
-        "/v1/translate": {"nbest": many, "attention": "all", "log_probs": True, "beam": 100},
-        "/v1/continuations": {"count": 20, "prefix": [5] * chance.choice((0, 10, 1_000))},
+        "/v1/translate": {
+            "nbest": many,
+            "attention": "all",
+            "log_probs": True,
+            "beam": 100,
+        },
+        "/v1/continuations": {
+            "count": 20,
+            "prefix": [5] * chance.choice((0, 10, 1_000)),
+        },
     }
     path = chance.choice(list(wanted))
     values = POSTED[path](" ".join(chance.choices(SENTENCES, k=words))) | wanted[path]
-    return _posted(f"{words} sentences, {values.get('nbest')}", path, values, is_large=True)
+    return _posted(
+        f"{words} sentences, {values.get('nbest')}", path, values, is_large=True
+    )
 
 
 PATHS = [
@@ -564,7 +644,9 @@ def damaged_forms(chance: random.Random) -> HttpCase:
     path = chance.choice(("/translate", "/v2/translate", "/v1/caption", "/detect"))
     parts = ""
     for name, value in POSTED[path](chance.choice(SENTENCES)).items():
-        parts += f"--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n"
+        parts += (
+            f"--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n"
+        )
     body = bytearray(f"{parts}--x--\r\n".encode())
     noise = (b"", b"\r\n", b"--x", b"--", b'"', b"\xff", b"\x00", b"x" * 5000)
     for _ in range(chance.choice((1, 1, 5))):

@@ -73,7 +73,9 @@ class Exchange:
         if twice.verdict not in BAD and twice.seconds > max(NOISE, 4 * report.seconds):
             return Report(
                 "slow",
-                (f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",),
+                (
+                    f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",
+                ),
                 twice.seconds,
             )
         return twice if twice.verdict in BAD else report
@@ -125,10 +127,15 @@ class Exchange:
             return Report("wrong", ("closed without an answer",))
         taken = [answer for answer in answers if answer.status < 400]
         if len(taken) > self.most:
-            return Report("wrong", (f"{len(answers)} answers where {self.most} may come",))
+            return Report(
+                "wrong", (f"{len(answers)} answers where {self.most} may come",)
+            )
         for answer in answers:
             if problem := self._problem(answer, server):
-                return Report(problem[0], (f"{problem[1]}: {answer.status} {answer.body[:200]!r}",))
+                return Report(
+                    problem[0],
+                    (f"{problem[1]}: {answer.status} {answer.body[:200]!r}",),
+                )
         seen = f"{answers[-1].status} {answers[-1].body[:200]!r}"
         if answers[-1].status < 400:
             return Report("done", (seen,))
@@ -143,12 +150,15 @@ class Exchange:
                     return None
                 return "wrong", "another answer than expected"
             return "wrong", "an answer that cannot be read"
-        plain = self.is_broken and answer.headers.get("content-type", "").startswith("text/plain")
+        plain = self.is_broken and answer.headers.get("content-type", "").startswith(
+            "text/plain"
+        )
         sentence = "closed" if plain else self._sentence(answer)
         if not sentence:
             return "internal", "no sentence in the form of the endpoint"
         if answer.status == 500 or (
-            answer.status > 500 and not (self.is_large and any(t in sentence for t in TOO_MUCH))
+            answer.status > 500
+            and not (self.is_large and any(t in sentence for t in TOO_MUCH))
         ):
             return "internal", "an error of the server, not of the request"
         return None
@@ -158,10 +168,19 @@ class Exchange:
         with suppress(ValueError, AttributeError):
             values = answer.values
             own = next(
-                (form for prefix, form in FORMS.items() if self.path.startswith(prefix)), "error"
+                (
+                    form
+                    for prefix, form in FORMS.items()
+                    if self.path.startswith(prefix)
+                ),
+                "error",
             )
             sentence = values.get(own, values.get("error") if self.is_broken else None)
-            return sentence if isinstance(sentence, str) and 10 < len(sentence) < 3_000 else ""
+            return (
+                sentence
+                if isinstance(sentence, str) and 10 < len(sentence) < 3_000
+                else ""
+            )
         return ""
 
 
@@ -210,7 +229,9 @@ class HttpJudge:
         if report.verdict not in BAD:
             for problem in self._problems(number):
                 return Report(
-                    problem.verdict, (*problem.messages, *report.messages), report.seconds
+                    problem.verdict,
+                    (*problem.messages, *report.messages),
+                    report.seconds,
                 )
         else:
             self._new_log()
@@ -229,7 +250,9 @@ class HttpJudge:
         problems = list[Report]()
         if self.server.executed.exists():
             modules = self.server.executed.read_text()
-            problems.append(Report("executed", (f"planted modules were run: {modules}",)))
+            problems.append(
+                Report("executed", (f"planted modules were run: {modules}",))
+            )
         log = self._new_log()
         failure = rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*"
         if match := re.search(failure, log):
@@ -238,7 +261,9 @@ class HttpJudge:
             problems.append(Report("internal", ("in the log:", *shown)))
         longest = max(len(line) for line in log.split(b"\n"))
         if longest > LONGEST_LINE:
-            problems.append(Report("internal", (f"a line of {longest:,} bytes in the log",)))
+            problems.append(
+                Report("internal", (f"a line of {longest:,} bytes in the log",))
+            )
         return problems or self._probe(number)
 
     def _probe(self, number: int) -> list[Report]:
@@ -255,10 +280,16 @@ class HttpJudge:
             return [Report("down", (f"/health afterwards: {health}",))]
         if time.monotonic() - start > SLOW:
             return [
-                Report("slow", ("/health and a translation afterwards",), time.monotonic() - start)
+                Report(
+                    "slow",
+                    ("/health and a translation afterwards",),
+                    time.monotonic() - start,
+                )
             ]
         if translated[:4] in ("no a", "503 ", "504 ", "500 "):
-            return [Report("down", (f"a translation by {model} afterwards: {translated}",))]
+            return [
+                Report("down", (f"a translation by {model} afterwards: {translated}",))
+            ]
         if translated != self.server.expected[model][text]:
             return [Report("wrong", (f"{text!r} afterwards: {translated!r}",))]
         return []

@@ -114,7 +114,9 @@ def _bytes(text: str, chance: random.Random) -> bytes:
     return data if chance.random() < 0.9 else data.replace(b"a", b"\xff")
 
 
-def _with_run(folder: Path, material: Material, name: str, files: dict[str, bytes]) -> None:
+def _with_run(
+    folder: Path, material: Material, name: str, files: dict[str, bytes]
+) -> None:
     """Copy a run, and write files beside it."""
     for own, origin in ((name, name), ("pairs", "data"), ("images", "images")):
         shutil.copytree(material.root / origin, folder / own)
@@ -133,7 +135,9 @@ def _case(
     files beside it.
     """
     run = arguments[1] if arguments[1] in RUNS else RUNS[0]
-    prepare = functools.partial(_with_run, material=material, name=run, files=files or {})
+    prepare = functools.partial(
+        _with_run, material=material, name=run, files=files or {}
+    )
     return Case(name, arguments, prepare, **rest)
 
 
@@ -144,7 +148,14 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
     length = chance.choice(LENGTHS)
     text = any_text(chance, length)
     options = chance.choice(
-        ([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"])
+        (
+            [],
+            ["--format=jsonl"],
+            ["--alignments"],
+            ["--nbest=2"],
+            ["--beam=1"],
+            ["--stream"],
+        )
     )
     packed = chance.random() < 0.1 and length > 100
     # Text of no known script is refused at once.
@@ -210,9 +221,9 @@ def _line_of_prose(chance: random.Random) -> str:
     them.
     """
     sentences = chance.choices(PROSE, k=chance.choice((1, 1, 2, 5)))
-    line = chance.choice((". ", "! ", "? ", ".[1] ", "… ", ".")).join(sentences) + chance.choice(
-        ("", ".", "?", " 🙂")
-    )
+    line = chance.choice((". ", "! ", "? ", ".[1] ", "… ", ".")).join(
+        sentences
+    ) + chance.choice(("", ".", "?", " 🙂"))
     line = chance.choice((line, line, *chance.sample(LETTERLESS, 2)))
     for _ in range(chance.choice((0, 1, 3))):
         position = chance.randrange(len(line) + 1)
@@ -221,7 +232,9 @@ def _line_of_prose(chance: random.Random) -> str:
 
 
 def _visible(line: str) -> str:
-    return " ".join("".join(character for character in line if character not in INVISIBLE).split())
+    return " ".join(
+        "".join(character for character in line if character not in INVISIBLE).split()
+    )
 
 
 def _is_translation(out: bytes, source: list[str], is_greedy: bool) -> bool:
@@ -299,7 +312,9 @@ def _options() -> list[tuple[str, str, bool]]:
     """Return command, option and whether it is a flag, of all options of all commands."""
     group: Any = typer.main.get_command(app)
     commands = {
-        name: command for name, command in group.commands.items() if name not in ("demo", "doctor")
+        name: command
+        for name, command in group.commands.items()
+        if name not in ("demo", "doctor")
     }
     unsafe = ("--help", "--debug", "--device", "--threads", "--budget")
     options = list[tuple[str, str, bool]]()
@@ -317,7 +332,12 @@ CALLS = {
     "evaluate": ["translator", "--source=pairs/test.ko", "--reference=pairs/test.en"],
     "align": ["translator", "--source=pairs/test.ko", "--target=pairs/test.en"],
     "show": ["translator", "나는 집에 간다"],
-    "train": ["--source=pairs/train.ko", "--target=pairs/train.en", "--out=out", "--dry-run"],
+    "train": [
+        "--source=pairs/train.ko",
+        "--target=pairs/train.en",
+        "--out=out",
+        "--dry-run",
+    ],
     "export": ["translator", "out"],
     "import": ["huggingface", "marian", "out"],
 }
@@ -352,7 +372,9 @@ def odd_options(chance: random.Random, material: Material) -> Case:
         value = chance.choice(values).replace("\x00", "")
         arguments.append(option if is_flag else f"{option}={value}")
     prepare = functools.partial(_with_all, material=material)
-    return Case(" ".join(argument[:60] for argument in arguments), arguments, prepare, b"a b\n")
+    return Case(
+        " ".join(argument[:60] for argument in arguments), arguments, prepare, b"a b\n"
+    )
 
 
 def _leaves(model: Any, prefix: str = "") -> Iterator[str]:
@@ -396,7 +418,13 @@ def odd_settings(chance: random.Random, material: Material) -> Case:
     keys = chance.sample(_settings(), chance.randrange(1, 4))
     odd = [f"{key}={chance.choice(values)}".replace("\x00", "") for key in keys]
     small = ["tokenizer.size=300", "training.updates=1", "batching.tokens=64", *SMALL]
-    arguments = ["train", *CALLS["train"][:3], *sets(*small, *odd), "--threads=1", "--quiet"]
+    arguments = [
+        "train",
+        *CALLS["train"][:3],
+        *sets(*small, *odd),
+        "--threads=1",
+        "--quiet",
+    ]
     if chance.random() < 0.5:
         arguments.append("--dry-run")
     prepare = functools.partial(_with_all, material=material)
@@ -427,7 +455,9 @@ def json_lines(chance: random.Random, material: Material) -> Case:
             values["text"] = "나는 빵을 먹고 있었다"
         if chance.random() < 0.3:
             length = chance.choice((1, 5, 20_000))
-            values["terms"] = [any_text(chance, length) for _ in range(chance.choice((1, 300)))]
+            values["terms"] = [
+                any_text(chance, length) for _ in range(chance.choice((1, 300)))
+            ]
         line = json.dumps(values).encode()
         broken = (
             line[: len(line) // 2],
@@ -440,7 +470,9 @@ def json_lines(chance: random.Random, material: Material) -> Case:
         lines.append(line if chance.random() < 0.8 else chance.choice(broken))
     form = chance.choice(([], ["--format=jsonl"]))
     arguments = ["translate", "translator", "--input=jsonl", *form, *FEW]
-    return _case(f"JSON lines {lines[0][:60]!r}", arguments, material, stdin=b"\n".join(lines))
+    return _case(
+        f"JSON lines {lines[0][:60]!r}", arguments, material, stdin=b"\n".join(lines)
+    )
 
 
 @kind(share=4)
@@ -458,9 +490,13 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
         "b": lines(),
         "links": _bytes(any_text(chance, 50), chance),
         "pairs.tsv": source.replace(b" ", b"\t"),
-        "recipe.toml": chance.choice((_bytes(any_text(chance, 200), chance), b"[" * 5000)),
+        "recipe.toml": chance.choice(
+            (_bytes(any_text(chance, 200), chance), b"[" * 5000)
+        ),
     }
-    inputs = chance.choice((["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"]))
+    inputs = chance.choice(
+        (["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"])
+    )
     if chance.random() < 0.2:
         inputs = [*inputs, "--alignments=links"]
     small = ["training.updates=1", "batching.tokens=64", "tokenizer.size=300", *SMALL]

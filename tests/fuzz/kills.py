@@ -18,7 +18,14 @@ from pathlib import Path
 import torch
 import torch._dynamo  # by the optimizer
 from fuzz import moments
-from fuzz.families import FORMATS, TRANSLATOR, Families, Undisturbed, differences, why_unusable
+from fuzz.families import (
+    FORMATS,
+    TRANSLATOR,
+    Families,
+    Undisturbed,
+    differences,
+    why_unusable,
+)
 from fuzz.process import Outcome, run
 
 import regard.cli
@@ -78,7 +85,9 @@ def families(folder: Path) -> Families:
     """
     torch.set_num_threads(1)
     os.environ["REGARD_CACHE"] = str(folder / "cache")
-    assert all((regard.pipeline.bulk, regard.cli, regard.pipeline, regard.run)), "imported once"
+    assert all((regard.pipeline.bulk, regard.cli, regard.pipeline, regard.run)), (
+        "imported once"
+    )
     return Families(folder / "families")
 
 
@@ -115,13 +124,19 @@ def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
     try:
         for moment in _kill(case, undisturbed, folder):
             killed.append(moment)
-            problem = "" if case.form is not None else why_unusable(known, folder / "run", folder)
+            problem = (
+                ""
+                if case.form is not None
+                else why_unusable(known, folder / "run", folder)
+            )
             if problem:
                 raise Broken(problem)
         problems = differences(undisturbed.folder, folder)
     except Broken as problem:
         return Result(case, "broken", tuple(killed), (str(problem),))
-    return Result(case, "different" if problems else "equal", tuple(killed), tuple(problems))
+    return Result(
+        case, "different" if problems else "equal", tuple(killed), tuple(problems)
+    )
 
 
 def _undisturbed(known: Families, case: Case) -> Undisturbed:
@@ -130,7 +145,9 @@ def _undisturbed(known: Families, case: Case) -> Undisturbed:
     return known.translated(case.form, case.packed)
 
 
-def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moments.Moment]:
+def _kill(
+    case: Case, undisturbed: Undisturbed, folder: Path
+) -> Iterator[moments.Moment]:
     """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if
     it cannot.
     """
@@ -149,7 +166,9 @@ def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moment
         yield moment
         if chance.random() < 0.7:
             break
-        where = chance.choice(("time", "file" if case.form is not None else "checkpoint"))
+        where = chance.choice(
+            ("time", "file" if case.form is not None else "checkpoint")
+        )
     outcome = _continue(case, undisturbed, folder, None)
     if outcome.status:
         raise Broken(f"not resumed: {outcome.status} {outcome.err}")
@@ -175,7 +194,9 @@ def _continue(
         _wait_for_end(outcome)
         if outcome.status not in (1, 2):
             break
-    if outcome.status not in (0, KILLED) or (not is_first and "warning: " in outcome.err):
+    if outcome.status not in (0, KILLED) or (
+        not is_first and "warning: " in outcome.err
+    ):
         raise Broken(f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}")
     return outcome
 
@@ -201,13 +222,17 @@ def _wait_for_end(outcome: Outcome) -> None:
 def summary(results: Sequence[Result], seed: int) -> str:
     """Count what was killed, and how often again while it was resumed."""
     training = [result for result in results if result.case.form is None]
-    inside = sum(any(moment.in_checkpoint for moment in result.moments) for result in training)
+    inside = sum(
+        any(moment.in_checkpoint for moment in result.moments) for result in training
+    )
     again = sum(len(result.moments) - 1 for result in results if result.moments)
     trained = {result.case.family for result in training}
     trainings = f"{len(training)} training, of them {inside} inside checkpoint writes"
     translations = f"{len(results) - len(training)} translation"
     kinds = f"{trainings}, {len(trained)} families; {translations}"
-    return f"{len(results)} (seed {seed}; {kinds}), and {again} more of what was resumed"
+    return (
+        f"{len(results)} (seed {seed}; {kinds}), and {again} more of what was resumed"
+    )
 
 
 def verdicts(results: Sequence[Result]) -> str:

@@ -127,12 +127,17 @@ def make_outside(folder: Path) -> dict[str, bytes]:
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the files of a folder, with their contents, and its folders."""
     paths = folder.rglob("*")
-    return {str(path): path.read_bytes() if path.is_file() else b"a folder" for path in paths}
+    return {
+        str(path): path.read_bytes() if path.is_file() else b"a folder"
+        for path in paths
+    }
 
 
 def leaks(folder: Path, outputs: Sequence[bytes]) -> bool:
     """Return whether the secret is in an output, or in a file of a folder."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()
+    ]
     contents = [*outputs, *(path.read_bytes() for path in files)]
     return any(SECRET.encode() in content for content in contents)
 
@@ -184,7 +189,9 @@ class Material:
         copies only.
         """
         shutil.copytree(self.root / name, folder / name)
-        shutil.copytree(self.root / ("images" if name == "captioner" else "data"), folder / "pairs")
+        shutil.copytree(
+            self.root / ("images" if name == "captioner" else "data"), folder / "pairs"
+        )
 
     def runtime_file(self, name: str) -> Path:
         """Return the runtime file of a run."""
@@ -231,7 +238,9 @@ class Material:
         already.
         """
         code = "from regard.runtime import native; print(native.why_unavailable() or native.kernels()._name)"
-        environment = {name: value for name, value in os.environ.items() if name != "REGARD_CACHE"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "REGARD_CACHE"
+        }
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=environment,

@@ -28,7 +28,8 @@ from fuzz.served import (
     Served,
 )
 
-WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed process in its place
+# Seconds in which a changed file has to be in use, or a killed process in its place.
+WAIT = 30.0
 # Which model has the answers of a runtime file.
 OTHER = {
     "translator": STEADY,
@@ -65,7 +66,9 @@ def killed_process(chance: random.Random) -> HttpCase:
             answer = server.insist(data)
         is_away = CAPTIONS in server.models and PYTORCH in killed
         caption = (
-            server.insist(request("/v1/caption", POSTED["/v1/caption"](""))) if is_away else answer
+            server.insist(request("/v1/caption", POSTED["/v1/caption"]("")))
+            if is_away
+            else answer
         )
         seconds = time.monotonic() - start
         for again in (answer, caption):
@@ -75,7 +78,9 @@ def killed_process(chance: random.Random) -> HttpCase:
         got = [each["text"] for each in json.loads(answer.body)["translations"]]
         if got != [server.expected[model][text] for text in texts]:
             return Report("wrong", ("the answer after a killed process",), seconds)
-        return Report("slow" if seconds > WAIT else "closed" if is_lost else "done", (), seconds)
+        return Report(
+            "slow" if seconds > WAIT else "closed" if is_lost else "done", (), seconds
+        )
 
     return HttpCase(
         f"{' and '.join(killed)} killed {kills} times after {pause} s with {count} texts of {wanted}",
@@ -106,7 +111,9 @@ def swapped_file(chance: random.Random) -> HttpCase:
             if time.monotonic() > end:
                 return Report(
                     "down",
-                    (f"the new file is not in use; unavailable {unavailable} times, last {got!r}",),
+                    (
+                        f"the new file is not in use; unavailable {unavailable} times, last {got!r}",
+                    ),
                 )
             time.sleep(pauses)
         return Report("done")
@@ -121,7 +128,8 @@ def swapped_file(chance: random.Random) -> HttpCase:
         )
 
     return HttpCase(
-        f"a runtime file {'copied' if in_place else 'renamed'} over a served one", attack
+        f"a runtime file {'copied' if in_place else 'renamed'} over a served one",
+        attack,
     )
 
 
@@ -177,10 +185,14 @@ def linked_file(chance: random.Random) -> HttpCase:
             while time.monotonic() < end:
                 answer = server.ask(request(f"/v1/models/{FOLDER}"))
                 if answer and SECRET.encode() in answer.body:
-                    return Report("leaked", (f"{name}, a link, at /v1/models/{FOLDER}",))
+                    return Report(
+                        "leaked", (f"{name}, a link, at /v1/models/{FOLDER}",)
+                    )
                 time.sleep(0.2)
             if (server.folder / "secret").read_text() != SECRET:
-                return Report("leaked", (f"the file that {name} leads to was written into",))
+                return Report(
+                    "leaked", (f"the file that {name} leads to was written into",)
+                )
             exports = Path(os.environ["REGARD_CACHE"]).glob("model-*")
             if any(SECRET.encode() in path.read_bytes() for path in exports):
                 return Report("leaked", (f"{name}, a link, in an export",))

@@ -23,7 +23,10 @@ from regard.training.journal import Journal
 
 CALLS: list[tuple[Any, str]] = [
     *((os, name) for name in ("fsync", "replace")),
-    *((Path, name) for name in ("mkdir", "rename", "rmdir", "unlink", "write_bytes", "write_text")),
+    *(
+        (Path, name)
+        for name in ("mkdir", "rename", "rmdir", "unlink", "write_bytes", "write_text")
+    ),
     *((shutil, name) for name in ("copyfile", "rmtree")),
     (safetensors.torch, "serialize_file"),
     (Journal, "write"),
@@ -81,11 +84,18 @@ class Moment:
         os.killpg(0, signal.SIGKILL)
 
     def _at_call(
-        self, number: int, _: bool, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]
+        self,
+        number: int,
+        _: bool,
+        name: str,
+        call: Callable[[], Any],
+        arguments: tuple[Any, ...],
     ) -> Any:
         if number != self.call:
             return call()
-        if self.stage == "before" or (self.stage == "amid" and not _half(name, call, arguments)):
+        if self.stage == "before" or (
+            self.stage == "amid" and not _half(name, call, arguments)
+        ):
             self._kill()
         result = call() if self.stage == "after" else None
         self._kill()
@@ -99,9 +109,13 @@ def draw(chance: random.Random, calls: list[Call], where: str) -> Moment:
     if where == "time":
         return Moment(seconds=chance.uniform(0, max(call.seconds for call in calls)))
     eligible = [
-        number for number, call in enumerate(calls) if call.in_checkpoint == (where == "checkpoint")
+        number
+        for number, call in enumerate(calls)
+        if call.in_checkpoint == (where == "checkpoint")
     ]
-    return Moment(chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint")
+    return Moment(
+        chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint"
+    )
 
 
 def record(log: Path) -> None:
@@ -109,7 +123,11 @@ def record(log: Path) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
 
     def note(
-        _: int, in_checkpoint: bool, name: str, call: Callable[[], Any], __: tuple[Any, ...]
+        _: int,
+        in_checkpoint: bool,
+        name: str,
+        call: Callable[[], Any],
+        __: tuple[Any, ...],
     ) -> Any:
         os.write(file, f"{name} {int(in_checkpoint)} {time.process_time()}\n".encode())
         return call()
@@ -120,10 +138,14 @@ def record(log: Path) -> None:
 def recorded(log: Path) -> list[Call]:
     """Read the calls of a process."""
     lines = (line.split() for line in log.read_text().splitlines())
-    return [Call(name, inside == "1", float(seconds)) for name, inside, seconds in lines]
+    return [
+        Call(name, inside == "1", float(seconds)) for name, inside, seconds in lines
+    ]
 
 
-def _patch(do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], Any]) -> None:
+def _patch(
+    do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], Any],
+) -> None:
     """Let `do` make every call that changes files, in this process and not in those that it
     starts.
     """
@@ -144,7 +166,11 @@ def _patch(do: Callable[[int, bool, str, Callable[[], Any], tuple[Any, ...]], An
                 return original(*arguments, **options)
             count[0] += 1
             return do(
-                count[0] - 1, saves[0] > 0, name, lambda: original(*arguments, **options), arguments
+                count[0] - 1,
+                saves[0] > 0,
+                name,
+                lambda: original(*arguments, **options),
+                arguments,
             )
 
         return call

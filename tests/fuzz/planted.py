@@ -29,7 +29,10 @@ WAIT = 45.0  # seconds of wall time, for what may hang
 DRY_RUN = "train --source=pairs/train.ko --target=pairs/train.en --out=out --threads=1 --dry-run"
 FOLDERS = {name: run for run, names in reversed(READ_BY.items()) for name in names}
 USES = {
-    **{name: (FOLDERS.get(name, "translator"), line) for name, (line, _) in COMMANDS.items()},
+    **{
+        name: (FOLDERS.get(name, "translator"), line)
+        for name, (line, _) in COMMANDS.items()
+    },
     "runtime": ("translator", "export translator out.regard --to=runtime --threads=1"),
     "dry run": ("translator", DRY_RUN),
     "processes": ("translator", f"{DRY_RUN} --processes=2"),
@@ -64,7 +67,11 @@ def _use(chance: random.Random, names: list[str]) -> tuple[str, list[str]]:
 
 
 def _replace(
-    folder: Path, material: Material, name: str, file: str, put: Callable[[Path, Path], object]
+    folder: Path,
+    material: Material,
+    name: str,
+    file: str,
+    put: Callable[[Path, Path], object],
 ) -> None:
     """Copy a folder, and put something in the place of one of its files; `put` gets that path and
     the folder outside.
@@ -92,9 +99,15 @@ def planted_links(chance: random.Random, material: Material) -> Case:
     def put(path: Path, outside: Path) -> None:
         path.symlink_to(outside / to)
 
-    prepare = functools.partial(_replace, material=material, name=name, file=file, put=put)
+    prepare = functools.partial(
+        _replace, material=material, name=name, file=file, put=put
+    )
     return Case(
-        f"{' '.join(arguments[:2])} {file} -> {to}", arguments, prepare, LINES, patience=WAIT
+        f"{' '.join(arguments[:2])} {file} -> {to}",
+        arguments,
+        prepare,
+        LINES,
+        patience=WAIT,
     )
 
 
@@ -116,18 +129,31 @@ def pipes(chance: random.Random, material: Material) -> Case:
     it.
     """
     name, arguments = _use(
-        chance, ["translate", "resume", "evaluate", "align", "caption", "import", "runtime"]
+        chance,
+        ["translate", "resume", "evaluate", "align", "caption", "import", "runtime"],
     )
-    files = [file for file in material.files(name) if file.count("/") == 1 or chance.random() < 0.3]
+    files = [
+        file
+        for file in material.files(name)
+        if file.count("/") == 1 or chance.random() < 0.3
+    ]
     if chance.random() < 0.4:
         texts = ["pairs/test.ko", "pairs/train.ko"]
         files = texts if name != "captioner" else ["pairs/images/00.png"]
     file = chance.choice(files)
     prepare = functools.partial(
-        _replace, material=material, name=name, file=file, put=lambda path, _: os.mkfifo(path)
+        _replace,
+        material=material,
+        name=name,
+        file=file,
+        put=lambda path, _: os.mkfifo(path),
     )
     return Case(
-        f"{' '.join(arguments[:2])} {file} is a pipe", arguments, prepare, LINES, patience=WAIT
+        f"{' '.join(arguments[:2])} {file} is a pipe",
+        arguments,
+        prepare,
+        LINES,
+        patience=WAIT,
     )
 
 
@@ -145,7 +171,10 @@ NAMED = [
         "pairs/train.en",
     ),
     ("show translator 빵을 --out=ODD.svg --threads=1", ""),
-    ("align translator --source=ODD --target=pairs/test.en --threads=1", "pairs/test.ko"),
+    (
+        "align translator --source=ODD --target=pairs/test.en --threads=1",
+        "pairs/test.ko",
+    ),
 ]
 """Command lines with the place of an odd name, and what gets it."""
 
@@ -184,7 +213,9 @@ def odd_names(chance: random.Random, material: Material) -> Case:
 
 
 @functools.cache
-def _translations(material: Material, name: str, lines: bytes, *options: str) -> tuple[bytes, ...]:
+def _translations(
+    material: Material, name: str, lines: bytes, *options: str
+) -> tuple[bytes, ...]:
     """Return the lines that a runtime file translates to."""
     arguments = ["translate", str(material.runtime_file(name)), *FEW, *options]
     with tempfile.TemporaryDirectory() as folder:
@@ -197,9 +228,8 @@ def _overwrite(path: Path, new: Path, size: int | None, seconds: float) -> None:
     def change() -> None:
         start = time.monotonic()
         maps = Path("/proc/self/maps")
-        while (
-            path.name not in maps.read_text() and time.monotonic() < start + 1
-        ):  # until it is open
+        # Until it is open.
+        while path.name not in maps.read_text() and time.monotonic() < start + 1:
             time.sleep(0.001)
         time.sleep(seconds)
         if size is None:
@@ -230,7 +260,9 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
             known.update(_translations(material, name, lines.encode(), *options))
         return {*out.splitlines()} <= known
 
-    before = functools.partial(_overwrite, path, material.runtime_file("recurrent"), size, seconds)
+    before = functools.partial(
+        _overwrite, path, material.runtime_file("recurrent"), size, seconds
+    )
     label = "overwritten" if size is None else f"cut to {size} bytes"
     options = chance.choice(([], ["--stream"], ["--beam=1"]))
     arguments = ["translate", str(path), *FEW, *options]
@@ -250,7 +282,9 @@ def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     object is bytes.
     """
     count = struct.unpack_from("<I", data, 32)[0]
-    records = [list(struct.unpack_from("<2I2Q", data, 64 + 24 * n)) for n in range(count)]
+    records = [
+        list(struct.unpack_from("<2I2Q", data, 64 + 24 * n)) for n in range(count)
+    ]
     card = next(record for record in records if record[0] == 1)
     values = json.loads(data[card[2] : card[2] + card[3]])
     changed = change(values)
@@ -260,7 +294,11 @@ def with_card(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     card[2], card[3] = -(-len(data) // 64) * 64, len(new)
     body = data[64 + 24 * count :] + bytes(card[2] - len(data)) + new
     payload = b"".join(struct.pack("<2I2Q", *record) for record in records) + body
-    header = data[:16] + struct.pack("<2Q", 64 + len(payload), checksum(payload)) + data[32:64]
+    header = (
+        data[:16]
+        + struct.pack("<2Q", 64 + len(payload), checksum(payload))
+        + data[32:64]
+    )
     return header + payload
 
 
@@ -293,10 +331,14 @@ def odd_cards(chance: random.Random, material: Material) -> Case:
     def change(values: dict[str, Any]) -> bytes | None:
         own = random.Random(number)
         if own.random() < 0.1:
-            return own.choice((b"[]", b"null", b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1e999}'))
+            return own.choice(
+                (b"[]", b"null", b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1e999}')
+            )
         place: Any = values
         for _ in range(depth):
-            inner = [value for value in place.values() if isinstance(value, dict) and value]
+            inner = [
+                value for value in place.values() if isinstance(value, dict) and value
+            ]
             place = inner[0] if inner else place
         place[own.choice([*place, *place, *CARD_KEYS])] = value
         return None
@@ -349,7 +391,14 @@ def addresses(chance: random.Random, material: Material) -> Case:
         "javascript",
         "zip",
     ]
-    rest = ["//127.0.0.1:9/x", "//[::1]:9/x.gz", "///etc/passwd", "//", "x", f"//{'a' * 5000}"]
+    rest = [
+        "//127.0.0.1:9/x",
+        "//[::1]:9/x.gz",
+        "///etc/passwd",
+        "//",
+        "x",
+        f"//{'a' * 5000}",
+    ]
     address = f"{chance.choice(schemes)}:{chance.choice(rest)}"
     line = chance.choice(ADDRESSED)
     arguments = line.replace("ADDRESS", address).split()

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = (
-    120.0  # seconds of wall time until a command is killed; the machine may be busy with others
+    # Seconds of wall time until a command is killed; the machine may be busy with
+    # others.
+    120.0
 )
 PROCESSOR_SECONDS = 40
 LARGEST_FILE = 1 << 28  # bytes
@@ -53,7 +55,9 @@ class Outcome:
             for line in self.err.splitlines()
             if line and not line.startswith(("warning: ", "  "))
         ]
-        has_causes = self.status == 0 or any(line.startswith("regard: ") for line in lines)
+        has_causes = self.status == 0 or any(
+            line.startswith("regard: ") for line in lines
+        )
         return (
             self.status not in (0, 1, 2)
             or not has_causes
@@ -93,7 +97,11 @@ def run(
     status, usage = _wait(child, patience)
     seconds = usage.ru_utime + usage.ru_stime
     outcome = Outcome(
-        status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), seconds, child
+        status,
+        streams[1].read_bytes(),
+        streams[2].read_text(errors="replace"),
+        seconds,
+        child,
     )
     for stream in streams:
         stream.unlink()
@@ -101,14 +109,18 @@ def run(
 
 
 def _become(
-    arguments: Sequence[str], folder: Path, streams: Sequence[Path], before: Callable[[], object]
+    arguments: Sequence[str],
+    folder: Path,
+    streams: Sequence[Path],
+    before: Callable[[], object],
 ) -> None:
     """Turn the forked process into the command; never returns."""
     status = 99
     try:
         os.setsid()
         os.chdir(folder)
-        sys.argv = ["fuzz"]  # which a model card would name: the same whoever runs the command
+        # Which a model card would name: the same whoever runs the command.
+        sys.argv = ["fuzz"]
         os.environ["OMP_NUM_THREADS"] = (
             "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
         )
@@ -122,7 +134,10 @@ def _become(
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(
-                number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                number,
+                signal.default_int_handler
+                if number == signal.SIGINT
+                else signal.SIG_DFL,
             )
         warnings.resetwarnings()
         before()

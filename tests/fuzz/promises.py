@@ -72,7 +72,14 @@ KNOWN = [
 ]
 UNKNOWN = ["jp", "cn", "gr", "zz", "xx-YY", "e", "ko-", "--", "12"]
 BREAKS = ["<br>", "<br/>", "<br />", "<BR>", "<br clear='all'>"]
-ESCAPED = ["&lt;b&gt;", "&amp;nbsp;", "&amp;amp;", "&lt;script&gt;", "&lt;br/&gt;", "&amp;lt;"]
+ESCAPED = [
+    "&lt;b&gt;",
+    "&amp;nbsp;",
+    "&amp;amp;",
+    "&lt;script&gt;",
+    "&lt;br/&gt;",
+    "&amp;lt;",
+]
 ODD_SPACES = ["\u00a0", "\u202f", "\u2009", " \u200b ", "\u200b", "\u3000", " \u2060 "]
 
 
@@ -84,7 +91,9 @@ def _lines(out: bytes) -> list[str]:
     return out.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
-def _with(folder: Path, material: Material, languages: tuple[str, str] = ("", "")) -> None:
+def _with(
+    folder: Path, material: Material, languages: tuple[str, str] = ("", "")
+) -> None:
     """Copy the translator, whose languages become these if any are given."""
     material.copy(folder, "translator")
     run = folder / "translator"
@@ -103,7 +112,11 @@ def _translation(
     prepare = functools.partial(_with, material=material, languages=languages)
     arguments = ["translate", "translator", *options, *GREEDY]
     return Case(
-        f"{name}: {lines[-1][:40]!r}", arguments, prepare, "\n".join(lines).encode(), **rest
+        f"{name}: {lines[-1][:40]!r}",
+        arguments,
+        prepare,
+        "\n".join(lines).encode(),
+        **rest,
     )  # type: ignore[arg-type]
 
 
@@ -112,9 +125,12 @@ def _is_cased(out: bytes, count: int) -> bool:
     accent of Greek.
     """
     lines = _lines(out)
-    capitals = unicodedata.normalize("NFD", "".join(line for line in lines if line.isupper()))
+    capitals = unicodedata.normalize(
+        "NFD", "".join(line for line in lines if line.isupper())
+    )
     greek = any(
-        "\u0370" <= a <= "\u03ff" and b == "\u0301" for a, b in itertools.pairwise(capitals)
+        "\u0370" <= a <= "\u03ff" and b == "\u0301"
+        for a, b in itertools.pairwise(capitals)
     )
     return len(lines) == count and "i\u0307" not in "".join(lines) and not greek
 
@@ -158,7 +174,9 @@ def sentences_of_scripts(chance: random.Random, material: Material) -> Case:
     # Only some ends may be missed.
     judge = {"is_right" if space and script in SENTENCES else "is_kept": are_parts}
     lines = [PROSE[0], first, second, first + space + second]
-    return _translation(f"sentences of {script}", lines, material, "--split=on", **judge)
+    return _translation(
+        f"sentences of {script}", lines, material, "--split=on", **judge
+    )
 
 
 @kind(share=2)
@@ -171,7 +189,10 @@ def breaks_in_lines(chance: random.Random, material: Material) -> Case:
     space = chance.choice(("", " "))
     is_kept = functools.partial(_are_parts, between=tag, known=0)
     return _translation(
-        "break", [first, second, f"{first}{space}{tag}{space}{second}"], material, is_kept=is_kept
+        "break",
+        [first, second, f"{first}{space}{tag}{space}{second}"],
+        material,
+        is_kept=is_kept,
     )
 
 
@@ -182,13 +203,17 @@ def escaped_marks(chance: random.Random, material: Material) -> Case:
     """
     marks = chance.sample(ESCAPED, chance.choice((1, 2)))
     words = PROSE[0].split()
-    page = "".join(f"<p>{words[0]} {mark} {' '.join(words[1:])}.</p>\n" for mark in marks)
+    page = "".join(
+        f"<p>{words[0]} {mark} {' '.join(words[1:])}.</p>\n" for mark in marks
+    )
 
     def is_kept(out: bytes) -> bool:
         text = out.decode("utf-8", "replace")
         return all(text.count(mark) == 1 for mark in marks)
 
-    return _translation("escaped marks", [page], material, "--input=html", is_kept=is_kept)
+    return _translation(
+        "escaped marks", [page], material, "--input=html", is_kept=is_kept
+    )
 
 
 @kind(share=2)
@@ -203,9 +228,14 @@ def decomposed_text(chance: random.Random, material: Material) -> Case:
     line = unicodedata.normalize(chance.choice(("NFC", "NFD")), line)
 
     def is_kept(out: bytes) -> bool:
-        return unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word) == 1
+        return (
+            unicodedata.normalize("NFC", out.decode("utf-8", "replace")).count(word)
+            == 1
+        )
 
-    return _translation("decomposed", [line], material, f"--keep={pattern}", is_kept=is_kept)
+    return _translation(
+        "decomposed", [line], material, f"--keep={pattern}", is_kept=is_kept
+    )
 
 
 def _are_links_of(out: bytes, source: list[str], target: list[str]) -> bool:
@@ -279,7 +309,9 @@ def bad_patterns_to_keep(chance: random.Random, material: Material) -> Case:
         made[name](folder / name)
 
     arguments = ["translate", "translator", f"--keep={name}", *GREEDY]
-    return Case(f"--keep {name}", arguments, prepare, PROSE[0].encode(), is_kept=lambda _: False)
+    return Case(
+        f"--keep {name}", arguments, prepare, PROSE[0].encode(), is_kept=lambda _: False
+    )
 
 
 @kind(share=3)
@@ -290,7 +322,12 @@ def codes_of_languages(chance: random.Random, material: Material) -> Case:
     is_known = chance.random() < 0.5
     code = chance.choice(KNOWN if is_known else UNKNOWN)
     codes = f"--languages={chance.choice((f'xho,{code}', f'{code},xho'))}"
-    train = ["train", *CALLS["train"], "--threads=1", *sets("tokenizer.size=600", *SMALL)]
+    train = [
+        "train",
+        *CALLS["train"],
+        "--threads=1",
+        *sets("tokenizer.size=600", *SMALL),
+    ]
     export = ["export", "translator", "out.regard", "--to=runtime"]
     arguments = [*chance.choice((train, export)), codes]
     prepare = functools.partial(_with, material=material)

@@ -91,7 +91,9 @@ class Load:
         then on.
         """
         with self.change:
-            self.change.wait_for(lambda: bool(self.right) and self.right[-1] > killed, PATIENCE)
+            self.change.wait_for(
+                lambda: bool(self.right) and self.right[-1] > killed, PATIENCE
+            )
         return time.monotonic() - killed
 
 
@@ -143,12 +145,17 @@ def restart(material: Material, folder: Path, count: int, seed: int) -> list[str
     if load.others["hung"]:
         problems.append("a call without an answer")
     if late:
-        problems.append(f"{LATE}{len(late)} of {count} answers, by {max(late):.1f} s at most")
+        problems.append(
+            f"{LATE}{len(late)} of {count} answers, by {max(late):.1f} s at most"
+        )
     if max(of_pytorch, default=0.0) > start + SOON:
         problems.append(f"{LATE}captions, by {max(of_pytorch):.1f} s at most")
     print(f"restarts: {count}, the next answer after {_summary(seconds)}")
     print(f"  captions after {_summary(of_pytorch)}, at the start {start:.1f} s")
-    print(f"  right {len(load.right)}, wrong {len(load.wrong)}, {dict(load.others)}", flush=True)
+    print(
+        f"  right {len(load.right)}, wrong {len(load.wrong)}, {dict(load.others)}",
+        flush=True,
+    )
     return problems
 
 

@@ -46,7 +46,7 @@ from fuzz.process import end_with
 end_with({parent})
 sys.path.pop(0)
 resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors}))
-from regard.pipe import main
+from regard.translate_stdin import main
 sys.exit(main())
 """
 """Program of a server that ends with the thread that started it; its processes have so many
@@ -97,7 +97,9 @@ class Served:
 
     def path(self, model: str) -> Path:
         """The file or folder of a model."""
-        return self.folder / (model if model in (FOLDER, CAPTIONS) else f"{model}.regard")
+        return self.folder / (
+            model if model in (FOLDER, CAPTIONS) else f"{model}.regard"
+        )
 
     def refresh(self) -> None:
         """Put undamaged copies of all models into their places."""
@@ -141,11 +143,23 @@ class Served:
     def _launch(self) -> None:
         models = [str(self.path(model)) for model in self.models]
         languages = [
-            f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models
+            f"--languages={',en' if model == CAPTIONS else 'ko,en'}"
+            for model in self.models
         ]
         program = str(self.folder / "regard")
-        command = [sys.executable, "-u", program, "serve", *models, *languages, *OPTIONS]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        command = [
+            sys.executable,
+            "-u",
+            program,
+            "serve",
+            *models,
+            *languages,
+            *OPTIONS,
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        }
         # A process that is started again is to find its modules compiled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with self.log.open("wb") as log:
@@ -161,7 +175,9 @@ class Served:
         assert self.process is not None
         end = time.monotonic() + PATIENCE
         while not (
-            match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())
+            match := re.search(
+                rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes()
+            )
         ):
             assert self.process.poll() is None, self.log.read_text(errors="replace")
             assert time.monotonic() < end, "the server does not start"
@@ -216,7 +232,11 @@ class Served:
                 answer = self.ask(data, source)
             except (BrokenAnswer, ConnectionError):
                 answer = None
-            wait = PAUSE if answer is None else float(answer.headers.get("retry-after", PATIENCE))
+            wait = (
+                PAUSE
+                if answer is None
+                else float(answer.headers.get("retry-after", PATIENCE))
+            )
             if time.monotonic() + wait >= end:
                 return answer
             time.sleep(wait)
@@ -282,7 +302,9 @@ class Served:
 def translation(text: str, model: str = STEADY, key: str = "", **more: object) -> bytes:
     """A request for the translation of a text."""
     headers = [f"Authorization: Bearer {key}"] if key else []
-    return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
+    return request(
+        "/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers
+    )
 
 
 def refusal(answer: Answer) -> str:

@@ -11,7 +11,8 @@ import pytest
 from cached import FolderCache
 
 pytest.importorskip(
-    "resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS"
+    "resource",
+    reason="the fuzzer forks processes and limits them, as on Linux and macOS",
 )
 from fuzz import cases, fuzzer, planted
 from fuzz.cases import KINDS, Case, Judge
@@ -55,7 +56,10 @@ def test_verdicts(program: str, judge: Judge, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("regard.cli.main", main)
     judge.references["translator:none"] = (b"",)
     case = Case(
-        "deliberate", [], reference="translator:none", is_right=lambda out: b"untrue" not in out
+        "deliberate",
+        [],
+        reference="translator:none",
+        is_right=lambda out: b"untrue" not in out,
     )
     result = judge(case)
     assert result.verdict == PROGRAMS[program], result.outcome
@@ -63,7 +67,10 @@ def test_verdicts(program: str, judge: Judge, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     "first",
-    [pytest.param(first, marks=pytest.mark.slow if first else ()) for first in range(0, 48, 3)],
+    [
+        pytest.param(first, marks=pytest.mark.slow if first else ())
+        for first in range(0, 48, 3)
+    ],
 )
 def test_no_case_goes_badly(first: int, material: Material, judge: Judge) -> None:
     """Three cases by default, 45 more in the slow tests; `make fuzz` runs thousands, with other
@@ -71,14 +78,26 @@ def test_no_case_goes_badly(first: int, material: Material, judge: Judge) -> Non
     """
     for number in range(first, first + 3):
         result = judge(fuzzer.draw(number, 0, material))
-        assert result.verdict not in {*cases.BAD} - {"slow"}, (result.case.name, result.outcome)
+        assert result.verdict not in {*cases.BAD} - {"slow"}, (
+            result.case.name,
+            result.outcome,
+        )
 
 
-PLANTED = [name for name, generator in KINDS.items() if generator.__module__ == planted.__name__]
+PLANTED = [
+    name
+    for name, generator in KINDS.items()
+    if generator.__module__ == planted.__name__
+]
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_nothing_planted_goes_badly(name: str, material: Material, judge: Judge) -> None:
+def test_nothing_planted_goes_badly(
+    name: str, material: Material, judge: Judge
+) -> None:
     """One case of each kind of what lies where a command works."""
     result = judge(KINDS[name](random.Random(f"default {name}"), material))
-    assert result.verdict not in {*cases.BAD} - {"slow"}, (result.case.name, result.outcome)
+    assert result.verdict not in {*cases.BAD} - {"slow"}, (
+        result.case.name,
+        result.outcome,
+    )

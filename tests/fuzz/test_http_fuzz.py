@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from cached import FolderCache
 
-pytest.importorskip("resource", reason="the fuzzer limits processes, and reads /proc, as on Linux")
+pytest.importorskip(
+    "resource", reason="the fuzzer limits processes, and reads /proc, as on Linux"
+)
 from fuzz import attackers, fuzzer, http_cases, http_fuzzer, restarts
 from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge
@@ -56,7 +58,9 @@ class Deliberate(Served):
                 return
             with connection:
                 data = connection.recv(1 << 16)
-                connection.sendall(answer or (HEALTH if b"/health" in data else _texts("right")))
+                connection.sendall(
+                    answer or (HEALTH if b"/health" in data else _texts("right"))
+                )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,9 @@ class Deliberate(Served):
         ([_texts("right"), HEALTH, _texts("other")], "wrong"),
     ],
 )
-def test_verdicts_on_answers(tmp_path: Path, answers: list[bytes], verdict: str) -> None:
+def test_verdicts_on_answers(
+    tmp_path: Path, answers: list[bytes], verdict: str
+) -> None:
     def is_right(answer: http_cases.Answer, server: Served) -> bool:
         return bool(answer.values["translations"][0]["text"] == "right")
 
@@ -93,7 +99,9 @@ def material(cached: FolderCache) -> Material:
 
 
 @pytest.fixture(scope="module")
-def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpJudge]:
+def judge(
+    material: Material, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HttpJudge]:
     """Start a server over two runtime files, which need no PyTorch."""
     folder = tmp_path_factory.mktemp("http") / "server"
     with Served(folder, material, models=[STEADY, SWAPPED]) as server:

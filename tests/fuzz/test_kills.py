@@ -10,7 +10,8 @@ import pytest
 from cached import FolderCache
 
 pytest.importorskip(
-    "resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS"
+    "resource",
+    reason="the fuzzer forks processes and limits them, as on Linux and macOS",
 )
 from fuzz import kills, moments
 from fuzz.families import Families
@@ -68,7 +69,9 @@ def test_a_killed_command_is_resumed_to_the_same_bytes(
 def test_every_preset_and_kind_is_killed(tmp_path: Path) -> None:
     families = Families(tmp_path / "families")
     assert set(presets()) < set(families.names)
-    options = " ".join(option for name in families.names for option in families.options[name])
+    options = " ".join(
+        option for name in families.names for option in families.options[name]
+    )
     for side, kinds in (("encoder", ENCODERS), ("decoder", DECODERS)):
         for kind in {kind.model_fields["kind"].default for kind in kinds} - {"timm"}:
             assert f"model.{side}.kind={kind}" in options
@@ -85,7 +88,9 @@ def test_a_case_whose_result_differs_is_counted(
     weights.
     """
     families = kills.families(folder)
-    number = next(n for n in range(0, 1000, 3) if kills.draw(n, 1, families.names).family == "rnn")
+    number = next(
+        n for n in range(0, 1000, 3) if kills.draw(n, 1, families.names).family == "rnn"
+    )
     case = kills.draw(number, 1, families.names)
     plain = families.trained("rnn")
     other = kills.Undisturbed(plain.folder, [*plain.arguments, "--seed=2"], plain.calls)

@@ -53,7 +53,10 @@ def number_pieces(*models: bytes, most: int | None = None) -> dict[str, int]:
         pieces += [processor.id_to_piece(i) for i in range(3, len(processor)) if i % 29]
     rest = sorted({*pieces, ">>eng<<"})
     random.Random(7).shuffle(rest)
-    return {piece: number for number, piece in enumerate(["</s>", "<unk>", *rest[:most], "<pad>"])}
+    return {
+        piece: number
+        for number, piece in enumerate(["</s>", "<unk>", *rest[:most], "<pad>"])
+    }
 
 
 def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
@@ -86,17 +89,16 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     model = MarianMTModel(config).eval()
     torch.nn.init.normal_(model.final_logits_bias)
     with torch.no_grad():
-        for layer in (
-            model.model.decoder.layers
-        ):  # more influence for the source than for the previous token
+        # More influence for the source than for the previous token.
+        for layer in model.model.decoder.layers:
             layer.encoder_attn.out_proj.weight.mul_(4)
             layer.fc2.weight.mul_(4)
         ids = torch.randint(2, pad, (8, 8))
         logits = model(input_ids=ids, decoder_input_ids=ids.flip(0)).logits
         # end of sentence is the likeliest token at a tenth of the positions
-        model.final_logits_bias[0, 0] += (logits[..., 1:pad].amax(-1) - logits[..., 0]).quantile(
-            0.1
-        )
+        model.final_logits_bias[0, 0] += (
+            logits[..., 1:pad].amax(-1) - logits[..., 0]
+        ).quantile(0.1)
 
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)

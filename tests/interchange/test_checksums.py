@@ -55,7 +55,9 @@ def in_cache(folder: Path) -> Path:
     blobs.mkdir()
     snapshot.mkdir(parents=True)
     for name in CONTENT:
-        blob = blobs / (sha256(name) if name.endswith(".safetensors") else git_blob(name))
+        blob = blobs / (
+            sha256(name) if name.endswith(".safetensors") else git_blob(name)
+        )
         shutil.move(folder / name, blob)
         (snapshot / name).symlink_to(blob)
     return snapshot
@@ -80,11 +82,15 @@ def test_a_changed_file_is_refused(folder: Path, arrange: object, name: str) -> 
         ExportError, match=r"damaged or changed, its checksum is not .*; fetch it again"
     ) as refused:
         check_sums(path, CONTENT)
-    assert [cause.startswith(f"{path / name}: ") for cause in refused.value.causes] == [True]
+    assert [cause.startswith(f"{path / name}: ") for cause in refused.value.causes] == [
+        True
+    ]
 
 
 def test_files_without_a_checksum_are_returned_with_theirs(folder: Path) -> None:
-    assert check_sums(folder, [*CONTENT, "vocab.json"]) == {name: sha256(name) for name in CONTENT}
+    assert check_sums(folder, [*CONTENT, "vocab.json"]) == {
+        name: sha256(name) for name in CONTENT
+    }
 
 
 def test_the_list_is_that_of_sha256sum(folder: Path) -> None:
@@ -92,7 +98,10 @@ def test_the_list_is_that_of_sha256sum(folder: Path) -> None:
         pytest.skip("there is no sha256sum")
     write_sums(folder)
     subprocess.run(
-        ["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True, capture_output=True
+        ["sha256sum", "--check", "--strict", SUMS],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
     done = subprocess.run(
         ["sha256sum", "--binary", *CONTENT], cwd=folder, check=True, capture_output=True

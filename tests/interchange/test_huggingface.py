@@ -39,12 +39,17 @@ FURTHER = ("relu", "gelu, not scaled")
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(kind, marks=pytest.mark.slow if kind in FURTHER else ()) for kind in KINDS
+        pytest.param(kind, marks=pytest.mark.slow if kind in FURTHER else ())
+        for kind in KINDS
     ],
 )
-def marian_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def marian_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Folder with a Marian model of each kind."""
-    return marian_folder(tmp_path_factory.mktemp("marian") / "model", **KINDS[request.param])
+    return marian_folder(
+        tmp_path_factory.mktemp("marian") / "model", **KINDS[request.param]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +57,30 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return marian_folder(tmp_path_factory.mktemp("opus") / "model")
 
 
-def test_an_imported_model_translates_the_same(marian_path: Path, tmp_path: Path) -> None:
+def test_an_imported_model_translates_the_same(
+    marian_path: Path, tmp_path: Path
+) -> None:
     imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
-    parity = huggingface.compare(load_folder(tmp_path / "run"), marian_path, LINES[:-1], "lines")
+    parity = huggingface.compare(
+        load_folder(tmp_path / "run"), marian_path, LINES[:-1], "lines"
+    )
 
     assert parity.difference < 1e-4
     assert parity.mismatches == {"tokenisation": 0, "greedy search": 0}
     assert len({*_greedy(imported)}) > 1, "the translations differ"
 
 
-def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_path: Path) -> None:
+def test_tokenisation_and_detokenisation_are_the_same(
+    marian_path: Path, tmp_path: Path
+) -> None:
     imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     tokenizer = transformers.MarianTokenizer.from_pretrained(marian_path)
     # The last line holds special tokens, which Hugging Face reads as such in texts.
     *lines, special = LINES
-    vocabularies = {"text": imported.tokenizer.source, "text_target": imported.tokenizer.target}
+    vocabularies = {
+        "text": imported.tokenizer.source,
+        "text_target": imported.tokenizer.target,
+    }
 
     for side, vocabulary in vocabularies.items():
         rows = marian.rows(vocabulary)
@@ -118,16 +132,26 @@ def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None
 
 def test_a_length_penalty_of_zero_is_imported() -> None:
     assert marian.search_settings({"length_penalty": 0.0}, {}).length_penalty == 0
-    assert marian.search_settings({}, {}) == marian.search_settings({"length_penalty": 1.0}, {})
+    assert marian.search_settings({}, {}) == marian.search_settings(
+        {"length_penalty": 1.0}, {}
+    )
 
 
-def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path: Path) -> None:
+def test_greedy_search_of_hugging_face_on_an_export_is_ours(
+    opus: Path, tmp_path: Path
+) -> None:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
-    huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
+    huggingface.export(
+        tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines")
+    )
     reference, tokenizer = _load_reference(tmp_path / "back")
     generation = reference.generation_config
 
-    assert (generation.num_beams, generation.early_stopping, generation.length_penalty) == (
+    assert (
+        generation.num_beams,
+        generation.early_stopping,
+        generation.length_penalty,
+    ) == (
         5,
         True,
         1.0,
@@ -139,7 +163,9 @@ def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path
     )
 
     reference_ids = tokenizer(LINES[0], return_tensors="pt").input_ids
-    generated = reference.generate(reference_ids, num_beams=1, max_length=40)[0, 1:].tolist()
+    generated = reference.generate(reference_ids, num_beams=1, max_length=40)[
+        0, 1:
+    ].tolist()
     (best,) = _search(
         imported,
         [*imported.tokenizer.source.encode(LINES[0]), EOS],
@@ -197,7 +223,10 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         ),
         ({"normalize_before": True}, ["normalize_before is on"]),
         ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
-        ({"eos_token_id": 5, "pad_token_id": 5}, ["pad_token_id is 5", "eos_token_id is 5"]),
+        (
+            {"eos_token_id": 5, "pad_token_id": 5},
+            ["pad_token_id is 5", "eos_token_id is 5"],
+        ),
         (
             {"encoder_layers": None, "d_model": "32"},
             ["encoder_layers is None, wanted an integer", "d_model is '32'"],
@@ -214,14 +243,16 @@ def test_other_models_are_refused(
 
     with pytest.raises(ExportError) as raised:
         huggingface.import_model(copy, tmp_path / "run")
-    assert all(any(message in cause for cause in raised.value.causes) for message in messages), (
-        raised.value.causes
-    )
+    assert all(
+        any(message in cause for cause in raised.value.causes) for message in messages
+    ), raised.value.causes
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "run.partial").exists()
 
 
-def test_weights_of_another_architecture_are_refused(opus: Path, tmp_path: Path) -> None:
+def test_weights_of_another_architecture_are_refused(
+    opus: Path, tmp_path: Path
+) -> None:
     tensors = load_file(opus / "model.safetensors")
     vocabulary_size = len(tensors["model.shared.weight"])
     invalid = {
@@ -250,7 +281,9 @@ def test_weights_of_another_architecture_are_refused(opus: Path, tmp_path: Path)
         assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["config.json", "source.spm", "vocab.json", "model.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["config.json", "source.spm", "vocab.json", "model.safetensors"]
+)
 def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) -> None:
     copy = _copy(opus, tmp_path / "other")
     (copy / name).unlink()
@@ -273,15 +306,22 @@ def _write_lines(path: Path) -> Path:
 def _greedy(imported: ModelFolder) -> list[tuple[int, ...]]:
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
     return [
-        _search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[0].ids
+        _search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[
+            0
+        ].ids
         for line in LINES
     ]
 
 
 @torch.inference_mode()
-def _search(imported: ModelFolder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
+def _search(
+    imported: ModelFolder, ids: list[int], settings: SearchSettings
+) -> list[Hypothesis]:
     return search(
-        imported.model, imported.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings
+        imported.model,
+        imported.model.encode(Batch(torch.tensor([ids]))),
+        [len(ids)],
+        settings,
     )[0]
 
 
@@ -299,19 +339,25 @@ def _copy(folder: Path, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])
-@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"version https://git-lfs.github.com/spec/v1\n"]
+)
 def test_damaged_vocabularies_are_reported(
     opus: Path, tmp_path: Path, name: str, content: bytes
 ) -> None:
     copy = _copy(opus, tmp_path / "other")
     (copy / name).write_bytes(content)
-    with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
+    with pytest.raises(
+        ExportError, match=f"{name}: damaged, not a SentencePiece model"
+    ):
         huggingface.import_model(copy, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
-def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path: Path) -> None:
+def test_the_language_code_stays_in_front_of_every_segment(
+    opus: Path, tmp_path: Path
+) -> None:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
     vocabulary = imported.tokenizer.source
     line = ">>eng<< 나는 집에 간다"
@@ -323,7 +369,9 @@ def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path:
     for dropout in (0.0, 0.5):
         (ids,) = vocabulary.sample_all([line], vocabulary.kind, dropout, 3)
         assert ids[0] == code
-        assert vocabulary.sample_all([line[8:]], vocabulary.kind, dropout, 3) == [ids[1:]]
+        assert vocabulary.sample_all([line[8:]], vocabulary.kind, dropout, 3) == [
+            ids[1:]
+        ]
 
     translator = regard.load(tmp_path / "run")
     search = translator.settings.search.with_values(longest_source=12)

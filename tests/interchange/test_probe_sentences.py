@@ -17,7 +17,9 @@ from regard.interchange.probe_sentences import real_sentences
 from regard.learn.samples import korean_english
 
 SIZES = {"train": 60, "valid": 0, "test": 0, "recombination": 0, "length": 0}
-SAMPLE = [pair.source for pair in korean_english(sizes=SIZES, short=1.0).splits["train"]]
+SAMPLE = [
+    pair.source for pair in korean_english(sizes=SIZES, short=1.0).splits["train"]
+]
 MAX_SENTENCES = 64
 THAI = ["ฉันกลับบ้าน", "เขาไปโรงเรียน", "เราอ่านหนังสือ"]
 
@@ -29,7 +31,9 @@ def all_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def vocabulary(lines: list[str], **settings: object) -> Tokenizer:
     return Tokenizer.train(
-        lines, lines, TokenizerSettings.model_validate({"byte_fallback": False, **settings})
+        lines,
+        lines,
+        TokenizerSettings.model_validate({"byte_fallback": False, **settings}),
     )
 
 
@@ -50,17 +54,26 @@ def test_data_in_the_run_folder_is_read_first(tmp_path: Path) -> None:
     run = tmp_path / "run"
     recipe(run, valid_source=run / "valid.th", valid_target=run / "valid.th")
     write(run / "valid.th", THAI)
-    assert real_sentences(run, vocabulary(SAMPLE).source) == (THAI, str(run / "valid.th"))
+    assert real_sentences(run, vocabulary(SAMPLE).source) == (
+        THAI,
+        str(run / "valid.th"),
+    )
 
 
 @posix
 @pytest.mark.parametrize("key", ["valid_", ""])
-def test_files_elsewhere_that_a_recipe_names_are_not_opened(tmp_path: Path, key: str) -> None:
+def test_files_elsewhere_that_a_recipe_names_are_not_opened(
+    tmp_path: Path, key: str
+) -> None:
     """A pipe: whoever opened it would wait for ever."""
     os.mkfifo(tmp_path / "pipe")
     write(tmp_path / "secret", THAI)
-    for number, path in enumerate((tmp_path / "pipe", tmp_path / "secret", Path("/dev/zero"))):
-        run = recipe(tmp_path / f"run{number}", **{f"{key}source": path, f"{key}target": path})
+    for number, path in enumerate(
+        (tmp_path / "pipe", tmp_path / "secret", Path("/dev/zero"))
+    ):
+        run = recipe(
+            tmp_path / f"run{number}", **{f"{key}source": path, f"{key}target": path}
+        )
         sentences, origin = real_sentences(run, vocabulary(SAMPLE).source)
         assert (len(sentences), origin) == (MAX_SENTENCES, "the sample")
 
@@ -71,7 +84,12 @@ def test_files_elsewhere_that_a_recipe_names_are_not_opened(tmp_path: Path, key:
 
 
 @pytest.mark.parametrize(
-    "text", ["data = 3\n", "[data]\nvalid_pairs = 7\n", "[data]\nsource = ['a']\ntarget = ['a']\n"]
+    "text",
+    [
+        "data = 3\n",
+        "[data]\nvalid_pairs = 7\n",
+        "[data]\nsource = ['a']\ntarget = ['a']\n",
+    ],
 )
 def test_a_recipe_of_another_form_names_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "train.toml").write_text(text, encoding="utf-8")
@@ -79,7 +97,9 @@ def test_a_recipe_of_another_form_names_nothing(tmp_path: Path, text: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "whitespace"])
-def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(tmp_path: Path, kind: str) -> None:
+def test_a_vocabulary_of_another_script_gives_tokens_of_its_own(
+    tmp_path: Path, kind: str
+) -> None:
     source = vocabulary(THAI, kind=kind).source
     sentences, origin = real_sentences(tmp_path, source)
 

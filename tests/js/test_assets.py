@@ -26,7 +26,9 @@ def test_a_script_is_as_valid_in_a_page_as_in_its_file(
     assert "\n\n" not in text
 
     (tmp_path / "in-page.js").write_text(text, encoding="utf-8")
-    subprocess.run([node, "--check", str(tmp_path / "in-page.js")], check=True, timeout=60)
+    subprocess.run(
+        [node, "--check", str(tmp_path / "in-page.js")], check=True, timeout=60
+    )
     for number, line in enumerate(source.splitlines(), 1):
         assert line.count("`") % 2 == 0, (
             f"line {number}: a template of several lines would lose its indentation"

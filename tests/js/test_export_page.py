@@ -20,21 +20,21 @@ from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
-from regard.explain.browser_page import (
+from regard.explain.explanation import explain
+from regard.explain.live_page_export import (
     EXAMPLES,
     MEASURED,
     choose_examples,
     export_page,
     measure_trust,
 )
-from regard.explain.explanation import explain
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file, share_embeddings
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.live_page import LiveModel, render_live_page
 
 
 @pytest.fixture
@@ -53,7 +53,9 @@ def files_of(page: str) -> list[bytes]:
 
 
 def models_of(page: str) -> list[dict[str, Any]]:
-    (data,) = re.findall('<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    (data,) = re.findall(
+        '<script type="application/json" id="data">(.*?)</script>', page, re.S
+    )
     models: list[dict[str, Any]] = json.loads(data)["models"]
     return models
 
@@ -83,7 +85,10 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
 
     trust = models[0]["trust"]
     assert 0 < trust["sentences"] <= MEASURED
-    assert [name for name, _ in trust["agreement"]] == ["gradient × input", "word erasure"]
+    assert [name for name, _ in trust["agreement"]] == [
+        "gradient × input",
+        "word erasure",
+    ]
     assert all(-1 <= value <= 1 for _, value in trust["agreement"])
     assert list(tmp_path.glob("*.part")) == []
 
@@ -92,7 +97,10 @@ def test_examples_are_of_all_lengths() -> None:
     lines = ["c c", *("x" * n for n in (5, 1, 3, 4, 2, 500)), "c c"]
     assert choose_examples(lines, 4) == ("c c", "x", "xx", "xxxx")
     assert choose_examples(lines, 1) == ("c c",)
-    assert (choose_examples(["x" * 500], 5), choose_examples(["a", "b"], 5)) == ((), ("a", "b"))
+    assert (choose_examples(["x" * 500], 5), choose_examples(["a", "b"], 5)) == (
+        (),
+        ("a", "b"),
+    )
 
 
 def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
@@ -115,7 +123,9 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
     assert measure_trust(other, SENTENCES) is None, "it has no attention to trust"
 
 
-def test_languages_that_are_given_hold_for_both_directions(built: bytes, tmp_path: Path) -> None:
+def test_languages_that_are_given_hold_for_both_directions(
+    built: bytes, tmp_path: Path
+) -> None:
     run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     out = tmp_path / "page.html"
     export_page([run, run], out, languages=Languages(source="de", target="fr"))
@@ -131,7 +141,9 @@ def test_a_page_requests_nothing() -> None:
     assert policy
     assert "default-src 'none'" in policy[1]
     assert "connect-src 'none'" in policy[1]
-    assert page == render_live_page([LiveModel(b"model")], b"library"), "the same bytes each time"
+    assert page == render_live_page([LiveModel(b"model")], b"library"), (
+        "the same bytes each time"
+    )
 
     script = page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert not re.search("https?:|localStorage|sessionStorage|indexedDB|cookie", script)
@@ -157,7 +169,9 @@ def test_captioners_are_refused(built: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precision: Any) -> None:
+def test_tied_embeddings_are_read_from_the_packed_output(
+    tmp_path: Path, precision: Any
+) -> None:
     run = folder(tmp_path / "run", end=0.5)
     sizes = []
     scores = []
@@ -171,7 +185,9 @@ def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precisi
 
     if precision == "float32":
         assert set(parity.mismatches.values()) == {0}
-        assert sizes[0] == sizes[1], "they are the same numbers, and lie in the file once"
+        assert sizes[0] == sizes[1], (
+            "they are the same numbers, and lie in the file once"
+        )
         assert scores[0] == scores[1]
     else:
         assert scores[0] == pytest.approx(scores[1], rel=0.05)
@@ -182,7 +198,9 @@ def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precisi
 def test_embeddings_that_are_not_tied_stay_as_they_are(tmp_path: Path) -> None:
     model = load_folder(folder(tmp_path / "run", "recurrent", "recurrent"))
     for side in (model.model.encoder, model.model.decoder):
-        side.embedding.weight = torch.nn.Parameter(side.embedding.weight.detach().flip(0).clone())  # type: ignore[union-attr]
+        side.embedding.weight = torch.nn.Parameter(
+            side.embedding.weight.detach().flip(0).clone()
+        )  # type: ignore[union-attr]
 
     packed = pack_model(model.model, "int8")
     before = runtime_file(model, packed, None, {})

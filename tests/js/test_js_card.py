@@ -20,7 +20,24 @@ const { cardFlaws } = await import(process.argv[1]);
 console.log(JSON.stringify(JSON.parse(readFileSync(0)).map(cardFlaws)));
 """
 WORDS: list[Any] = [None, True, False, "low", "auto", "on", "", [], [1], {}]
-NUMBERS = [-(10**9) - 1, -1, -0.5, 0, 0.5, 1, 2, 10, 11, 50, 51, 100, 101, 250, 1_000, 1_001]
+NUMBERS = [
+    -(10**9) - 1,
+    -1,
+    -0.5,
+    0,
+    0.5,
+    1,
+    2,
+    10,
+    11,
+    50,
+    51,
+    100,
+    101,
+    250,
+    1_000,
+    1_001,
+]
 NUMBERS += [10_000, 10_001, 20_000, 20_001, 100_000, 100_001, 10**9, 10**9 + 1]
 VALUES = WORDS + NUMBERS
 FAMILIAR: list[Any] = [
@@ -41,7 +58,16 @@ FAMILIAR: list[Any] = [
     "text",
     None,
 ]
-LANGUAGES: list[Any] = [["", ""], ["tr", "el"], ["tr"], "tr", {}, None, [1, "tr"], ["a", "b", "c"]]
+LANGUAGES: list[Any] = [
+    ["", ""],
+    ["tr", "el"],
+    ["tr"],
+    "tr",
+    {},
+    None,
+    [1, "tr"],
+    ["a", "b", "c"],
+]
 
 
 def refusals(cards: list[dict[str, Any]]) -> list[bool]:
@@ -68,7 +94,9 @@ def flaws_in_javascript(node: str, cards: list[Any]) -> list[list[str]]:
 
 def cards_of(name: str) -> list[Any]:
     """Return a card for each value of a search setting, with what the right values depend on."""
-    others = {name: {"sample": True} for name in ("top_k", "top_p", "temperature", "beam")}
+    others = {
+        name: {"sample": True} for name in ("top_k", "top_p", "temperature", "beam")
+    }
     cards = []
     for value in VALUES:
         settings = {**others.get(name, {}), name: value}
@@ -86,7 +114,9 @@ def test_each_setting_is_checked_alike(node: str) -> None:
     others = [{"familiar": familiar} for familiar in FAMILIAR]
     others += [{"languages": codes} for codes in LANGUAGES]
     flaws = flaws_in_javascript(node, cards + others)
-    for card, is_refused, flaw in zip(cards + others, refusals(cards + others), flaws, strict=True):
+    for card, is_refused, flaw in zip(
+        cards + others, refusals(cards + others), flaws, strict=True
+    ):
         assert bool(flaw) == is_refused, card
 
     for number, name in enumerate(names):
@@ -107,7 +137,9 @@ def test_cards_that_are_no_tables_are_refused(node: str) -> None:
     assert flaws[-2:] == [[], []]
 
 
-def test_a_file_with_a_wrong_card_is_not_opened(node: str, wasm: Path, tmp_path: Path) -> None:
+def test_a_file_with_a_wrong_card_is_not_opened(
+    node: str, wasm: Path, tmp_path: Path
+) -> None:
     from small import folder
 
     from regard.model_folder import load_folder
@@ -117,7 +149,12 @@ def test_a_file_with_a_wrong_card_is_not_opened(node: str, wasm: Path, tmp_path:
     model = load_folder(folder(tmp_path / "run"))
     path = tmp_path / "model.regard"
     path.write_bytes(
-        runtime_file(model, pack_model(model.model, "float32"), None, {"search": {"beam": "wide"}})
+        runtime_file(
+            model,
+            pack_model(model.model, "float32"),
+            None,
+            {"search": {"beam": "wide"}},
+        )
     )
     script = (
         f"import {{ readFileSync }} from 'node:fs'; const {{ load }} = await import({json.dumps(str(MODULE))});"
@@ -125,10 +162,11 @@ def test_a_file_with_a_wrong_card_is_not_opened(node: str, wasm: Path, tmp_path:
         ".catch((problem) => console.log(problem.message));"
     )
     done = subprocess.run(
-        [node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+        [node, "--input-type=module", "-e", script],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    because = (
-        'search.beam: wanted a whole number from 1 to 20000, got "wide"; export the model again'
-    )
+    because = 'search.beam: wanted a whole number from 1 to 20000, got "wide"; export the model again'
 
     assert done.stdout.strip() == f"load: the card of the runtime file, {because}"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import regard
-from regard.data.familiar import Familiar
+from regard.data.seen_token_pairs import SeenTokenPairs
 
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 SCRIPT = """
@@ -24,12 +24,14 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     draw = random.Random(1)
     training = [[draw.randrange(4, 90) for _ in range(12)] for _ in range(80)]
     lines = training[:20] + [
-        [draw.randrange(4, 30_000 if n % 2 else 95) for _ in range(n % 6)] for n in range(300)
+        [draw.randrange(4, 30_000 if n % 2 else 95) for _ in range(n % 6)]
+        for n in range(300)
     ]
     lines += [
-        [-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]
+        [-1 if n % 3 == 1 else index for n, index in enumerate(line)]
+        for line in lines[20:60]
     ]
-    familiar = Familiar.learn(training, [], 0.03)
+    familiar = SeenTokenPairs.learn(training, [], 0.03)
 
     assert familiar is not None
 

@@ -17,7 +17,7 @@ from small import SENTENCES
 from regard.common.errors import LineWarning
 from regard.pipeline import RuntimeTranslator
 from regard.text.constraints import Constraints
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.live_page import LiveModel, render_live_page
 from tests.cli.labels import labels
 from tests.data.test_spans import LINES as SPANS
 from tests.js.test_js_text_rules import LABELS, TITLES
@@ -53,13 +53,19 @@ ODD = [
     "ΟΔΟΣ {a} ΣΑΣ",
 ]
 SPANS_OF_ALL_KINDS = [span for spans in SPANS.values() for span in spans]
-WITH_SPANS = [f"{SENTENCES[n % 6]} {span} 집" for n, span in enumerate(SPANS_OF_ALL_KINDS)]
+WITH_SPANS = [
+    f"{SENTENCES[n % 6]} {span} 집" for n, span in enumerate(SPANS_OF_ALL_KINDS)
+]
 LINES = [*SENTENCES, *SCRIPTS, *ODD, *TITLES, *LABELS, *WITH_SPANS]
-LINES += [unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "É {a} É")]
+LINES += [
+    unicodedata.normalize("NFD", line) for line in (*TITLES, *SENTENCES, "É {a} É")
+]
 LINES += [capitals for language in ("tr", "el") for _, capitals in labels(language)[:6]]
 
 
-def translations_of(model: Path, lines: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+def translations_of(
+    model: Path, lines: Sequence[str], **options: Any
+) -> list[dict[str, Any]]:
     """Return what Python gives for lines, each with its notes."""
     results = []
     with warnings.catch_warnings(record=True) as caught:
@@ -77,7 +83,9 @@ def translations_of(model: Path, lines: Sequence[str], **options: Any) -> list[d
             "tokens": list(one.tokens),
             "doubtful": one.doubtful,
             "parts": [(part.source, part.text, part.doubtful) for part in one.parts],
-            "alignments": None if one.alignments is None else [*map(list, one.alignments)],
+            "alignments": None
+            if one.alignments is None
+            else [*map(list, one.alignments)],
             "score": pytest.approx(one.score, abs=1e-4),
             "notes": notes[number],
         }
@@ -90,7 +98,9 @@ def assert_equal(
     lines: Sequence[str], answers: Sequence[Any], expected: Sequence[dict[str, Any]]
 ) -> None:
     for line, answer, other in zip(lines, answers, expected, strict=True):
-        parts = [(part["source"], part["text"], part["doubtful"]) for part in answer["parts"]]
+        parts = [
+            (part["source"], part["text"], part["doubtful"]) for part in answer["parts"]
+        ]
         actual = {**answer, "parts": parts}
         # Python also gives the notes of tries that were given up.
         assert {*actual["notes"]} <= {*other["notes"]}, line
@@ -118,7 +128,9 @@ def test_constraints_of_one_line_leave_the_others(
     lines = ["나는 {name} 집에 간다", "OPEN THE FILE", "_PDF", "나는 {a} {b} {c} 집"]
     prefixes = ["", "I go", "", "I go"]
     constraints = [Constraints(prefix=prefix) for prefix in prefixes]
-    answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})["answers"]
+    answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})[
+        "answers"
+    ]
     assert_equal(lines, answers, translations_of(model, lines, constraints=constraints))
 
 
@@ -129,10 +141,19 @@ def test_a_search_that_is_recorded_and_a_stream_show_the_spans(
     options = {"trace": True, "attention": "cross", "alignments": True}
     lines = [*WITH_SPANS[::9], "OPEN {a} THE FILE", "열기(_O)"]
     result = run(
-        node, wasm, model, lines=["나는 {name} 집에 간다"], options=options, streamed=lines
+        node,
+        wasm,
+        model,
+        lines=["나는 {name} 집에 간다"],
+        options=options,
+        streamed=lines,
     )
     (answer,) = result["answers"]
-    tokens = [candidate["token"] for step in answer["steps"] for candidate in step["candidates"]]
+    tokens = [
+        candidate["token"]
+        for step in answer["steps"]
+        for candidate in step["candidates"]
+    ]
 
     assert "{name}" in tokens
     assert sum("{name}" in word for word in answer["targetWords"]["texts"]) == 1
@@ -148,7 +169,9 @@ def test_a_hypothesis_goes_on_with_its_spans(
     """What a page continues from a word has copy tokens as the hypothesis had them."""
     model = make(copy_tokens=24)
     line = "나는 {name} 집에 간다"
-    (shown,) = run(node, wasm, model, lines=[line], options={"attention": "cross"})["answers"]
+    (shown,) = run(node, wasm, model, lines=[line], options={"attention": "cross"})[
+        "answers"
+    ]
     for size in (1, len(shown["ids"]) - 1):
         options = {"prefixes": [shown["ids"][:size]]}
         (answer,) = run(node, wasm, model, lines=[line], options=options)["answers"]
@@ -162,9 +185,20 @@ def test_links_count_the_words_of_the_line_as_it_was_given(
 ) -> None:
     model = make(copy_tokens=24)
     marked = "나는\u00a0새  {name} \u200b 집에 %s."
-    lines = [*SENTENCES, *SCRIPTS, "  나는   집에 간다 ", "나는 \u200b 집에 간다", "", marked]
-    answers = run(node, wasm, model, lines=lines, options={"alignments": True})["answers"]
-    assert_equal(lines[:-1], answers[:-1], translations_of(model, lines[:-1], alignments=True))
+    lines = [
+        *SENTENCES,
+        *SCRIPTS,
+        "  나는   집에 간다 ",
+        "나는 \u200b 집에 간다",
+        "",
+        marked,
+    ]
+    answers = run(node, wasm, model, lines=lines, options={"alignments": True})[
+        "answers"
+    ]
+    assert_equal(
+        lines[:-1], answers[:-1], translations_of(model, lines[:-1], alignments=True)
+    )
     links = answers[-1]["alignments"]
     sources = {source for source, _ in links}
 
@@ -177,7 +211,9 @@ def test_hypotheses_are_in_the_letters_of_the_line_and_figures_in_those_of_the_m
 ) -> None:
     model = make(copy_tokens=24)
     lines = ["OPEN THE FILE {name}", "_PDF"]
-    capitals, label = run(node, wasm, model, lines=lines, options={"nbest": 3})["answers"]
+    capitals, label = run(node, wasm, model, lines=lines, options={"nbest": 3})[
+        "answers"
+    ]
     for hypothesis in capitals["nbest"]:
         letters = hypothesis["text"].replace("{name}", "")
         assert letters == letters.upper() != hypothesis["text"]
@@ -185,7 +221,9 @@ def test_hypotheses_are_in_the_letters_of_the_line_and_figures_in_those_of_the_m
     assert all("_" in hypothesis["text"] for hypothesis in label["nbest"])
 
     options = {"attention": "cross"}
-    (figure,) = run(node, wasm, make(), lines=["OPEN THE FILE"], options=options)["answers"]
+    (figure,) = run(node, wasm, make(), lines=["OPEN THE FILE"], options=options)[
+        "answers"
+    ]
     (expected,) = translations_of(make(), ["OPEN THE FILE"], keep=False)
 
     assert figure["text"] == expected["text"]
@@ -196,7 +234,9 @@ def test_an_error_names_the_line_among_all(
 ) -> None:
     lines = ["나는 집에 간다", "{a}\n집\n빵", "집" * 50]
     wrong = [["translate", lines, {"maxLine": 20}]]
-    (message,) = run(node, wasm, make(copy_tokens=24), lines=[], options={}, wrong=wrong)["errors"]
+    (message,) = run(
+        node, wasm, make(copy_tokens=24), lines=[], options={}, wrong=wrong
+    )["errors"]
 
     assert message.startswith("line 3:")
 
@@ -206,7 +246,13 @@ def test_a_page_translates_as_the_package(
     open_page: Callable[..., Any], wasm: Path, make: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = make(copy_tokens=24, languages=("tr", "el"))
-    lines = ["OPEN THE FILE", "İŞİ SİL", "나는 {name} 집에", "_PDF", "집 <b>{a}</b> %s 빵"]
+    lines = [
+        "OPEN THE FILE",
+        "İŞİ SİL",
+        "나는 {name} 집에",
+        "_PDF",
+        "집 <b>{a}</b> %s 빵",
+    ]
     path = tmp_path / "page.html"
     live = LiveModel(model.read_bytes(), ("tr", "el"))
     path.write_text(render_live_page([live], wasm.read_bytes()), encoding="utf-8")

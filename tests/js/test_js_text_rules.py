@@ -16,7 +16,13 @@ from typing import Any
 
 import pytest
 
-from regard.data.copy_tokens import COPIED, COPY_CHARACTERS, Copies, copied_spans, with_copies
+from regard.data.copy_tokens import (
+    COPIED,
+    COPY_CHARACTERS,
+    Copies,
+    copied_spans,
+    with_copies,
+)
 from regard.data.letter_case import letter_case
 from regard.data.spans import KEPT_ON_RETRY, find_spans, spans_note
 from regard.text.aligned_line import AlignedLine
@@ -51,14 +57,51 @@ TITLES = [
     "HELLO 🙂 WORLD… THIS, THAT",
 ]
 TAGS = [
-    *(" ", " ", " ", "the ", "house", "red ", "(big) ", "12", ", ", ". ", "“", "”", "집을"),
+    *(
+        " ",
+        " ",
+        " ",
+        "the ",
+        "house",
+        "red ",
+        "(big) ",
+        "12",
+        ", ",
+        ". ",
+        "“",
+        "”",
+        "집을",
+    ),
     *("& ", "< ", "é", "\n", "<b>", "</b>", "<i>", "</i>", "<b> ", " </b>", "<br/>"),
-    *("<x id='1'/>", "<p>", "</p>", "</q>", '<a href="x y">', "</a>", "<u translate='no'>"),
-    *("</u>", "<i class='notranslate'>", "<sup>2</sup>", "<i>…</i>", '<s k="v>', "&lt;b&gt;"),
+    *(
+        "<x id='1'/>",
+        "<p>",
+        "</p>",
+        "</q>",
+        '<a href="x y">',
+        "</a>",
+        "<u translate='no'>",
+    ),
+    *(
+        "</u>",
+        "<i class='notranslate'>",
+        "<sup>2</sup>",
+        "<i>…</i>",
+        '<s k="v>',
+        "&lt;b&gt;",
+    ),
 ]
 """Parts of lines with tags."""
 LABELS = [
-    *("_File", "&Open the file…", "E&xit", "E_xit now", "~File", "열기(_O)…", "파일 열기 (&2)"),
+    *(
+        "_File",
+        "&Open the file…",
+        "E&xit",
+        "E_xit now",
+        "~File",
+        "열기(_O)…",
+        "파일 열기 (&2)",
+    ),
     *("_Файл", "R&D", "x_y", "&", "&Open {file_name}…", "_Open Recent Files Again"),
     *("Don't &Ask Me Again", "Ş&ekil Kaydet", "Alle Dateien &Öffnen und Schließen…"),
     *("&Mary drinks tea with John.", "_so_ it is", "rock&roll", "a %s &b", "ßa &s"),
@@ -79,7 +122,9 @@ def tool() -> ModuleType:
 
 
 def test_the_tables_are_those_of_the_package(tool: ModuleType) -> None:
-    assert tool.MODULE.read_text(encoding="utf-8") == tool.module(), "run tools/make_text_tables.py"
+    assert tool.MODULE.read_text(encoding="utf-8") == tool.module(), (
+        "run tools/make_text_tables.py"
+    )
 
 
 def encode(text: str) -> list[int]:
@@ -103,22 +148,40 @@ def tagged_lines() -> list[tuple[str, list[tuple[str, Links | None]]]]:
     or without.
     """
     draw = random.Random(4)
-    spans = [span for kind, of_kind in SPANS.items() if kind != "tag" for span in of_kind]
+    spans = [
+        span for kind, of_kind in SPANS.items() if kind != "tag" for span in of_kind
+    ]
     weights = [8] * len(TAGS) + [1] * len(spans)
     tagged = []
     for _ in range(2000):
         line = "".join(draw.choices(TAGS + spans, weights, k=draw.randint(3, 24)))
         protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
-        if protected is not None and not any("\u200b" in part for part in protected.lines):
-            tagged.append((line, [translation_of(part, draw) for part in protected.lines]))
+        if protected is not None and not any(
+            "\u200b" in part for part in protected.lines
+        ):
+            tagged.append(
+                (line, [translation_of(part, draw) for part in protected.lines])
+            )
     return tagged
 
 
 def copied_lines(draw: random.Random) -> list[tuple[str, str]]:
     """Return lines with spans, and made-up translations with copy characters."""
-    spans = [span for kind, of_kind in SPANS.items() if kind in COPIED for span in of_kind]
+    spans = [
+        span for kind, of_kind in SPANS.items() if kind in COPIED for span in of_kind
+    ]
     parts = [*spans, "집 ", " go ", "을 ", "(", ". "]
-    words = [*COPY_CHARACTERS[:3], *COPY_CHARACTERS[:3], "집", "go", " ", " ", "(", ".", "家"]
+    words = [
+        *COPY_CHARACTERS[:3],
+        *COPY_CHARACTERS[:3],
+        "집",
+        "go",
+        " ",
+        " ",
+        "(",
+        ".",
+        "家",
+    ]
     lines = []
     for _ in range(1500):
         line = "".join(draw.choices(parts, k=draw.randint(1, 7)))
@@ -144,7 +207,9 @@ def answers(node: str) -> tuple[Answer, Answer]:
     """Return questions, and the answers of JavaScript, in one process."""
     draw = random.Random(3)
     labelled = [*TITLES, *LABELS]
-    words = [(code, word) for code in LETTERS for word in draw.sample(generated(code), 400)]
+    words = [
+        (code, word) for code in LETTERS for word in draw.sample(generated(code), 400)
+    ]
     for code in ("", "hy", "de", "nl"):
         words += [(code, word) for word in " ".join(labelled).split()]
     lines = []
@@ -181,14 +246,18 @@ def answers(node: str) -> tuple[Answer, Answer]:
     return question, json.loads(done.stdout)
 
 
-def assert_equal(questions: Sequence[Any], results: Sequence[Any], expected: Sequence[Any]) -> None:
+def assert_equal(
+    questions: Sequence[Any], results: Sequence[Any], expected: Sequence[Any]
+) -> None:
     rows = zip(questions, results, json.loads(json.dumps(expected)), strict=True)
     assert [row for row in rows if row[1] != row[2]][:5] == []
 
 
 def test_languages_have_the_same_rules(answers: tuple[Answer, Answer]) -> None:
     question, result = answers
-    names = [type(letter_case(code)).__name__.removeprefix("_") for code in question["codes"]]
+    names = [
+        type(letter_case(code)).__name__.removeprefix("_") for code in question["codes"]
+    ]
     assert_equal(question["codes"], result["names"], names)
 
 
@@ -202,7 +271,9 @@ def test_letters_change_as_in_the_package(answers: tuple[Answer, Answer]) -> Non
     assert_equal(question["words"], result["words"], expected)
 
 
-def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[Answer, Answer]) -> None:
+def test_lines_and_labels_are_read_as_in_the_package(
+    answers: tuple[Answer, Answer],
+) -> None:
     question, result = answers
     expected = []
     changed = 0
@@ -210,7 +281,12 @@ def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[Answer, Answ
         reader = CaseReader((source, target), encode)
         known = reader.read(line)
         tokens = known.restore_tokens([*line[:9]])
-        read = (known.line, known.restore(line), known.restore_source(known.line), tokens)
+        read = (
+            known.line,
+            known.restore(line),
+            known.restore_source(known.line),
+            tokens,
+        )
         label, mnemonic = strip_mnemonic(line, encode)
         marked = mnemonic and insert_mnemonic(line, mnemonic, reader.source)
         expected.append((read, (label, mnemonic, marked)))
@@ -220,7 +296,9 @@ def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[Answer, Answ
     assert changed > 200
 
 
-def test_spans_and_notes_are_those_of_the_package(answers: tuple[Answer, Answer]) -> None:
+def test_spans_and_notes_are_those_of_the_package(
+    answers: tuple[Answer, Answer],
+) -> None:
     question, result = answers
     expected = []
     for line, other in question["pairs"]:
@@ -251,7 +329,9 @@ def test_tags_are_put_back_as_in_the_package(answers: tuple[Answer, Answer]) -> 
     for line, translations in question["tagged"]:
         protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
         assert protected is not None
-        text = protected.render([AlignedLine(text, links) for text, links in translations])
+        text = protected.render(
+            [AlignedLine(text, links) for text, links in translations]
+        )
         expected.append((protected.lines, text))
 
     assert len(expected) > 1200

@@ -20,7 +20,7 @@ from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints
 from regard.visualisation.explanation_data import _step
-from regard.visualisation.live import LiveModel, Trust, render_live_page
+from regard.visualisation.live_page import LiveModel, Trust, render_live_page
 
 pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
@@ -43,11 +43,15 @@ def page_file(wasm: Path, make: Make, tmp_path_factory: pytest.TempPathFactory) 
     """Write a page with two directions: the second model is recurrent."""
     attentive = make(precision="int8").read_bytes()
     facts = {"size": "1 MB"}
-    first = LiveModel(attentive, ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", facts, TRUST)
+    first = LiveModel(
+        attentive, ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", facts, TRUST
+    )
     recurrent = make("recurrent", "recurrent", "int8").read_bytes()
     second = LiveModel(recurrent, ("ko", "en"), None, (SECOND,))
     path = tmp_path_factory.mktemp("page") / "translator.html"
-    path.write_text(render_live_page([first, second], wasm.read_bytes()), encoding="utf-8")
+    path.write_text(
+        render_live_page([first, second], wasm.read_bytes()), encoding="utf-8"
+    )
     return path
 
 
@@ -122,7 +126,9 @@ def test_it_translates_what_is_typed_in_two_directions(
     assert page.input_value("#input") == korean
 
     put(page, SENTENCES[0])
-    assert shown(page) == [expected(make("recurrent", "recurrent", "int8"), SENTENCES[0])]
+    assert shown(page) == [
+        expected(make("recurrent", "recurrent", "int8"), SENTENCES[0])
+    ]
 
     stored = "[document.cookie, localStorage.length, sessionStorage.length]"
     assert page.evaluate(stored) == ["", 0, 0]
@@ -133,7 +139,9 @@ def test_languages_whose_codes_are_none_are_translated_all_the_same(
 ) -> None:
     path = tmp_path / "translator.html"
     translated = make(precision="int8")
-    model = LiveModel(translated.read_bytes(), ("english (US)", "e"), ALIGNMENT, PROPOSED)
+    model = LiveModel(
+        translated.read_bytes(), ("english (US)", "e"), ALIGNMENT, PROPOSED
+    )
     path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
     page = open_page(path, f"html[data-loaded] {DONE}", offline=True)
     put(page, "I was eating bread. You read a book")
@@ -142,7 +150,9 @@ def test_languages_whose_codes_are_none_are_translated_all_the_same(
     assert shown(page) == [expected(translated, sentence) for sentence in sentences]
 
 
-def test_attention_is_that_of_the_native_library(open_live: Callable[..., Any], make: Make) -> None:
+def test_attention_is_that_of_the_native_library(
+    open_live: Callable[..., Any], make: Make
+) -> None:
     page = open_live()
     sentence = "I was eating bread"
     put(page, sentence)
@@ -172,7 +182,9 @@ def test_attention_is_that_of_the_native_library(open_live: Callable[..., Any], 
 
     page.click("#switch")
     page.wait_for_selector(DONE)
-    page.wait_for_function("!document.getElementById('agreement').textContent.includes('12')")
+    page.wait_for_function(
+        "!document.getElementById('agreement').textContent.includes('12')"
+    )
 
 
 def continuations(model: Any, best: Any, first: int) -> list[tuple[str, float]]:
@@ -297,7 +309,8 @@ def test_sentences_and_continuations_are_chosen_by_pointer_and_keys(
 
     page.keyboard.press("Control+z")
     page.wait_for_function(
-        "text => document.querySelectorAll('.line-of-text')[1].textContent === text", arg=before[1]
+        "text => document.querySelectorAll('.line-of-text')[1].textContent === text",
+        arg=before[1],
     )
     page.wait_for_selector(".word-of-text >> nth=0")
     page.keyboard.press("Escape")
@@ -328,10 +341,14 @@ def test_doubtful_translations_and_unsure_words_are_marked(
     (line,) = model.translate([LINE], model.options())
     (best,) = line.hypotheses
     log_probs = [0.0] * len(best.text.split(" "))
-    for word, log_prob in zip(model.word_indices(best.ids, True), best.log_probs, strict=True):
+    for word, log_prob in zip(
+        model.word_indices(best.ids, True), best.log_probs, strict=True
+    ):
         log_probs[word] += log_prob
 
-    levels = [sum(exp(value) < limit for limit in (0.7, 0.4, 0.2)) for value in log_probs]
+    levels = [
+        sum(exp(value) < limit for limit in (0.7, 0.4, 0.2)) for value in log_probs
+    ]
     assert any(levels)
 
     spans = page.locator(".line-of-text span")
@@ -401,7 +418,9 @@ def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(
             (places,) = np.nonzero(source_words == word)
             count += places[-1] <= step
             count += directions == 2 and places[0] >= tokens - 1 - step
-        assert page.evaluate(painted) == count, "each direction has the states of what it has read"
+        assert page.evaluate(painted) == count, (
+            "each direction has the states of what it has read"
+        )
 
     page.fill("#step", str(tokens))
     of_decoder = 2  # the state that asks, and the next one
@@ -437,7 +456,9 @@ def test_a_long_text_never_blocks_the_page(open_live: Callable[..., Any]) -> Non
     one.
     """
     page = open_live()
-    lines = [f"I go home {number}.\nyou read a book {number}." for number in range(1800)]
+    lines = [
+        f"I go home {number}.\nyou read a book {number}." for number in range(1800)
+    ]
     page.evaluate(WATCH, "\n".join(lines))
     # It began with a short one.
     wait_until(lambda: page.evaluate("counts.length >= 5"), "the long text is begun")
@@ -453,7 +474,9 @@ def test_a_long_text_never_blocks_the_page(open_live: Callable[..., Any]) -> Non
 
 def test_an_old_browser_is_told_in_a_sentence(open_live: Callable[..., Any]) -> None:
     page = open_live("#unsupported:not([hidden])", script="delete window.WebAssembly")
-    assert page.inner_text("#unsupported").startswith("This browser cannot run the translator")
+    assert page.inner_text("#unsupported").startswith(
+        "This browser cannot run the translator"
+    )
     assert not page.is_visible("#live")
 
 
@@ -470,7 +493,9 @@ def test_it_is_accessible_fits_a_phone_and_prints(
 ) -> None:
     page = open_live(**options)
     page.wait_for_selector("#attention:not([hidden])")
-    assert page.inner_text("#title") == ("영어 → 한국어" if options else "English → Korean")
+    assert page.inner_text("#title") == (
+        "영어 → 한국어" if options else "English → Korean"
+    )
 
     page.click("#alternatives-name")
     page.click("summary[data-text=about]")

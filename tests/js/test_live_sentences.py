@@ -23,7 +23,8 @@ console.log(JSON.stringify(lines.map(sentenceRules(tables))));
 def split(line: str) -> list[str]:
     ends = [*sentence_ends(line)]
     parts = [
-        line[start:end].strip() for start, end in zip([0, *ends], [*ends, len(line)], strict=True)
+        line[start:end].strip()
+        for start, end in zip([0, *ends], [*ends, len(line)], strict=True)
     ]
     return [part for part in parts if part]
 
@@ -31,12 +32,19 @@ def split(line: str) -> list[str]:
 def test_sentences_are_those_of_the_package(node: str, tmp_path: Path) -> None:
     rng = random.Random(6)
     pieces = [*PIECES, *PIECES_OF_SCRIPTS]
-    lines = [clean("".join(rng.choices(pieces, k=rng.randint(1, 24)))) for _ in range(20_000)]
+    lines = [
+        clean("".join(rng.choices(pieces, k=rng.randint(1, 24)))) for _ in range(20_000)
+    ]
     program = tmp_path / "split.cjs"
     program.write_text(SCRIPT.read_text(encoding="utf-8") + PROGRAM, encoding="utf-8")
     given = json.dumps({"tables": sentence_rules(), "lines": lines})
     done = subprocess.run(
-        [node, str(program)], input=given, capture_output=True, text=True, timeout=120, check=True
+        [node, str(program)],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     wrong = [
         (line, parts)

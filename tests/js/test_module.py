@@ -28,13 +28,23 @@ LINES = [
     "😀 unseen 文字",
     " ".join(f"{line}." for line in SENTENCES * 4),
 ]
-STREAMED = [*SENTENCES[:2], "OPEN THE FILE", f"{SENTENCES[0]} {{a}} %s", "<b>집</b> {a}"]
+STREAMED = [
+    *SENTENCES[:2],
+    "OPEN THE FILE",
+    f"{SENTENCES[0]} {{a}} %s",
+    "<b>집</b> {a}",
+]
 
 
 def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
     command = [node, str(HERE / "translate.mjs"), str(wasm), str(model)]
     done = subprocess.run(
-        command, input=json.dumps(request), capture_output=True, text=True, timeout=120, check=False
+        command,
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -42,7 +52,9 @@ def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
     return result
 
 
-def test_the_example_of_the_page_runs(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+def test_the_example_of_the_page_runs(
+    node: str, wasm: Path, make: Callable[..., Path]
+) -> None:
     page = (ROOT / "docs" / "page.md").read_text(encoding="utf-8")
     (code,) = re.findall(
         r"```js\nimport { load } from \"regard-runtime\";\n(.*?)```", page, re.DOTALL
@@ -55,7 +67,9 @@ const load = (model) => loadBoth({{ wasm, model }});
 globalThis.fetch = async () => new Response(await readFile({json.dumps(str(make()))}));
 """
     command = [node, "--input-type=module", "--eval", f"{begin}{code}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
 
     assert done.returncode == 0, done.stderr
     assert "decoder.layers.0.cross_attention 2 " in done.stdout
@@ -68,7 +82,9 @@ def assert_close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.array(actual, np.float32), expected, atol=1e-4)
 
 
-def assert_same_states(actual: dict[str, Any] | None, expected: RuntimeStates | None) -> None:
+def assert_same_states(
+    actual: dict[str, Any] | None, expected: RuntimeStates | None
+) -> None:
     if expected is None or actual is None:
         assert actual is expected is None
         return
@@ -110,7 +126,12 @@ def assert_same_hypothesis(actual: dict[str, Any], expected: Any, model: Any) ->
     ],
 )
 def test_it_translates_as_the_native_library(
-    node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str, precision: str
+    node: str,
+    wasm: Path,
+    make: Callable[..., Path],
+    encoder: str,
+    decoder: str,
+    precision: str,
 ) -> None:
     path = make(encoder, decoder, precision)
     native = RuntimeTranslator(path, threads=1)
@@ -130,19 +151,28 @@ def test_it_translates_as_the_native_library(
     for expected, actual in zip(lines, result["answers"], strict=True):
         parts = [(part["source"], part["text"]) for part in actual["parts"]]
         assert parts == [part[:2] for part in expected.parts]
-        doubts = [native.doubts.is_doubtful(p.source, p.score, -8.0) for p in expected.parts]
+        doubts = [
+            native.doubts.is_doubtful(p.source, p.score, -8.0) for p in expected.parts
+        ]
         assert actual["doubtful"] == any(doubts)
         assert actual["notes"][: len(expected.notes)] == list(expected.notes)
         assert actual["sourceTokens"] == model.tokens(expected.source, False)
-        assert actual["sourceWords"]["ofTokens"] == model.word_indices(expected.source, False)
+        assert actual["sourceWords"]["ofTokens"] == model.word_indices(
+            expected.source, False
+        )
         for hypothesis, other in zip(actual["nbest"], expected.hypotheses, strict=True):
             assert_same_hypothesis(hypothesis, other, model)
 
     assert result["streams"] == [list(native.begin_stream(line)) for line in STREAMED]
     assert result["ids"] == [native.encode(line) for line in LINES]
     assert {**model.card, **result["card"]} == model.card
-    assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in model.layers]
-    assert result["recurrent"] == {"encoder": has_states, "decoder": decoder != "transformer"}
+    assert [layer["role"] for layer in result["layers"]] == [
+        layer.role for layer in model.layers
+    ]
+    assert result["recurrent"] == {
+        "encoder": has_states,
+        "decoder": decoder != "transformer",
+    }
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
@@ -174,13 +204,17 @@ def test_prefixes_and_traces_are_those_of_the_native_library(
 
     for step, other in zip(answer["steps"], line.steps, strict=True):
         assert step["prefixes"] == [list(prefix) for prefix in other.prefixes]
-        for candidate, expected in zip(step["candidates"], other.candidates, strict=True):
+        for candidate, expected in zip(
+            step["candidates"], other.candidates, strict=True
+        ):
             assert candidate["beam"] == expected.beam
             assert candidate["id"] == expected.token
             assert candidate["token"] == model.tokens([expected.token], True)[0]
             assert candidate["fate"] == expected.fate
             assert candidate["logProb"] == pytest.approx(expected.log_prob, abs=1e-3)
-            assert candidate["total"] == pytest.approx(expected.total_log_prob, abs=1e-3)
+            assert candidate["total"] == pytest.approx(
+                expected.total_log_prob, abs=1e-3
+            )
 
 
 WRONG: list[tuple[list[Any], str]] = [
@@ -212,7 +246,12 @@ def test_errors_are_sentences(
     damaged.write_bytes(make().read_bytes()[:-100])
     command = [node, str(HERE / "translate.mjs"), str(wasm), str(damaged)]
     done = subprocess.run(
-        command, input='{"lines": []}', capture_output=True, text=True, timeout=60, check=False
+        command,
+        input='{"lines": []}',
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert "Error: the model: damaged" in done.stderr
@@ -228,12 +267,27 @@ def test_npm_packs_it(wasm: Path, node: str, tmp_path: Path) -> None:
     shutil.copy(ROOT / "LICENSE", tmp_path)
     command = [npm, "pack", "--json", "--offline"]
     done = subprocess.run(
-        command, cwd=tmp_path / "js", capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=tmp_path / "js",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr
 
-    files = {file["path"] for file in json.loads(done.stdout[done.stdout.index("[") :])[0]["files"]}
+    files = {
+        file["path"]
+        for file in json.loads(done.stdout[done.stdout.index("[") :])[0]["files"]
+    }
     modules = {path.name for path in (ROOT / "regard" / "runtime" / "js").iterdir()}
-    assert files == {"LICENSE", "README.md", "package.json", "regard.d.ts", "regard.wasm", *modules}
+    assert files == {
+        "LICENSE",
+        "README.md",
+        "package.json",
+        "regard.d.ts",
+        "regard.wasm",
+        *modules,
+    }
     assert "regard.js" in modules

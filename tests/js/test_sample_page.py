@@ -38,5 +38,7 @@ def test_its_model_can_be_taken_out_of_it(
     assert (tmp_path / before.name).read_bytes() == before.read_bytes()
 
     about = before.with_suffix(".json").read_text(encoding="utf-8")
-    assert (tmp_path / before.with_suffix(".json").name).read_text(encoding="utf-8") == about
+    assert (tmp_path / before.with_suffix(".json").name).read_text(
+        encoding="utf-8"
+    ) == about
     assert live.page(wasm.read_bytes()) == text

@@ -23,7 +23,9 @@ KIND = {kind.name: kind for kind in KINDS}
 def measured() -> dict[str, Cost]:
     """Measure the costs of every kind of layer with the shortest timings."""
     with torch.random.fork_rng(devices=[]):
-        costs = measure(SIZES, [KIND[name] for name in KIND if name not in OTHERS], min_seconds=0.0)
+        costs = measure(
+            SIZES, [KIND[name] for name in KIND if name not in OTHERS], min_seconds=0.0
+        )
         for name, sizes in OTHERS.items():
             costs += measure(sizes, [KIND[name]], min_seconds=0.0)
         return {cost.name: cost for cost in costs}
@@ -57,7 +59,9 @@ def test_operations_equal_those_counted_by_hand(
 
 
 @pytest.mark.parametrize("name", KIND)
-@pytest.mark.parametrize("quantity", ["operations n", "operations d", "sequential n", "path n"])
+@pytest.mark.parametrize(
+    "quantity", ["operations n", "operations d", "sequential n", "path n"]
+)
 def test_growth_of_counts_equals_the_paper(
     measured: dict[str, Cost], name: str, quantity: str
 ) -> None:
@@ -69,12 +73,21 @@ def test_growth_of_counts_equals_the_paper(
 def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(
     measured: dict[str, Cost],
 ) -> None:
-    steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
+    steps = {
+        name: (cost.sequential, cost.layers, cost.path)
+        for name, cost in measured.items()
+    }
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
-    assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
-    assert steps["recurrent"] == (256, 1, 256), "a product with the hidden state at each position"
+    assert steps["self-attention, weights kept"] == (4, 1, 4), (
+        "the attention is two products"
+    )
+    assert steps["recurrent"] == (256, 1, 256), (
+        "a product with the hidden state at each position"
+    )
     assert steps["convolutional"] == (1, 255, 255), "255 positions, one a layer"
-    assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
+    assert steps["restricted self-attention"] == (3, 64, 192), (
+        "511 positions, 8 a layer"
+    )
 
 
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
@@ -87,7 +100,11 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
     assert measured["self-attention"].memory == fused * number_bytes
 
     unfused = measured["self-attention, weights kept"].memory
-    assert costs.HEADS * n * n * number_bytes <= unfused < 1.2 * costs.HEADS * n * n * number_bytes
+    assert (
+        costs.HEADS * n * n * number_bytes
+        <= unfused
+        < 1.2 * costs.HEADS * n * n * number_bytes
+    )
     assert measured["self-attention"].growth["memory n"] == pytest.approx(1, abs=0.01)
     assert measured["self-attention, weights kept"].growth["memory n"] > 1.8
 
@@ -97,7 +114,9 @@ def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
         n = OTHERS.get(cost.name, SIZES).n
         assert [x for x, _ in cost.curves["time n"]] == [n / 4, n / 2, n, 2 * n, 4 * n]
         assert [x for x, _ in cost.curves["time d"]] == [8, 16, 32, 64, 128]
-        assert all(seconds > 0 for axis in "nd" for _, seconds in cost.curves[f"time {axis}"])
+        assert all(
+            seconds > 0 for axis in "nd" for _, seconds in cost.curves[f"time {axis}"]
+        )
 
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:

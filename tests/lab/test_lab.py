@@ -36,11 +36,11 @@ from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiment_page import render_page
 from regard.learn.lab.experiments import norm, positions, scaling
 from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Part, Plot, Table, Verdict
 from regard.learn.lab.measures import text_scores
 from regard.learn.lab.models import recurrent
-from regard.learn.lab.page import render_page
 from regard.learn.lab.sweep import Sweep
 from regard.learn.lab.training import DIVERGED, STARTUP, TrainingPool
 from regard.learn.lab.verdicts import above
@@ -65,7 +65,9 @@ def write_little(folder: Path) -> None:
 
 LITTLE = {
     "sample": write_little,
-    "length-sample": partial(write_lengths, parts={"test": 40, "valid": 8, "train": 300}),
+    "length-sample": partial(
+        write_lengths, parts={"test": 40, "valid": 8, "train": 300}
+    ),
     "lists": partial(write_lists, parts={"test": 40, "valid": 8, "train": 300}),
     "image-sample": partial(write_crowded, parts={"train": 24, "valid": 8, "test": 8}),
 }
@@ -79,7 +81,10 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = Bench.sweep
 
     def briefly(self: Bench, arms: Any, names: Any, plan: Plan, *others: Any) -> Sweep:
-        small = {name: {**values, "tokenizer": _smaller(values)} for name, values in arms.items()}
+        small = {
+            name: {**values, "tokenizer": _smaller(values)}
+            for name, values in arms.items()
+        }
         return sweep(self, small, names, replace(plan, updates=4), *others)
 
     monkeypatch.setattr(Bench, "sweep", briefly)
@@ -96,7 +101,11 @@ def texts_of(findings: Findings) -> list[Text]:
     for part in findings.verdict.parts:
         texts += [part.claim, part.reason, part.change]
     for table in findings.tables:
-        cells = [table.title, *table.columns, *(cell for row in table.rows for cell in row)]
+        cells = [
+            table.title,
+            *table.columns,
+            *(cell for row in table.rows for cell in row),
+        ]
         texts += [cell for cell in cells if isinstance(cell, Text)]
     return texts
 
@@ -130,7 +139,9 @@ def test_every_experiment_states_its_claim_in_both_languages() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, little: None) -> None:
+def test_every_experiment_runs_to_whole_findings(
+    name: str, tmp_path: Path, little: None
+) -> None:
     out = tmp_path / name
     check(run_experiment(name, out, workers=2))
     page = (out / "index.html").read_text("utf-8")
@@ -150,8 +161,12 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
 
 def _tiny(bench: Bench) -> Findings:
     arms = {"tiny": TINY, "other": recurrent("no_attention", {"size": 8}, size=16)}
-    sweep = bench.sweep(arms, {"tiny": "tiny", "other": "other"}, PLAN, text_scores(bench))
-    part = above(sweep.dots("tiny"), sweep.dots("other"), Text("Tried.", "해 보았습니다."))
+    sweep = bench.sweep(
+        arms, {"tiny": "tiny", "other": "other"}, PLAN, text_scores(bench)
+    )
+    part = above(
+        sweep.dots("tiny"), sweep.dots("other"), Text("Tried.", "해 보았습니다.")
+    )
     graph = Graph((sweep.plot("chrF"),), Text("Two models.", "두 모델."))
     return Findings(Verdict((part,)), (sweep.table("Runs", {"chrF": "chrF"}),), graph)
 
@@ -192,7 +207,9 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
         assert sorted(run["seed"] for run in mine if run["rate"] == best) == [1, 2, 3]
         assert {run["seed"] for run in mine if run["rate"] != best} == {1}
         for one in mine:
-            assert bool(one["scores"]) == (one["rate"] == best), "others are only validated"
+            assert bool(one["scores"]) == (one["rate"] == best), (
+                "others are only validated"
+            )
         highest = max(run["valid"] for run in first)
         assert best == min(run["rate"] for run in first if run["valid"] == highest)
 
@@ -203,15 +220,21 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
 
     assert after == before, "what has ended is not trained again"
 
-    monkeypatch.setattr(application, "shipped_results", lambda _: Sweep.of_shipped(shipped))
+    monkeypatch.setattr(
+        application, "shipped_results", lambda _: Sweep.of_shipped(shipped)
+    )
     findings, again = run("quick")
     check(findings)
 
     assert again["best"] == shipped["best"]
-    assert len(again["runs"]) == len(runs), "own runs take the place of the shipped ones"
+    assert len(again["runs"]) == len(runs), (
+        "own runs take the place of the shipped ones"
+    )
 
     trained = {path.name for path in (tmp_path / "quick" / "runs").iterdir()}
-    assert trained == {f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()}
+    assert trained == {
+        f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()
+    }
 
     shipped["recipes"]["tiny"] = "another"
     assert run("changed")[0].verdict.outcome == "undecided", "one seed is left"
@@ -223,9 +246,13 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
 def test_another_folder_of_an_experiment_is_refused(
     tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match=r"no experiment is called 'tinny'; did you mean 'tiny'\?"):
+    with pytest.raises(
+        UsageError, match=r"no experiment is called 'tinny'; did you mean 'tiny'\?"
+    ):
         run_experiment("tinny", tmp_path / "a")
-    with pytest.raises(UsageError, match=r"no experiment is called 'zzz'; there are .*attention"):
+    with pytest.raises(
+        UsageError, match=r"no experiment is called 'zzz'; there are .*attention"
+    ):
         find_experiment("zzz")
 
     (tmp_path / "mine").mkdir()
@@ -240,7 +267,9 @@ def test_another_folder_of_an_experiment_is_refused(
 
     with pytest.raises(StopIteration):
         run_experiment("tiny", out)
-    with pytest.raises(UsageError, match=r"another experiment was begun there \(effort quick\)"):
+    with pytest.raises(
+        UsageError, match=r"another experiment was begun there \(effort quick\)"
+    ):
         run_experiment("tiny", out, full=True)
 
     (out / "lab.json").write_text("{")
@@ -260,7 +289,9 @@ def test_a_run_that_diverges_scores_nothing(
         TrainingPool, "train", lambda _, jobs: {job.folder: DIVERGED for job in jobs}
     )
     bench = Bench(tmp_path, True, 2, 1, lambda _: None)
-    sweep = bench.sweep({"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench))
+    sweep = bench.sweep(
+        {"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench)
+    )
     lowest = 4e-3 / 2**3  # where nothing is learnt, the sweep goes on to lower rates
 
     assert sorted((run.rate, run.seed) for run in sweep.runs) == [
@@ -278,7 +309,9 @@ def test_a_run_that_fails_otherwise_is_reported(tmp_path: Path, little: None) ->
     (tmp_path / "sample" / "valid.en").write_text("")  # cannot be read beside valid.ko
     bench = Bench(tmp_path, True, 2, 1, lambda _: None)
     with pytest.raises(TrainingError, match=r"tiny-0\.001-seed1: .*valid"):
-        bench.sweep({"tiny": TINY}, {"tiny": "tiny"}, Plan(4, (1e-3,)), text_scores(bench))
+        bench.sweep(
+            {"tiny": TINY}, {"tiny": "tiny"}, Plan(4, (1e-3,)), text_scores(bench)
+        )
 
 
 STOPPED = """
@@ -304,7 +337,9 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     checkpoint is saved.
     """
     script = tmp_path / "script.py"
-    script.write_text(STOPPED.format(folder=str(Path(__file__).parent)), encoding="utf-8")
+    script.write_text(
+        STOPPED.format(folder=str(Path(__file__).parent)), encoding="utf-8"
+    )
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -314,9 +349,13 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     def start(out: Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, str(script), str(out)]
         with (tmp_path / "output.txt").open("ab") as output:
-            return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+            return subprocess.Popen(
+                command, stdout=output, stderr=output, env=environment
+            )
 
-    assert start(tmp_path / "whole").wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
+    assert start(tmp_path / "whole").wait() == 7, (tmp_path / "output.txt").read_text(
+        "utf-8"
+    )
 
     stopped = start(tmp_path / "stopped")
     run = Path("runs", "tiny-0.004-seed1")
@@ -329,7 +368,9 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     wait_until(has_begun, "training begins", 600)
     stopped.send_signal(number)
     stopped.wait()
-    wait_until(lambda: not is_locked(journal.parent), "the training ends with its parent")
+    wait_until(
+        lambda: not is_locked(journal.parent), "the training ends with its parent"
+    )
     ends = [event for event in read(journal) if event["event"] == "end"]
 
     assert [event["reason"] for event in ends] == ["stopped by SIGTERM"]
@@ -337,7 +378,8 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     assert start(tmp_path / "stopped").wait() == 7
 
     whole, resumed = (
-        load_tensors(tmp_path / name / run / "model.safetensors") for name in ("whole", "stopped")
+        load_tensors(tmp_path / name / run / "model.safetensors")
+        for name in ("whole", "stopped")
     )
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
@@ -357,19 +399,30 @@ def test_probes_give_what_the_notes_compute() -> None:
 
     weights = scaling._softmax_table().rows
     assert weights[0][1] == "0.826, 0.124, 0.050"
-    assert positions.shuffle("a b c d e f") == positions.shuffle("a b c d e f") != "a b c d e f"
+    assert (
+        positions.shuffle("a b c d e f")
+        == positions.shuffle("a b c d e f")
+        != "a b c d e f"
+    )
 
 
-def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> None:
+def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> (
+    None
+):
     table = Table(Text("Runs", "학습한 모델"), ("", "n"), (("a", "1"),))
     graph = Graph(
-        (Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),), Text("A line.", "선.")
+        (Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),),
+        Text("A line.", "선."),
     )
     claim = Text("Four are better.", "네 개가 낫습니다.")
     reason = Text("Four: 80.6 (78.1 … 82.9).", "네 개: 80.6 (78.1 … 82.9).")
-    verdict = Verdict((Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),))
+    verdict = Verdict(
+        (Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),)
+    )
     experiment = replace(EXPERIMENTS["heads"], source="002, 003")
-    page = render_page(experiment, Findings(verdict, (table,), graph), "regard lab heads", (), "ko")
+    page = render_page(
+        experiment, Findings(verdict, (table,), graph), "regard lab heads", (), "ko"
+    )
 
     assert "font-src data:" in page
 
@@ -384,11 +437,14 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
 
 
 @pytest.mark.parametrize(
-    ("workers", "minutes", "expected"), [(1, [1, 2, 3], 6), (2, [3, 1, 1], 3), (4, [1, 2], 2)]
+    ("workers", "minutes", "expected"),
+    [(1, [1, 2, 3], 6), (2, [3, 1, 1], 3), (4, [1, 2], 2)],
 )
 def test_a_forecast_is_of_workers_that_begin_the_next_training_when_they_are_free(
     workers: int, minutes: list[int], expected: int
 ) -> None:
     lines = list[str]()
-    TrainingPool(workers, lines.append).forecast([60 * each - STARTUP for each in minutes])
+    TrainingPool(workers, lines.append).forecast(
+        [60 * each - STARTUP for each in minutes]
+    )
     assert lines == [f"training: about {expected:.1f} min, by the shipped results"]

@@ -20,7 +20,8 @@ from regard.learn.lessons import block_steps
 
 LEARN = Path(regard.learn.__file__).parent
 FILES = {
-    path.name: path for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")
+    path.name: path
+    for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")
 }
 """Texts of every experiment that the list of experiments takes."""
 
@@ -28,7 +29,9 @@ FILES = {
 def _texts(name: str) -> Texts:
     if name in ("labels.toml", "block.toml"):
         return LABELS if name == "labels.toml" else block_steps.TEXTS
-    texts: Texts = sys.modules[f"regard.learn.lab.experiments.{name.removesuffix('.toml')}"].TEXTS
+    texts: Texts = sys.modules[
+        f"regard.learn.lab.experiments.{name.removesuffix('.toml')}"
+    ].TEXTS
     return texts
 
 
@@ -53,12 +56,16 @@ def test_texts_are_in_both_languages_with_the_same_placeholders(name: str) -> No
         assert _placeholders(text.en) - {"plural"} == _placeholders(text.ko), key
 
 
-def test_texts_are_read_strictly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_read_strictly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "some_texts"
     package.mkdir()
     (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    content = 'both = "1"\n[names]\none = {en = "one {n:.1f}", ko = "하나 {n:.1f} {what}"}\n'
+    content = (
+        'both = "1"\n[names]\none = {en = "one {n:.1f}", ko = "하나 {n:.1f} {what}"}\n'
+    )
     (package / "good.toml").write_text(content, encoding="utf-8")
     texts = read_texts("some_texts", "good.toml", ("both", "names"))
 

@@ -14,8 +14,8 @@ import pytest
 import regard.learn.lab
 from regard.common.bilingual import Text
 from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.application import with_sweep
 from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.experiment_runs import with_sweep
 from regard.learn.lab.experiments import failures
 from regard.learn.lab.findings import Findings, Graph, Part, Verdict
 from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate
@@ -25,7 +25,9 @@ CLAIM = Text("A is better.", "A가 낫다.")
 RESULTS = Path(regard.learn.lab.__file__).parent / "results"
 
 
-def judged(high: tuple[float, ...], low: tuple[float, ...], gain: float | None = None) -> Part:
+def judged(
+    high: tuple[float, ...], low: tuple[float, ...], gain: float | None = None
+) -> Part:
     return above(Dots("A", high), Dots("B", low, 8e-3, gain), CLAIM)
 
 
@@ -105,14 +107,21 @@ def test_three_seeds_against_three_are_apart_by_chance_once_in_twenty_times() ->
 
 def test_a_verdict_is_that_of_its_weakest_part() -> None:
     text = Text("a", "가")
-    parts = {name: Part(name, text, text, text) for name in ("holds", "undecided", "contradicted")}
+    parts = {
+        name: Part(name, text, text, text)
+        for name in ("holds", "undecided", "contradicted")
+    }
     for names in itertools.product(parts, repeat=3):
-        wanted = next(name for name in ("contradicted", "undecided", "holds") if name in names)
+        wanted = next(
+            name for name in ("contradicted", "undecided", "holds") if name in names
+        )
         assert Verdict(tuple(parts[name] for name in names)).outcome == wanted
 
 
 def sweep_of(valid: dict[float, float]) -> Sweep:
-    runs = tuple(Run("a", rate, 1, value, 1.0, {"chrF": value}) for rate, value in valid.items())
+    runs = tuple(
+        Run("a", rate, 1, value, 1.0, {"chrF": value}) for rate, value in valid.items()
+    )
     return Sweep({"a": "A"}, {"a": best_rate(runs)}, runs, {"a": "digest"})
 
 
@@ -148,7 +157,13 @@ class _Recipes(Exception):
 def test_a_plan_may_score_by_the_loss(tmp_path: Path) -> None:
     events = [
         {"event": "train", "update": 1, "time": 10.0, "loss": 1.0},
-        {"event": "valid", "update": 2, "time": 20.0, "loss": math.log(4), "chrf": 12.0},
+        {
+            "event": "valid",
+            "update": 2,
+            "time": 20.0,
+            "loss": math.log(4),
+            "chrf": 12.0,
+        },
         {"event": "valid", "update": 3, "time": 30.0, "loss": None, "chrf": 80.0},
         {"event": "valid", "update": 4, "time": 40.0, "loss": math.log(2), "chrf": 8.0},
     ]
@@ -181,7 +196,10 @@ def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) 
     bench.digests = {"a": "12"}
     changed = with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts
     assert [part.outcome for part in changed] == ["holds", "undecided", "undecided"]
-    assert "with all learning rates halved this came out as “holds”" in changed[1].reason.en
+    assert (
+        "with all learning rates halved this came out as “holds”"
+        in changed[1].reason.en
+    )
     assert "with all doubled as “undecided”" in changed[1].reason.en
     assert changed[2] == parts[2], "undecided remains so for its own reason"
 
@@ -215,7 +233,9 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
             EXPERIMENTS[name].run(Bench(tmp_path, True, 1, 1, lambda _: None))
         assert raised.value.args[0] == values["recipes"], name
         assert (
-            {run["arm"] for run in values["runs"]} == set(values["recipes"]) == set(values["best"])
+            {run["arm"] for run in values["runs"]}
+            == set(values["recipes"])
+            == set(values["best"])
         )
 
 
@@ -223,7 +243,9 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
     ("a", "b", "outcome", "count"),
     [(4, 5, "undecided", 1), (4, 0, "holds", 3), (2, 4, "contradicted", 1)],
 )
-def test_failures_say_how_many_trainings_decide(a: int, b: int, outcome: str, count: int) -> None:
+def test_failures_say_how_many_trainings_decide(
+    a: int, b: int, outcome: str, count: int
+) -> None:
     claim = failures.TEXTS["parts.place"]
 
     def part_of(first: int) -> Part:

@@ -61,7 +61,8 @@ OF_KIND: dict[type[Settings], dict[str, Any]] = {
     ViTEncoderSettings: {"patch_size": (4,)},
 }
 ENCODERS_BY_INPUT = {
-    reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")
+    reads: [kind for kind in ENCODERS if kind.reads == reads]
+    for reads in ("text", "images")
 }
 # timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
 ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
@@ -152,10 +153,16 @@ def required() -> set[Values]:
         pairs.add(frozenset({("encoder", _kind(encoder)), ("decoder", _kind(decoder))}))
         for side, kind in (("encoder", encoder), ("decoder", decoder)):
             for name, options in switches(kind).items():
-                pairs |= {_single(f"{side} {_kind(kind)}.{name}", value) for value in options}
+                pairs |= {
+                    _single(f"{side} {_kind(kind)}.{name}", value) for value in options
+                }
 
     for kind in {kind for pair in kinds() for kind in pair}:
-        own = {name: options for name, options in switches(kind).items() if name != "layers"}
+        own = {
+            name: options
+            for name, options in switches(kind).items()
+            if name != "layers"
+        }
         for (a, xs), (b, ys) in itertools.combinations(own.items(), 2):
             for x, y in itertools.product(xs, ys):
                 if is_possible(kind, {a: x, b: y}):
@@ -167,7 +174,10 @@ def required() -> set[Values]:
 
 def read() -> list[tuple[Settings, Settings]]:
     """Return the models of the table: the first show every encoder with every decoder."""
-    return [_parsed(json.loads(line)) for line in TABLE.read_text(encoding="utf-8").splitlines()]
+    return [
+        _parsed(json.loads(line))
+        for line in TABLE.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def missing(models: Sequence[tuple[Settings, Settings]]) -> list[str]:
@@ -193,7 +203,9 @@ def make(seed: int) -> list[Row]:
         pairs = [first[len(rows)]] * 400
         if not is_first:
             pairs = [rng.choice(first) for _ in range(300)]
-        drawn = [(_draw(encoder, rng), _draw(decoder, rng)) for encoder, decoder in pairs]
+        drawn = [
+            (_draw(encoder, rng), _draw(decoder, rng)) for encoder, decoder in pairs
+        ]
         if is_first:  # what only experiments use comes later
             drawn = [row for row in drawn if all(map(is_usual, row))]
         covered = [_pairs(values_of(*_parsed(row))) & left for row in drawn]
@@ -271,12 +283,18 @@ def _draw(kind: type[Settings], rng: random.Random) -> dict[str, Any]:
 
 def _parsed(row: Sequence[dict[str, Any]]) -> tuple[Settings, Settings]:
     encoder, decoder = row
-    by_name = [{_kind(kind): kind for kind in side} for side in zip(*kinds(), strict=True)]
-    return parse(by_name[0][encoder["kind"]], encoder), parse(by_name[1][decoder["kind"]], decoder)
+    by_name = [
+        {_kind(kind): kind for kind in side} for side in zip(*kinds(), strict=True)
+    ]
+    return parse(by_name[0][encoder["kind"]], encoder), parse(
+        by_name[1][decoder["kind"]], decoder
+    )
 
 
 def _pairs(values: Values) -> set[Values]:
-    return {frozenset(pair) for pair in itertools.combinations_with_replacement(values, 2)}
+    return {
+        frozenset(pair) for pair in itertools.combinations_with_replacement(values, 2)
+    }
 
 
 def _single(name: str, value: Any) -> Values:

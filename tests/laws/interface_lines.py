@@ -76,11 +76,15 @@ class Material:
         """Return a sentence with a span in it, or beside it."""
         sentence = self.either()
         first, _, rest = sentence.partition(" ")
-        return self.draw.choice(FRAMES).format(sentence, span=span, first=first, rest=rest)
+        return self.draw.choice(FRAMES).format(
+            sentence, span=span, first=first, rest=rest
+        )
 
     def with_spans(self, count: int) -> str:
         """Return sentences with so many spans."""
-        parts = [self.span() for _ in range(count)] + [self.ended() for _ in range(1 + count // 4)]
+        parts = [self.span() for _ in range(count)] + [
+            self.ended() for _ in range(1 + count // 4)
+        ]
         self.draw.shuffle(parts)
         return " ".join(parts)
 
@@ -92,20 +96,26 @@ class Material:
         mark = self.draw.choice("&_~")
         words[at] = words[at][:letter] + mark + words[at][letter:]
         korean = f"{self.korean().rstrip('.?!').split(' ')[-1]}({mark}{words[0].strip('&_~')[0].upper()})"
-        label = self.draw.choice([" ".join(words), " ".join(words).capitalize(), korean])
+        label = self.draw.choice(
+            [" ".join(words), " ".join(words).capitalize(), korean]
+        )
         return label + self.draw.choice(["", "", "…", ":"])
 
     def with_inserted(self, characters: str) -> str:
         """Return a sentence with some characters in it."""
         letters = list(self.either())
         for _ in range(self.draw.randint(1, 3)):
-            letters.insert(self.draw.randint(0, len(letters)), self.draw.choice(characters))
+            letters.insert(
+                self.draw.randint(0, len(letters)), self.draw.choice(characters)
+            )
         return "".join(letters)
 
     def of_a_script(self) -> str:
         """Return two sentences of the next script, or one."""
         both = "".join(next(self.scripts))
-        return self.draw.choice([both, both, both[: len(both) // 2], f"{self.korean()} {both}"])
+        return self.draw.choice(
+            [both, both, both[: len(both) // 2], f"{self.korean()} {both}"]
+        )
 
     def very_long(self) -> str:
         """Return a line of many sentences, a sentence longer than any of training, or one word
@@ -173,9 +183,9 @@ MAKERS: dict[str, Callable[[Material], str]] = {
     "letterless": lambda m: m.draw.choice(NO_LETTERS),
     "very long": Material.very_long,
     "other letters": lambda m: m.draw.choice(OTHER_LETTERS),
-    "quoted": lambda m: m.draw.choice(["“{}” {}", "({}) {}", "{} – {}", "'{}', {}"]).format(
-        m.ended(), m.either()
-    ),
+    "quoted": lambda m: m.draw.choice(
+        ["“{}” {}", "({}) {}", "{} – {}", "'{}', {}"]
+    ).format(m.ended(), m.either()),
     "tagged": lambda m: m.draw.choice(TAGGED).format(m.either(), m.either()),
     "language code": lambda m: f"<2en> {m.either()}",
     "shuffled": Material.shuffled,

@@ -68,9 +68,9 @@ def train(folder: Path) -> None:
     """Train the model by the command, into the folder `run`."""
     from regard.cli import main
 
-    Sample({name: _with_english(pairs) for name, pairs in sample().splits.items()}).write(
-        folder, "ko", "en"
-    )
+    Sample(
+        {name: _with_english(pairs) for name, pairs in sample().splits.items()}
+    ).write(folder, "ko", "en")
     files = {
         "source": "train.ko",
         "target": "train.en",

@@ -45,7 +45,9 @@ class Result:
     warnings: tuple[str, ...] | None = None
 
 
-def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple[bytes, bytes]:
+def _run(
+    command: Sequence[object], given: bytes = b"", **options: Any
+) -> tuple[bytes, bytes]:
     """Run a command that must succeed; return its output and its messages."""
     environment = {
         **os.environ,
@@ -67,7 +69,9 @@ def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple
     return done.stdout, done.stderr
 
 
-def run_command(*arguments: object, given: bytes = b"", **options: Any) -> tuple[bytes, bytes]:
+def run_command(
+    *arguments: object, given: bytes = b"", **options: Any
+) -> tuple[bytes, bytes]:
     """Run `regard …`; return its output and its messages."""
     return _run([*COMMAND, *arguments], given, **options)
 
@@ -117,7 +121,9 @@ print(json.dumps([astuple(result) for result in by_python(json.load(sys.stdin), 
 def without_kernels(lines: Sequence[str], folder: Path) -> list[Result]:
     """Translate by a run folder in a process that may not use the C library."""
     command = [sys.executable, "-c", WITHOUT_KERNELS, str(folder)]
-    output, _ = _run(command, json.dumps(lines).encode(), variables={"REGARD_KERNELS": "off"})
+    output, _ = _run(
+        command, json.dumps(lines).encode(), variables={"REGARD_KERNELS": "off"}
+    )
     return [
         Result(text, score, doubtful, tuple(map(tuple, parts)), tuple(notes))
         for text, score, doubtful, parts, notes in json.loads(output)
@@ -179,7 +185,8 @@ def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]
         errors.decode("utf-8"),
         re.M,
     ):
-        if not note.startswith("most characters were never seen"):  # which is of the whole file
+        # Which is of the whole file.
+        if not note.startswith("most characters were never seen"):
             notes[int(number) - 1].append(note)
 
     return [tuple(own) for own in notes]
@@ -264,7 +271,8 @@ def batches(lines: Sequence[str]) -> Iterator[list[str]]:
 
     for line in lines:
         if batch and (
-            len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]
+            len(batch) == BATCH["lines"]
+            or sum(map(len, batch)) + len(line) > BATCH["characters"]
         ):
             yield batch
             batch = []
@@ -319,7 +327,8 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
     )
     answers = json.loads(output)["answers"]
     parts = [
-        of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)
+        of if isinstance(of, int) else _parts(of)
+        for of in (answer["parts"] for answer in answers)
     ]
     return [
         Result(
@@ -361,7 +370,9 @@ def by_page(lines: Sequence[str], page: Any) -> list[Result]:
 
 def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
     """Translate by a program in C."""
-    given = b"".join(struct.pack("<q", len(line)) + line for line in map(str.encode, lines))
+    given = b"".join(
+        struct.pack("<q", len(line)) + line for line in map(str.encode, lines)
+    )
     output, _ = _run([program, path], given)
     written = io.BytesIO(output)
 

@@ -59,7 +59,9 @@ def string(rng: random.Random) -> list[int]:
     return [rng.choice(SYMBOLS) for _ in range(rng.randint(3, 8))]
 
 
-def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: float) -> Model:
+def trained(
+    settings: ModelSettings, task: Task, updates: int, learning_rate: float
+) -> Model:
     """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to
     zero.
     """
@@ -115,7 +117,9 @@ def best_head(model: Model, task: Task) -> float:
         target = task.target(string)
         with record_attention(model) as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *target]]))
-        expected = torch.tensor([task.aligned_source(t, len(string)) for t in range(len(target))])
+        expected = torch.tensor(
+            [task.aligned_source(t, len(string)) for t in range(len(target))]
+        )
 
         for name in cross:
             peaks: Tensor = readings[name][0].argmax(-1)  # (H, T)

@@ -45,7 +45,12 @@ WHOLE = os.environ.get("REGARD_MODELS") == "all"
 
 def variants(kind: type[Settings]) -> list[Settings]:
     """Return small settings of one kind, the defaults first, then those of the covering array."""
-    others = [settings for model in covering.read() for settings in model if type(settings) is kind]
+    others = [
+        settings
+        for model in covering.read()
+        for settings in model
+        if type(settings) is kind
+    ]
     return list(dict.fromkeys([covering.parse(kind, {}), *others]))
 
 
@@ -106,8 +111,12 @@ def _product() -> list[tuple[Settings, Settings]]:
     models = list(covering.read())
 
     for encoder, decoder in covering.kinds():
-        models += [(settings, covering.parse(decoder, {})) for settings in variants(encoder)]
-        models += [(covering.parse(encoder, {}), settings) for settings in variants(decoder)]
+        models += [
+            (settings, covering.parse(decoder, {})) for settings in variants(encoder)
+        ]
+        models += [
+            (covering.parse(encoder, {}), settings) for settings in variants(decoder)
+        ]
 
     return list(dict.fromkeys(models))
 
@@ -141,7 +150,9 @@ def _features(settings: ModelSettings) -> frozenset[tuple[str, str]]:
     the quick tests.
     """
     sides = {"encoder": settings.encoder, "decoder": settings.decoder}
-    scores = {("score", side.score) for side in sides.values() if hasattr(side, "score")}
+    scores = {
+        ("score", side.score) for side in sides.values() if hasattr(side, "score")
+    }
     return frozenset({(name, side.kind) for name, side in sides.items()} | scores)
 
 
@@ -175,8 +186,12 @@ def make(
     return model
 
 
-def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
-    norms = {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)}
+def _draw_weights(
+    model: Model, settings: ModelSettings, seed: int, ends: float
+) -> None:
+    norms = {
+        getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)
+    }
     gain = GAIN
     if norms & {"batch", "pre_batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
@@ -187,27 +202,40 @@ def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float)
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
             else:
-                inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
+                inputs = (
+                    parameter[0].numel()
+                    if parameter.dim() == 4
+                    else parameter.shape[-1]
+                )
                 parameter.normal_(std=gain / math.sqrt(inputs))
 
-        sizes = {"vocabulary": vocabulary if settings.share == "all" else SOURCE_VOCABULARY}
+        sizes = {
+            "vocabulary": vocabulary if settings.share == "all" else SOURCE_VOCABULARY
+        }
         batch = sources(settings, *range(1, 9), seed=seed, **sizes)
-        logits = model.project(model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary)))
+        logits = model.project(
+            model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary))
+        )
         best_token = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
         model.decoder.output.bias[EOS] += (best_token - logits[..., EOS]).quantile(ends)
 
 
-def sentences(*lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:
+def sentences(
+    *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY
+) -> Batch:
     """Return random sources of these lengths, end of sentence included, padded to the longest."""
     generator = torch.Generator().manual_seed(seed)
     rows = [
-        torch.randint(EOS + 1, vocabulary, (n - 1,), generator=generator).tolist() + [EOS]
+        torch.randint(EOS + 1, vocabulary, (n - 1,), generator=generator).tolist()
+        + [EOS]
         for n in lengths
     ]
     return Batch(*pad(rows))
 
 
-def targets(rows: int, length: int, seed: int = 2, vocabulary: int = TARGET_VOCABULARY) -> Tensor:
+def targets(
+    rows: int, length: int, seed: int = 2, vocabulary: int = TARGET_VOCABULARY
+) -> Tensor:
     """Return random targets as inputs of teacher forcing: beginning of sentence first."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(EOS + 1, vocabulary, (rows, length), generator=generator)
@@ -219,7 +247,9 @@ def images(*lengths: int, seed: int = 1) -> Batch:
     """Return a padded batch of random images, of as many sizes as there are lengths."""
     generator = torch.Generator().manual_seed(seed)
     sizes = [(n + 2, 1 + 3 * n % 11) for n in lengths]
-    return Batch(*pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
+    return Batch(
+        *pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes])
+    )
 
 
 def sources(
@@ -241,7 +271,10 @@ def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBat
     batch = collate(examples)
     if settings.encoder.reads == "text":
         return batch
-    pixels = [images(len(example.source), seed=sum(example.source)).data[0] for example in examples]
+    pixels = [
+        images(len(example.source), seed=sum(example.source)).data[0]
+        for example in examples
+    ]
     source, keep = pad_images(pixels)
     return replace(batch, source=source, source_keep=keep)
 
@@ -264,7 +297,9 @@ def entries(batch: Batch) -> list[int]:
 def data_keep(batch: Batch) -> Tensor:
     """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
     B = len(batch.data)
-    shape = batch.data.shape[1:] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
+    shape = (
+        batch.data.shape[1:] if batch.data.dim() == 2 else (1, *batch.data.shape[2:])
+    )
     if batch.keep is not None:
         return batch.keep.view(B, *shape)
     return torch.ones(B, *shape, dtype=torch.bool)
@@ -301,7 +336,11 @@ def padded(batch: Batch, more: int) -> Batch:
 def with_noise_in_padding(batch: Batch) -> Batch:
     """Return the same sources with random values in the padding."""
     text = batch.data.dim() == 2
-    noise = torch.randint(0, EOS + 9, batch.data.shape) if text else torch.rand(batch.data.shape)
+    noise = (
+        torch.randint(0, EOS + 9, batch.data.shape)
+        if text
+        else torch.rand(batch.data.shape)
+    )
     return Batch(torch.where(data_keep(batch), batch.data, noise), batch.keep)
 
 

@@ -52,7 +52,9 @@ def greedy(
     penalty: LengthPenalty,
     rules: Sequence[Rule] = DEFAULT,
 ) -> list[Hypothesis]:
-    return [hypotheses[0] for hypotheses in beam(model, source, longest, 1, penalty, rules)]
+    return [
+        hypotheses[0] for hypotheses in beam(model, source, longest, 1, penalty, rules)
+    ]
 
 
 Steer = Callable[[Tensor, list[int]], Tensor]
@@ -90,7 +92,9 @@ def plain_greedy(
             ids.append(int(choice.argmax()) if len(ids) < limit else EOS)
             total += float(log_probs[ids[-1]])
 
-        hypotheses.append(Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1)))
+        hypotheses.append(
+            Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1))
+        )
 
     return hypotheses
 

@@ -35,7 +35,9 @@ SEARCHES = [(5, (6, 1, 4, 8, 3)), (1, (6, 1, 4, 8, 3)), (5, (5,)), (1, (5,))]
 def roles(model: Model) -> dict[str, str]:
     """Return the role of each attention by its name."""
     return {
-        name: module.role for name, module in model.named_modules() if isinstance(module, Attention)
+        name: module.role
+        for name, module in model.named_modules()
+        if isinstance(module, Attention)
     }
 
 
@@ -147,7 +149,9 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
         assert forced.grid == model.encode(sentence).grid
         log_probs = model.project(features)[0].log_softmax(-1)
         of_tokens = log_probs.gather(1, torch.tensor([*ids, EOS])[:, None])[:, 0]
-        np.testing.assert_allclose(forced.log_probs, of_tokens.numpy(), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(
+            forced.log_probs, of_tokens.numpy(), rtol=0, atol=1e-4
+        )
         length = len(ids) + 1
         sizes = {
             "encoder": (S, S),
@@ -156,6 +160,10 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
         }
 
         for name, weights in forced.weights.items():
-            assert weights.shape[1:] == sizes[forced.roles[name]], "the padding is removed"
-            np.testing.assert_allclose(weights, expected[name][0].numpy(), rtol=0, atol=1e-5)
+            assert weights.shape[1:] == sizes[forced.roles[name]], (
+                "the padding is removed"
+            )
+            np.testing.assert_allclose(
+                weights, expected[name][0].numpy(), rtol=0, atol=1e-5
+            )
             np.testing.assert_allclose(weights.sum(-1), 1, rtol=0, atol=1e-5)

@@ -69,7 +69,9 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
 
     torch.testing.assert_close(model(original, target), expected, **CLOSE)
     torch.testing.assert_close(model(noisy, target), expected, **CLOSE)
-    torch.testing.assert_close(model(reordered(noisy), target[ORDER]), expected[ORDER], **CLOSE)
+    torch.testing.assert_close(
+        model(reordered(noisy), target[ORDER]), expected[ORDER], **CLOSE
+    )
 
     unpadded = padded(alone(original, 2), 0)
 
@@ -82,9 +84,13 @@ def test_teacher_forcing_alone_equals_any_batch_padding_and_order(
 
     for name in ("outputs", "embedded"):
         of_alone = torch.cat([getattr(one, name)[0] for one in own])
-        torch.testing.assert_close(getattr(encoded, name)[encoded.keep], of_alone, **CLOSE)
+        torch.testing.assert_close(
+            getattr(encoded, name)[encoded.keep], of_alone, **CLOSE
+        )
 
-    torch.testing.assert_close(encoded.summary, torch.cat([one.summary for one in own]), **CLOSE)
+    torch.testing.assert_close(
+        encoded.summary, torch.cat([one.summary for one in own]), **CLOSE
+    )
 
 
 @pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1]))
@@ -93,7 +99,9 @@ def test_search_alone_equals_any_batch_padding_and_order(
 ) -> None:
     original = sources(settings, *LENGTHS)
 
-    def search(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
+    def search(
+        model: Model, batch: Batch, longest: torch.Tensor
+    ) -> list[list[Hypothesis]]:
         return beam(model, model.encode(batch), longest, width, LengthPenalty(0.6))
 
     def is_sharp() -> bool:
@@ -129,7 +137,9 @@ def ids(beams: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
     return [[h.ids for h in hypotheses] for hypotheses in beams]
 
 
-def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+def assert_same(
+    actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
+) -> None:
     assert ids(actual) == ids(expected)
     for hypotheses, references in zip(actual, expected, strict=True):
         scores = [h.score for h in references]
@@ -246,7 +256,9 @@ class RunningBatch:
 
 @torch.no_grad()
 @pytest.mark.parametrize(("settings", "beams"), in_turn(pairs(), [3, 1]))
-def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: int) -> None:
+def test_sentences_join_and_leave_in_any_order(
+    settings: ModelSettings, beams: int
+) -> None:
     RunningBatch.of(make(settings), sources(settings, *LENGTHS), beams).run(40)
 
 
@@ -265,7 +277,9 @@ def test_joining_and_leaving_change_no_existing_tensor(
         begun.append((source, state))
 
     (source, state), (other_source, other_state) = begun
-    tensors = [tensor for pair in begun for value in pair for tensor in tensors_of(value)]
+    tensors = [
+        tensor for pair in begun for value in pair for tensor in tensors_of(value)
+    ]
     copies = [tensor.clone() for tensor in tensors]
     joined_source = source.join(other_source)
     joined = state.join(other_state)
@@ -322,7 +336,9 @@ class CoverageDecoder(Decoder):
         features = []
 
         for embedded in self.embedding(tokens).unbind(1):
-            scores = (entries * self.query(hidden).unsqueeze(1)).sum(2) - 5 * coverage[:, 0]
+            scores = (entries * self.query(hidden).unsqueeze(1)).sum(2) - 5 * coverage[
+                :, 0
+            ]
             weights = scores.masked_fill(~keep, -torch.inf).softmax(1)
             context = (weights.unsqueeze(2) * entries).sum(1)
             coverage = coverage + weights.unsqueeze(1)
@@ -330,7 +346,9 @@ class CoverageDecoder(Decoder):
             features.append(hidden)
 
         tensors = {"hidden": hidden, "coverage": coverage.movedim(2, self.axis)}
-        state = replace(state, position=state.position + tokens.shape[1], tensors=tensors)
+        state = replace(
+            state, position=state.position + tokens.shape[1], tensors=tensors
+        )
         return torch.stack(features, 1), state
 
 
@@ -368,7 +386,9 @@ def test_states_that_cannot_be_joined_are_refused_in_a_sentence() -> None:
         first.join(lacking)
 
     declared = replace(first, source_axes={"coverage": 1})
-    wider = replace(second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)})
+    wider = replace(
+        second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)}
+    )
 
     with pytest.raises(UsageError, match=r"'coverage' has the shape \[6, 1\]"):
         declared.join(wider)

@@ -31,7 +31,9 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(
         features, state = model.step(target, model.begin(source), source)
         actual = model.project(features).float().log_softmax(-1)
         with record_attention(model) as readings:
-            assert torch.equal(model(batch, target), features), "watching changes nothing"
+            assert torch.equal(model(batch, target), features), (
+                "watching changes nothing"
+            )
 
     assert float((actual - expected).norm() / expected.norm()) < 0.1
     assert all(tensor.dtype == torch.float32 for tensor in state.tensors.values())

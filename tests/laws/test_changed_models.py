@@ -125,7 +125,9 @@ def from_numpy(model: Any, _: Any) -> None:
 
 @change(of_weights=True)
 def state_dict(model: Any, _: Any) -> None:
-    model.load_state_dict({name: weight.flip(0) for name, weight in model.state_dict().items()})
+    model.load_state_dict(
+        {name: weight.flip(0) for name, weight in model.state_dict().items()}
+    )
 
 
 @change(of_weights=True, of_text=True)
@@ -188,7 +190,11 @@ def without_a_layer(model: Any, _: Any) -> None:
 
 @change(of_some=True)
 def shared_layers(model: Any, _: Any) -> None:
-    layers = model.decoder.layers if hasattr(model.decoder, "layers") else model.decoder.bridges
+    layers = (
+        model.decoder.layers
+        if hasattr(model.decoder, "layers")
+        else model.decoder.bridges
+    )
     layers[0] = layers[-1]
 
 
@@ -226,7 +232,9 @@ def method_of_instance(model: Any, _: Any) -> None:
 @change()
 def method_of_model(model: Any, _: Any) -> None:
     step = model.step
-    model.step = lambda tokens, state, source: step(tokens.flip(1) * 0 + 5, state, source)
+    model.step = lambda tokens, state, source: step(
+        tokens.flip(1) * 0 + 5, state, source
+    )
 
 
 @change()
@@ -265,11 +273,15 @@ def packed_families() -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_decodes_is_the_model_in_hand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_decodes_is_the_model_in_hand(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the families that the library decodes each change has one, in turn."""
     families = packed_families()
     if CHANGES[name].of_text:
-        families = [settings for settings in families if settings.encoder.reads == "text"]
+        families = [
+            settings for settings in families if settings.encoder.reads == "text"
+        ]
     turn = [*CHANGES].index(name)
 
     check(families[turn % len(families)], CHANGES[name], monkeypatch)
@@ -389,7 +401,10 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(
     with monkeypatch.context() as patch:
         forward_of_class(folder.model, patch)
         assert_same(engine.decode(asked, settings), reference(folder, asked))
-        assert engine.describe() == "PyTorch, float32 (OutputProjection.forward was replaced)"
+        assert (
+            engine.describe()
+            == "PyTorch, float32 (OutputProjection.forward was replaced)"
+        )
 
     assert engine.decode(asked, settings) == before
     assert engine.describe() == "C library, float32"

@@ -16,5 +16,7 @@ def test_the_table_has_every_pair() -> None:
 def test_the_first_models_show_every_encoder_with_every_decoder() -> None:
     models = covering.read()[: len(covering.kinds())]
 
-    assert [(type(encoder), type(decoder)) for encoder, decoder in models] == covering.kinds()
+    assert [
+        (type(encoder), type(decoder)) for encoder, decoder in models
+    ] == covering.kinds()
     assert {type(decoder) for _, decoder in models} == {*DECODERS}

@@ -32,7 +32,7 @@ from regard.search import Hypothesis, SearchSettings, search
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.interchange.ctranslate2 import POSITIONS, write
+from regard.interchange.ctranslate2_export import POSITIONS, write
 from regard.interchange.ctranslate2_model import CTranslate2
 
 pytestmark = pytest.mark.system
@@ -112,12 +112,16 @@ def exported(
         model.decoder.output.bias[[PAD, UNK, BOS]] -= penalty
         batch = sentences(*range(1, 9), vocabulary=TARGET_VOCABULARY)
         logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
-        model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
+        model.decoder.output.bias[EOS] += (
+            logits[..., 1:].amax(-1) - logits[..., 0]
+        ).quantile(ends)
 
     joint = settings.share == "all"
     source = Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY)
     target = Numbered(TARGET_VOCABULARY)
-    tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
+    tokenizer = Unsaved(
+        target if joint else source, target, TokenizerSettings(joint=joint)
+    )
     folder = ModelFolder(
         FolderSettings(
             model=settings,
@@ -130,7 +134,10 @@ def exported(
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
 
-    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+    assert all(
+        torch.equal(parameter, before[name])
+        for name, parameter in model.named_parameters()
+    )
 
     return folder, CTranslate2(path, POSITIONS, model.max_target)
 
@@ -170,8 +177,12 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
         return len(winners) > 6 and len({len(ids) for ids in winners}) > 2
 
     for seed in seeds(is_varied, "the winners and their lengths differ", least=2):
-        folder, engine = exported(settings, tmp_path, ends=(0.0, 0.2)[seed % 2], seed=3 + seed // 2)
-        batch = sentences(*range(2, 14), seed=4, vocabulary=len(folder.tokenizer.source))
+        folder, engine = exported(
+            settings, tmp_path, ends=(0.0, 0.2)[seed % 2], seed=3 + seed // 2
+        )
+        batch = sentences(
+            *range(2, 14), seed=4, vocabulary=len(folder.tokenizer.source)
+        )
 
         for beam, length_penalty in ((1, 1.0), (4, 0.0), (3, 0.6)):
             search_settings = SearchSettings(

@@ -63,13 +63,15 @@ def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
     """Return a model and a batch without values; the batch has padding if the encoder needs no
     values of its mask.
     """
-    model = build(settings, SOURCE_VOCABULARY, TARGET_VOCABULARY, joint=False).to("meta")
+    model = build(settings, SOURCE_VOCABULARY, TARGET_VOCABULARY, joint=False).to(
+        "meta"
+    )
     batch = sources(settings, *LENGTHS)
     target = targets(len(LENGTHS), T)
     keep = None if settings.encoder.kind in WANTS_VALUES else batch.keep
-    return model, TrainingBatch(batch.data, keep, target, target, target.numel(), [0, 1, 2]).to(
-        "meta"
-    )
+    return model, TrainingBatch(
+        batch.data, keep, target, target, target.numel(), [0, 1, 2]
+    ).to("meta")
 
 
 @pytest.mark.parametrize("settings", kinds())
@@ -92,10 +94,15 @@ def test_every_tensor_is_made_on_the_device_of_the_model(
             features, _ = model.step(batch.target_in[rows, 3:], state, source)
             model.project(features)
 
-    assert all(parameter.grad is None or parameter.grad.is_meta for parameter in model.parameters())
+    assert all(
+        parameter.grad is None or parameter.grad.is_meta
+        for parameter in model.parameters()
+    )
 
 
 def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
     model, batch = on_meta(kinds(reads=["text"])[0].values[0])
     with OneDevice():
-        Objective(model, 0.1, rdrop=1.0, doubly_stochastic=1.0)(batch).smoothed.backward()
+        Objective(model, 0.1, rdrop=1.0, doubly_stochastic=1.0)(
+            batch
+        ).smoothed.backward()

@@ -99,7 +99,9 @@ def file(files: Path, precision: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page_file(run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(
+    run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Write the page of the model, whose weights are int8."""
     path = tmp_path_factory.mktemp("page") / "page.html"
 
@@ -141,12 +143,18 @@ INTERFACES: dict[str, Interface] = {
     "run folder": lambda lines, r: by.by_python(
         lines, *_of(r, "run_folder"), precision=r.getfixturevalue("precision")
     ),
-    "pytorch": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), engine="pytorch"),
-    "without kernels": lambda lines, r: by.without_kernels(lines, *_of(r, "run_folder")),
+    "pytorch": lambda lines, r: by.by_python(
+        lines, *_of(r, "run_folder"), engine="pytorch"
+    ),
+    "without kernels": lambda lines, r: by.without_kernels(
+        lines, *_of(r, "run_folder")
+    ),
     "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
     "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
     "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
-    "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(lines),
+    "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(
+        lines
+    ),
     "deepl": lambda lines, r: r.getfixturevalue("server").by_deepl(lines),
     "node": lambda lines, r: by.by_node(lines, *_of(r, "file", "node", "wasm")),
     "page": lambda lines, r: by.by_page(lines, *_of(r, "page")),
@@ -159,7 +167,12 @@ ONLY = {"pytorch": "float32", "without kernels": "float32", "page": "int8"}
 
 def _each(*precisions: str) -> Any:
     """Return the parameters of a test of each interface in some precisions."""
-    pairs = [(name, one) for one in precisions for name in INTERFACES if ONLY.get(name, one) == one]
+    pairs = [
+        (name, one)
+        for one in precisions
+        for name in INTERFACES
+        if ONLY.get(name, one) == one
+    ]
     return pytest.mark.parametrize(
         ("interface", "precision"),
         pairs,
@@ -173,7 +186,9 @@ def _expected(file: Path, count: int) -> list[by.Result]:
     return by.by_python([line for _, line in interface_lines(count)], file)
 
 
-def check(interface: str, precision: str, count: int, request: Request, *, whole: bool) -> None:
+def check(
+    interface: str, precision: str, count: int, request: Request, *, whole: bool
+) -> None:
     """Translate lines by an interface, and compare; in the whole law each reason explains
     something.
     """
@@ -181,7 +196,10 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
     actual = INTERFACES[interface]([line for _, line in given], request)
     file = request.getfixturevalue("file_of_page" if interface == "page" else "file")
     expected = _expected(file, len(given))
-    cases = [Case(*line, *results) for line, *results in zip(given, expected, actual, strict=True)]
+    cases = [
+        Case(*line, *results)
+        for line, *results in zip(given, expected, actual, strict=True)
+    ]
     reasons = reasons_of(interface, precision)
     lines_of = Counter[str]()
     unexplained = list[str]()
@@ -192,7 +210,9 @@ def check(interface: str, precision: str, count: int, request: Request, *, whole
             for field in case.differing
         }
         lines_of.update(set(filter(None, names.values())))
-        unexplained += [case.describe(field) for field, name in names.items() if name is None]
+        unexplained += [
+            case.describe(field) for field, name in names.items() if name is None
+        ]
 
     assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(
         unexplained[:SHOWN]

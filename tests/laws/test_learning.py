@@ -33,7 +33,9 @@ SIZES: dict[str, Any] = {
     "dropout": 0.0,
 }
 TEXT_ENCODER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
-DECODER = RecurrentDecoderSettings(size=48, embedding=32, attention_size=32, dropout=0.0)
+DECODER = RecurrentDecoderSettings(
+    size=48, embedding=32, attention_size=32, dropout=0.0
+)
 
 
 def sized(kind: type[Settings]) -> Settings:
@@ -69,14 +71,18 @@ def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", ENCODERS_BY_INPUT["text"], ids=kind_of)
-def test_every_encoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: str) -> None:
+def test_every_encoder_learns_to_copy_and_to_reverse(
+    kind: type[Settings], task: str
+) -> None:
     check(sized(kind), DECODER, Task(task))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", DECODERS, ids=kind_of)
-def test_every_decoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: str) -> None:
+def test_every_decoder_learns_to_copy_and_to_reverse(
+    kind: type[Settings], task: str
+) -> None:
     check(TEXT_ENCODER, sized(kind), Task(task))
 
 

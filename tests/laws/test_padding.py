@@ -65,7 +65,9 @@ def test_padding_gets_no_gradient_and_every_image_does(
     batch = sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()
     features = model(batch, targets(3, 5))
-    (gradient,) = torch.autograd.grad((features * torch.randn_like(features)).sum(), pixels)
+    (gradient,) = torch.autograd.grad(
+        (features * torch.randn_like(features)).sum(), pixels
+    )
 
     assert bool(gradient.isfinite().all())
     assert float(gradient.masked_fill(data_keep(batch), 0).abs().max()) == 0

@@ -21,7 +21,9 @@ ALPHAS = (0.0, 0.6, 1.0)
 
 
 @torch.no_grad()
-def recomputed(model: Model, sentence: Batch, outputs: list[tuple[int, ...]]) -> list[float]:
+def recomputed(
+    model: Model, sentence: Batch, outputs: list[tuple[int, ...]]
+) -> list[float]:
     """Return the log-probability of each output and its end of sentence; no token is suppressed."""
     full, keep = pad([[BOS, *ids, EOS] for ids in outputs])
     source = model.encode(repeated(sentence, len(outputs)))
@@ -33,17 +35,25 @@ def recomputed(model: Model, sentence: Batch, outputs: list[tuple[int, ...]]) ->
     return of_tokens.sum(1).tolist()
 
 
-def check(model: Model, batch: Batch, beams: list[list[Hypothesis]], alpha: float) -> None:
+def check(
+    model: Model, batch: Batch, beams: list[list[Hypothesis]], alpha: float
+) -> None:
     for row, hypotheses in enumerate(beams):
-        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
-        assert len({h.ids for h in hypotheses}) == len(hypotheses), "no hypothesis occurs twice"
+        assert [h.score for h in hypotheses] == sorted(
+            (h.score for h in hypotheses), reverse=True
+        )
+        assert len({h.ids for h in hypotheses}) == len(hypotheses), (
+            "no hypothesis occurs twice"
+        )
         totals = recomputed(model, alone(batch, row), [h.ids for h in hypotheses])
 
         for h, total in zip(hypotheses, totals, strict=True):
             length = len(h.ids) + 1
             assert length <= LONGEST[row]
             assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
-            assert h.score == pytest.approx(total / ((5 + length) / 6) ** alpha, abs=1e-4, rel=1e-5)
+            assert h.score == pytest.approx(
+                total / ((5 + length) / 6) ** alpha, abs=1e-4, rel=1e-5
+            )
 
 
 def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
@@ -52,15 +62,23 @@ def is_varied(batches: list[list[list[Hypothesis]]]) -> bool:
     """
     winners = [hypotheses[0].ids for batch in batches for hypotheses in batch]
     limits = LONGEST.tolist() * len(batches)
-    truncated = [len(ids) + 1 == limit for ids, limit in zip(winners, limits, strict=True)]
+    truncated = [
+        len(ids) + 1 == limit for ids, limit in zip(winners, limits, strict=True)
+    ]
     finish_early = any(
         len({len(hypotheses[0].ids) for hypotheses in batch}) >= 3 for batch in batches
     )
-    return len({*winners}) >= 8 and finish_early and 2 <= sum(truncated) < len(truncated) - 2
+    return (
+        len({*winners}) >= 8
+        and finish_early
+        and 2 <= sum(truncated) < len(truncated) - 2
+    )
 
 
 @pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1, 7, 40]))
-def test_the_scores_of_a_beam_equal_teacher_forcing(settings: ModelSettings, width: int) -> None:
+def test_the_scores_of_a_beam_equal_teacher_forcing(
+    settings: ModelSettings, width: int
+) -> None:
     """One model after another is checked, until enough winners differ."""
     batch = sources(settings, *LENGTHS)
     batches = list[list[list[Hypothesis]]]()

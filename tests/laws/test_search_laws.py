@@ -96,7 +96,9 @@ def test_beam_one_equals_greedy(settings: ModelSettings, rules: str) -> None:
 
         for expected, (actual,) in zip(plain, beams, strict=True):
             assert actual.ids == expected.ids
-            assert actual.log_prob == pytest.approx(expected.log_prob, abs=1e-4, rel=1e-5)
+            assert actual.log_prob == pytest.approx(
+                expected.log_prob, abs=1e-4, rel=1e-5
+            )
             assert actual.score == pytest.approx(expected.score, abs=1e-4, rel=1e-5)
             outputs.add(actual.ids)
 
@@ -113,7 +115,9 @@ def test_search_over_top_tokens_equals_search_over_all_logits(
         model = make(settings, seed, ends)
         source = model.encode(batch)
         over_top = beam(model, source, longest, 4, LengthPenalty(1.0), objects)
-        over_all = beam(model, source, longest, 4, LengthPenalty(1.0), (*objects, Nothing()))
+        over_all = beam(
+            model, source, longest, 4, LengthPenalty(1.0), (*objects, Nothing())
+        )
         assert [[h.ids for h in row] for row in over_top] == [
             [h.ids for h in row] for row in over_all
         ]
@@ -129,11 +133,17 @@ Ids = tuple[int, ...]
 def every_target(longest: int) -> list[Ids]:
     """Return all targets of at most `longest` tokens, end of sentence included."""
     symbols = range(EOS + 1, VOCABULARY)
-    return [ids for length in range(longest) for ids in itertools.product(symbols, repeat=length)]
+    return [
+        ids
+        for length in range(longest)
+        for ids in itertools.product(symbols, repeat=length)
+    ]
 
 
 @torch.no_grad()
-def log_probabilities(model: Model, sentence: Source, space: list[Ids]) -> dict[Ids, float]:
+def log_probabilities(
+    model: Model, sentence: Source, space: list[Ids]
+) -> dict[Ids, float]:
     """Return the log-probability of each target by teacher forcing, targets of equal length
     together.
     """
@@ -174,10 +184,14 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(
     for row, hypotheses in enumerate(beams):
         space = every_target(int(longest[row]))
         log_probs = log_probabilities(model, source.select(torch.tensor([row])), space)
-        scores = {ids: x / ((6 + len(ids)) / 6) ** alpha for ids, x in log_probs.items()}
+        scores = {
+            ids: x / ((6 + len(ids)) / 6) ** alpha for ids, x in log_probs.items()
+        }
         assert {h.ids for h in hypotheses} == set(space)
         assert len(hypotheses) == len(space)
         for h in hypotheses:
             assert h.score == pytest.approx(scores[h.ids], abs=1e-4, rel=1e-5)
         ranked = sorted(scores.values(), reverse=True)
-        assert [h.score for h in hypotheses] == pytest.approx(ranked, abs=1e-4, rel=1e-5)
+        assert [h.score for h in hypotheses] == pytest.approx(
+            ranked, abs=1e-4, rel=1e-5
+        )

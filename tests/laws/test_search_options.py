@@ -31,7 +31,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def tasks(constrained: bool) -> list[Task]:
-    requests = [Task(n, longest, sampling_key=7 * n) for n, longest in enumerate(LONGEST)]
+    requests = [
+        Task(n, longest, sampling_key=7 * n) for n, longest in enumerate(LONGEST)
+    ]
     if constrained:
         requests[0] = Task(0, LONGEST[0], prefix=(6, 7))
         requests[3] = Task(3, LONGEST[3], terms=(Term(((9, 5),)), Term(((8,),))))
@@ -107,7 +109,9 @@ def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> N
     target = targets(6, 5)
 
     with torch.no_grad():
-        probabilities = [model.project(model(batch, target)).softmax(-1) for model in models]
+        probabilities = [
+            model.project(model(batch, target)).softmax(-1) for model in models
+        ]
         mean = torch.stack(probabilities).mean(0)
         whole = ensemble.project(ensemble(batch, target)).exp()
         torch.testing.assert_close(whole, mean, rtol=0, atol=1e-6)

@@ -27,7 +27,9 @@ def composition(length: int, rng: random.Random) -> list[int]:
     return [b - a for a, b in zip([0, *bounds], [*bounds, length], strict=True)]
 
 
-def decode_in(model: Model, batch: Batch, target: torch.Tensor, split: list[int]) -> torch.Tensor:
+def decode_in(
+    model: Model, batch: Batch, target: torch.Tensor, split: list[int]
+) -> torch.Tensor:
     """Return the features of a target that is decoded in portions."""
     source = model.encode(batch)
     state = model.begin(source)
@@ -79,7 +81,8 @@ def test_a_state_can_be_stepped_again_with_the_same_result(
     first, after = model.step(target[:, 3:6], state, source)
     values = [*tensors_of(state), *tensors_of(source), *tensors_of(after)]
     copies = [tensor.clone() for tensor in values]
-    model.step(targets(3, 4, seed=8), state, source)  # another continuation of the same state
+    # Another continuation of the same state.
+    model.step(targets(3, 4, seed=8), state, source)
     model.step(target[:, 6:7], after, source)
     again, after_again = model.step(target[:, 3:6], state, source)
 

@@ -108,7 +108,9 @@ def copy_layer(
         norm.load_state_dict(residual.norm.state_dict())
 
 
-def assert_close_with_gradients(actual: Tensor, expected: Tensor, inputs: list[Tensor]) -> None:
+def assert_close_with_gradients(
+    actual: Tensor, expected: Tensor, inputs: list[Tensor]
+) -> None:
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
     direction = torch.randn_like(actual)
@@ -165,7 +167,9 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
         cell=cell, layers=layers, bidirectional=bidirectional, **SMALL
     )
     encoder: Any = perturbed(RecurrentEncoder(settings, SOURCE_VOCABULARY))
-    reference = NETWORKS[cell](5, 6, layers, batch_first=True, bidirectional=bidirectional)
+    reference = NETWORKS[cell](
+        5, 6, layers, batch_first=True, bidirectional=bidirectional
+    )
     weights = {
         name.replace("_l0", f"_l{i}"): weight
         for i, network in enumerate(encoder.layers)
@@ -178,7 +182,9 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
 
     for row, S in enumerate(entries(batch)):
         outputs, last = reference(encoder.embedding.weight[alone(batch, row).data])
-        torch.testing.assert_close(encoded.outputs[row, :S], outputs[0], rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            encoded.outputs[row, :S], outputs[0], rtol=0, atol=1e-5
+        )
         # Hidden states, then cells: each (layers · directions, 1, D)
         kinds = last if isinstance(last, tuple) else (last,)
         expected = torch.cat([kind.view(layers, directions * 6) for kind in kinds])
@@ -213,7 +219,9 @@ class Run:
 
         for i, cell in enumerate(self.cells):
             if isinstance(cell, nn.LSTMCell):
-                hidden, memory = cell(x[None], [state[None] for state in self.states[i]])
+                hidden, memory = cell(
+                    x[None], [state[None] for state in self.states[i]]
+                )
                 self.states[i] = (hidden[0], memory[0])
             else:
                 self.states[i] = (cell(x[None], self.states[i][0][None])[0],)
@@ -260,7 +268,9 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(
         **SMALL,
     )
 
-    def step(decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run) -> list[Tensor]:
+    def step(
+        decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run
+    ) -> list[Tensor]:
         def context(h: Tensor) -> Tensor:
             return score(decoder.cross_attention, h, memory).softmax(0) @ memory
 
@@ -281,7 +291,9 @@ def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(
 ) -> None:
     settings = NoAttentionDecoderSettings(context=context, cell=cell, layers=3, **SMALL)
 
-    def step(decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run) -> list[Tensor]:
+    def step(
+        decoder: Any, y: Tensor, feature: Tensor, memory: Tensor, run: Run
+    ) -> list[Tensor]:
         if context == "first":
             return [run.advance(y)]
         return [run.advance(y, run.first), y, run.first]

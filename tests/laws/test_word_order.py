@@ -55,7 +55,11 @@ def test_reordered_tokens_give_the_same_outputs_reordered_unless_there_are_posit
     assert batch.keep is not None
 
     # A random order of each sentence's own entries; padding stays at the end.
-    order = torch.rand(batch.data.shape).masked_fill(~batch.keep, 2).argsort(dim=1, stable=True)
+    order = (
+        torch.rand(batch.data.shape)
+        .masked_fill(~batch.keep, 2)
+        .argsort(dim=1, stable=True)
+    )
     shuffled = Batch(batch.data.gather(1, order), batch.keep)
     kinds = ("sinusoidal", "learned") if has_positions else ("none",)
 
@@ -78,7 +82,9 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
         rows = patches.view(3, 2, 3, 3, 4, 4)
         return Batch(rows.permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
-    shuffled = image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+    shuffled = image(
+        patches.gather(1, order[:, :, None, None, None].expand_as(patches))
+    )
 
     check(
         encoder,

@@ -21,7 +21,9 @@ def gru(input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> tuple[Tensor, ...
     return ((1 - z) * n + z * h,)
 
 
-def lstm(input_proj: Tensor, hidden_proj: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+def lstm(
+    input_proj: Tensor, hidden_proj: Tensor, h: Tensor, c: Tensor
+) -> tuple[Tensor, ...]:
     i, f, g, o = (input_proj + hidden_proj).chunk(4, -1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
@@ -89,7 +91,9 @@ def test_gates_and_gradients_equal_the_formula(name: str, N: int, size: int) -> 
 
 @EVERY_CELL
 def test_gradients_equal_finite_differences(name: str) -> None:
-    tensors = [tensor.detach().double().requires_grad_() for tensor in inputs(name, 3, 2)]
+    tensors = [
+        tensor.detach().double().requires_grad_() for tensor in inputs(name, 3, 2)
+    ]
     input_proj, hidden_proj, *states = tensors
     # The hidden state of an LSTM enters through its projection only.
     *fixed, last = states
@@ -109,12 +113,16 @@ def test_output_gradients_of_any_layout_are_accepted(name: str) -> None:
     ):
         actual = [reduce(y) for y in update(name, tensors)]
         expected = [reduce(y) for y in FORMULAS[name](*tensors)]
-        assert_all_close(with_gradients(actual, tensors), with_gradients(expected, tensors))
+        assert_all_close(
+            with_gradients(actual, tensors), with_gradients(expected, tensors)
+        )
 
 
 @EVERY_CELL
 @pytest.mark.parametrize("low", [(0,), (1,), (0, 1)])
-def test_states_stay_float32_with_bfloat16_projections(name: str, low: tuple[int, ...]) -> None:
+def test_states_stay_float32_with_bfloat16_projections(
+    name: str, low: tuple[int, ...]
+) -> None:
     exact = inputs(name)
     tensors = list(exact)
     for i in low:

@@ -19,16 +19,22 @@ STEPS = 7
 
 
 def parameters() -> tuple[Tensor, Tensor]:
-    return torch.randn(OUT, IN, requires_grad=True), torch.randn(OUT, requires_grad=True)
+    return torch.randn(OUT, IN, requires_grad=True), torch.randn(
+        OUT, requires_grad=True
+    )
 
 
 def inputs() -> list[Tensor]:
     return [torch.randn(N, IN, requires_grad=True) for _ in range(STEPS)]
 
 
-@pytest.mark.parametrize("frozen", ["nothing", "inputs", "weight", "bias", "weight and bias"])
+@pytest.mark.parametrize(
+    "frozen", ["nothing", "inputs", "weight", "bias", "weight and bias"]
+)
 @pytest.mark.parametrize("biased", [True, False])
-def test_steps_equal_the_linear_layer_and_gradients_are_summed(biased: bool, frozen: str) -> None:
+def test_steps_equal_the_linear_layer_and_gradients_are_summed(
+    biased: bool, frozen: str
+) -> None:
     weight, bias = parameters()
     steps = inputs()
     if "weight" in frozen:
@@ -84,10 +90,14 @@ def test_steps_with_unused_output_give_no_gradient(used: list[int]) -> None:
     outputs = [linear(x) for x in steps]
     total = torch.stack([outputs[t] for t in used]).sum()
     by_step = torch.autograd.grad(total, steps, allow_unused=True, retain_graph=True)
-    assert [gradient is not None for gradient in by_step] == [t in used for t in range(STEPS)]
+    assert [gradient is not None for gradient in by_step] == [
+        t in used for t in range(STEPS)
+    ]
     expected = [F.linear(steps[t], weight, bias) for t in used]
     leaves = [weight, bias, *steps]
-    assert_all_close(gradients([outputs[t] for t in used], leaves), gradients(expected, leaves))
+    assert_all_close(
+        gradients([outputs[t] for t in used], leaves), gradients(expected, leaves)
+    )
 
 
 def test_no_grad_output_has_no_graph() -> None:
@@ -137,7 +147,9 @@ def test_every_backward_pass_of_one_loop_has_its_own_gradients() -> None:
     leaves = [weight, bias, *steps]
     gradients(outputs, steps)  # of the inputs alone
     for span in (slice(0, 3), slice(2, None), slice(None), slice(None)):
-        assert_all_close(gradients(outputs[span], leaves), gradients(exact[span], leaves))
+        assert_all_close(
+            gradients(outputs[span], leaves), gradients(exact[span], leaves)
+        )
 
 
 def test_second_backward_pass_without_a_retained_graph_is_an_error() -> None:

@@ -89,7 +89,9 @@ def test_probability_that_rounds_to_one_gives_finite_values() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 7, 256_000])
-def test_random_bytes_are_uniform_and_come_from_the_generator_of_the_block(count: int) -> None:
+def test_random_bytes_are_uniform_and_come_from_the_generator_of_the_block(
+    count: int,
+) -> None:
     drawn = []
     for _ in range(2):
         with dropout_generator(seeded(5)):
@@ -98,7 +100,9 @@ def test_random_bytes_are_uniform_and_come_from_the_generator_of_the_block(count
     assert torch.equal(*drawn)
     if count > 256:
         expected = count / 256
-        deviations = (torch.bincount(drawn[0].long(), minlength=256) - expected) ** 2 / expected
+        deviations = (
+            torch.bincount(drawn[0].long(), minlength=256) - expected
+        ) ** 2 / expected
         assert float(deviations.sum()) < 255 + 5 * (2 * 255) ** 0.5
 
 

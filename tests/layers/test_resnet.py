@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batch import pad_images
-from regard.layers.positions import GridPositions
+from regard.layers.positional_encoding import GridPositions
 from regard.layers.resnet import (
     BLOCKS,
     STEMS,
@@ -23,7 +23,9 @@ from regard.layers.resnet import (
 )
 
 
-def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
+def padded(
+    *sizes: tuple[int, int], channels: int = 3
+) -> tuple[list[Tensor], Tensor, Tensor]:
     images = [torch.randn(channels, Y, X) for Y, X in sizes]
     pixels, keep = pad_images(images)
     assert keep is not None
@@ -46,7 +48,9 @@ def test_batched_images_are_padded_with_zeros() -> None:
 @pytest.mark.parametrize(
     ("channels", "groups"), [(8, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)]
 )
-def test_groups_have_at_least_sixteen_channels_or_all(channels: int, groups: int) -> None:
+def test_groups_have_at_least_sixteen_channels_or_all(
+    channels: int, groups: int
+) -> None:
     assert GroupNorm(channels).num_groups == groups
     assert GroupNorm(24, 4).num_groups == 6
 
@@ -61,7 +65,9 @@ def test_padding_does_not_change_group_norm() -> None:
     for row, image in enumerate(images):
         _, Y, X = image.shape
         expected = F.group_norm(image[None], 2, layer.weight, layer.bias)[0]
-        torch.testing.assert_close(actual[row, :, :Y, :X], expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            actual[row, :, :Y, :X], expected, rtol=1e-4, atol=1e-4
+        )
     everything = layer(pixels, torch.ones_like(keep))
     torch.testing.assert_close(everything, layer(pixels), rtol=1e-4, atol=1e-4)
 
@@ -70,10 +76,16 @@ def test_padding_does_not_change_group_norm() -> None:
 def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
     """Sums are computed in float32, whichever implementation is faster for a group size."""
     norm = GroupNorm(32, group_size)
-    x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
+    x = (
+        (torch.randn(3, 32, 5, 7) * 2 + 1)
+        .bfloat16()
+        .to(memory_format=torch.channels_last)
+    )
     actual = norm(x)
     assert actual.dtype == torch.bfloat16
-    torch.testing.assert_close(actual, norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
+    torch.testing.assert_close(
+        actual, norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3
+    )
 
 
 def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -> None:
@@ -86,7 +98,9 @@ def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -
         theirs.load_state_dict(layer.state_dict(), strict=False)
     x = torch.randn(3, 6, 4, 5)
     torch.testing.assert_close(layer.train()(x), theirs.eval()(x))
-    learning = [name for name, weight in layer.named_parameters() if weight.requires_grad]
+    learning = [
+        name for name, weight in layer.named_parameters() if weight.requires_grad
+    ]
     assert learning == ["weight", "bias"]
 
 
@@ -122,7 +136,12 @@ def test_grid_positions_encode_row_and_column_in_separate_halves(
 def test_grid_positions_are_sinusoids() -> None:
     cell = GridPositions(8, False, 64)((6, 2), torch.device("cpu")).view(6, 2, 8)[5, 1]
     angles = [(5, 0.05), (1, 0.01)]  # of row 5 and column 1
-    expected = [wave(angle) for half in angles for wave in (math.sin, math.cos) for angle in half]
+    expected = [
+        wave(angle)
+        for half in angles
+        for wave in (math.sin, math.cos)
+        for angle in half
+    ]
     torch.testing.assert_close(cell, torch.tensor(expected), rtol=0, atol=1e-5)
 
 

@@ -27,7 +27,9 @@ BIDIRECTIONAL = pytest.mark.parametrize("bidirectional", [False, True])
 
 
 def network(name: str, bidirectional: bool = True) -> nn.RNNBase:
-    module = RNN_CLASSES[name](INPUTS, SIZE, batch_first=True, bidirectional=bidirectional)
+    module = RNN_CLASSES[name](
+        INPUTS, SIZE, batch_first=True, bidirectional=bidirectional
+    )
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.normal_(std=0.5)
@@ -134,10 +136,14 @@ def test_only_cpu_autocast_runs_step_by_step(
 @EVERY_CELL
 @pytest.mark.parametrize("T", [1, 6])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_one_call_equals_many_steps_of_a_cell(name: str, T: int, autocast: bool) -> None:
+def test_one_call_equals_many_steps_of_a_cell(
+    name: str, T: int, autocast: bool
+) -> None:
     cell = CELLS[name](INPUTS, SIZE)
     x = torch.randn(3, T, INPUTS, requires_grad=True)
-    initial = tuple(torch.randn(3, SIZE, requires_grad=True) for _ in range(cell.states))
+    initial = tuple(
+        torch.randn(3, SIZE, requires_grad=True) for _ in range(cell.states)
+    )
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         actual = tensors_of(continue_rnn(cell, x, initial))
     states = initial
@@ -149,4 +155,6 @@ def test_one_call_equals_many_steps_of_a_cell(name: str, T: int, autocast: bool)
     leaves = [x, *initial, *cell.parameters()]
     assert all(tensor.dtype == torch.float32 for tensor in actual)
     rtol, atol = (0.05, 0.1) if autocast else (1e-5, 1e-5)
-    assert_all_close(with_gradients(actual, leaves), with_gradients(expected, leaves), rtol, atol)
+    assert_all_close(
+        with_gradients(actual, leaves), with_gradients(expected, leaves), rtol, atol
+    )

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import LearnedPositions, sinusoids
+from regard.layers.positional_encoding import LearnedPositions, sinusoids
 from regard.layers.residual import Residual
 
 
@@ -23,7 +23,10 @@ def test_embedding_is_a_row_of_its_matrix(scaled: bool) -> None:
 
 
 def test_initial_standard_deviation_is_one_over_the_root_of_the_size() -> None:
-    for weight in (Embedding(2000, 100, True).weight, OutputProjection(2000, 100).weight):
+    for weight in (
+        Embedding(2000, 100, True).weight,
+        OutputProjection(2000, 100).weight,
+    ):
         assert weight.detach().std().item() == pytest.approx(0.1, rel=0.02)
 
 

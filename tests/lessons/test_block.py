@@ -18,9 +18,13 @@ from torch import Tensor
 from regard.attention import SCORES, watch
 from regard.common.errors import UsageError
 from regard.data.vocabulary import BOS, EOS
-from regard.layers.positions import interleaved, sinusoids
+from regard.layers.positional_encoding import interleaved, sinusoids
 from regard.learn import walkthrough_block
-from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
+from regard.learn.lessons.random_weights import (
+    SmallSettings,
+    WordVocabulary,
+    small_model,
+)
 from regard.models import Batch, Model
 from regard.pipeline import load_translator
 from regard.visualisation.number_boxes import LONGEST, Step, equations
@@ -30,7 +34,9 @@ TARGET = "I go home now"
 
 
 def close(actual: Any, expected: Tensor) -> None:
-    torch.testing.assert_close(torch.as_tensor(actual), expected.detach(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        torch.as_tensor(actual), expected.detach(), rtol=0, atol=1e-5
+    )
 
 
 def end(block: Any) -> Step:
@@ -45,7 +51,11 @@ def small(settings: SmallSettings) -> tuple[Model, Batch, Tensor]:
     source = WordVocabulary([SOURCE])
     target = WordVocabulary([TARGET])
     model = small_model(settings, source, target)
-    return model, Batch.of([source.encode(SOURCE)]), torch.tensor([[BOS, *target.encode(TARGET)]])
+    return (
+        model,
+        Batch.of([source.encode(SOURCE)]),
+        torch.tensor([[BOS, *target.encode(TARGET)]]),
+    )
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -86,7 +96,9 @@ def test_a_block_equals_the_forward_pass(score: str, norm: str) -> None:
     close(block["self.weights"]["A"], readings["self_attention"])
     close(block["self.output"]["z"], z)
     x = layer.self_attention_residual.after(x, z)
-    x = layer.feedforward_residual.after(x, layer.feedforward(layer.feedforward_residual.before(x)))
+    x = layer.feedforward_residual.after(
+        x, layer.feedforward(layer.feedforward_residual.before(x))
+    )
     close(end(block).terms[-1].values, model.encoder.norm(x))
 
 
@@ -112,7 +124,9 @@ def test_without_projections_a_vector_meets_itself(score: str) -> None:
 def test_positions_have_the_columns_of_the_paper() -> None:
     step = walkthrough_block(SOURCE, size=6, heads=1)["positions"]
     angles = [[t / 10000 ** (2 * i / 6) for i in range(3)] for t in range(3)]
-    expected = [[wave(angle) for angle in row for wave in (np.sin, np.cos)] for row in angles]
+    expected = [
+        [wave(angle) for angle in row for wave in (np.sin, np.cos)] for row in angles
+    ]
     np.testing.assert_allclose(step["p"], expected, atol=1e-6)
 
     assert step.terms[0].columns[0] == ["sin", "cos"] * 3
@@ -124,20 +138,30 @@ def test_weights_are_tenths_and_words_keep_their_vectors() -> None:
     for step in block.steps:
         for term in step.terms:
             if str(term.name)[0] in "Wγβ":
-                np.testing.assert_allclose(term.values * 10, (term.values * 10).round(), atol=1e-5)
+                np.testing.assert_allclose(
+                    term.values * 10, (term.values * 10).round(), atol=1e-5
+                )
 
     vectors = block["embeddings"]["e"]
     assert np.array_equal(vectors[0, [2, 0]], other["embeddings"]["e"][0])
 
     summed = block["sum"]["x₀"][0, 2]
-    assert not np.array_equal(summed, other["sum"]["x₀"][0, 0]), "positions tell the order"
-    assert not np.array_equal(vectors, walkthrough_block("I go home")["embeddings"]["e"])
+    assert not np.array_equal(summed, other["sum"]["x₀"][0, 0]), (
+        "positions tell the order"
+    )
+    assert not np.array_equal(
+        vectors, walkthrough_block("I go home")["embeddings"]["e"]
+    )
 
 
 def test_the_target_is_shifted_right() -> None:
     block = walkthrough_block(SOURCE, "I go home")
     rows = block["tokens"].terms[0].values[0].tolist()
-    assert rows == [["0", "1", "2", "3"], ["<s>", "I", "go", "home"], ["I", "go", "home", "</s>"]]
+    assert rows == [
+        ["0", "1", "2", "3"],
+        ["<s>", "I", "go", "home"],
+        ["I", "go", "home", "</s>"],
+    ]
     assert "shifted right" in block["tokens"].text.en
 
     parts = [step.part.en for step in block.steps if step.key.endswith("weights")]
@@ -149,7 +173,12 @@ def test_the_target_is_shifted_right() -> None:
 
 def test_padding_is_shown_and_hidden() -> None:
     block = walkthrough_block(SOURCE, "I go home", batch=["간다 ||| go"])
-    assert block["tokens"].terms[0].values[1, 1].tolist() == ["<s>", "go", "<pad>", "<pad>"]
+    assert block["tokens"].terms[0].values[1, 1].tolist() == [
+        "<s>",
+        "go",
+        "<pad>",
+        "<pad>",
+    ]
 
     mask = block["cross.mask"].terms[1]
     assert np.isneginf(mask.values[1]).tolist() == [[False, True, True]] * 4
@@ -184,7 +213,9 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
 
     probabilities = block["prediction.probabilities"]
     names = list(probabilities.terms[-1].columns[0])
-    assert names[:7] == [*TARGET.split(), "</s>", "you", "sleep"], "those to predict first"
+    assert names[:7] == [*TARGET.split(), "</s>", "you", "sleep"], (
+        "those to predict first"
+    )
 
     order = [target.names.index(name) for name in names]
     for number, (text, translation) in enumerate(pairs):
@@ -210,18 +241,26 @@ def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> N
     for number, sentence in enumerate((TARGET, "you sleep")):
         following = [*sentence.split(), "</s>"]
         read = ["<s>", *following[:-1]]
-        rows = [f"{before} → {after}" for before, after in zip(read, following, strict=True)]
+        rows = [
+            f"{before} → {after}" for before, after in zip(read, following, strict=True)
+        ]
         rows += ["<pad>"] * (length - len(rows))
         assert [*probabilities.rows[number]] == [*losses.rows[number]] == rows
         ((_, matrix),) = equations([probabilities])[number].sides
         marked = {(row, column) for row, column in matrix.marked if column >= 0}
-        correct = {(row, matrix.columns.index(token)) for row, token in enumerate(following)}
+        correct = {
+            (row, matrix.columns.index(token)) for row, token in enumerate(following)
+        }
         assert marked == correct, "padding has no correct token"
 
     assert block.page().count(" data-marked>") == length + 3
 
     alone = walkthrough_block(SOURCE, TARGET)
-    rows = [line.split() for line in alone.text().splitlines() if "[" in line and "→" in line]
+    rows = [
+        line.split()
+        for line in alone.text().splitlines()
+        if "[" in line and "→" in line
+    ]
     cells = [next(cell for cell in row if cell[0] == "[") for row in rows]
     shown = alone["prediction.loss"]["loss"][0, :, 0]
 
@@ -296,7 +335,9 @@ def test_a_model_of_any_settings_equals_its_forward_pass(
     assert block.page()
 
 
-def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_vectors_are_elided_aloud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(SIDES["transformer"], "size", 2 * LONGEST)
     monkeypatch.setitem(SIDES["transformer"], "heads", 8)
     path = folder(tmp_path / "large")
@@ -332,7 +373,9 @@ def test_only_the_transformer_of_a_translator_is_walked_through(tmp_path: Path) 
     block = walkthrough_block(SOURCE, "I go", model=path)
     assert block["cross.weights"]["A"].shape[0] == 1
 
-    with pytest.raises(UsageError, match="this model captions images; a walkthrough takes text"):
+    with pytest.raises(
+        UsageError, match="this model captions images; a walkthrough takes text"
+    ):
         walkthrough_block("a", model=captioner_folder(tmp_path / "captioner"))
 
 
@@ -344,13 +387,23 @@ def test_only_the_transformer_of_a_translator_is_walked_through(tmp_path: Path) 
     [
         ({"text": " "}, ["there is an empty text"]),
         ({"text": "a", "target": ""}, ["there is an empty text"]),
-        ({"text": "a" * 41}, ["the text has a word of 41 characters; up to 40 are shown"]),
+        (
+            {"text": "a" * 41},
+            ["the text has a word of 41 characters; up to 40 are shown"],
+        ),
         (
             {"text": "a " * 25, "target": "b " * 30},
             ["the source has 25 tokens", "the target has 30 tokens"],
         ),
         (
-            {"text": "a", "size": 5, "heads": 2, "score": "dots", "norm": "batch", "layer": 1},
+            {
+                "text": "a",
+                "size": 5,
+                "heads": 2,
+                "score": "dots",
+                "norm": "batch",
+                "layer": 1,
+            },
             [
                 "a size of 5 cannot be split into 2",
                 "no score 'dots'; wanted one of dot, ",
@@ -366,7 +419,10 @@ def test_only_the_transformer_of_a_translator_is_walked_through(tmp_path: Path) 
             {"text": "a", "unprojected": True, "heads": 2},
             ["`unprojected=True` has one head, got 2"],
         ),
-        ({"text": "a", "batch": ["b ||| c"]}, ["`batch`: wanted a text, got 'b ||| c'"]),
+        (
+            {"text": "a", "batch": ["b ||| c"]},
+            ["`batch`: wanted a text, got 'b ||| c'"],
+        ),
         (
             {"text": "a", "target": "b", "batch": ["c"]},
             ["wanted a source and a target, SOURCE ||| TARGET, got 'c'"],
@@ -394,7 +450,9 @@ def test_bad_arguments_are_refused_with_all_causes(
 
 @pytest.mark.parametrize("layer", [0, 3])
 def test_a_layer_that_is_not_there_is_refused(run: Path, layer: int) -> None:
-    with pytest.raises(UsageError, match=f"this encoder has layers 1 to 2, got {layer}"):
+    with pytest.raises(
+        UsageError, match=f"this encoder has layers 1 to 2, got {layer}"
+    ):
         walkthrough_block("a", model=run, layer=layer)
 
 
@@ -446,8 +504,12 @@ def test_steps_and_terms_are_named_where_one_is_missing() -> None:
     block = walkthrough_block("I go", "나는 간다")
     assert block["cross.scores"]["scores"].shape == block["cross.scores"]["Q·Kᵀ"].shape
 
-    with pytest.raises(KeyError, match=r"there is no step 'cross'; there are .*cross\.scores"):
+    with pytest.raises(
+        KeyError, match=r"there is no step 'cross'; there are .*cross\.scores"
+    ):
         block["cross"]
 
-    with pytest.raises(KeyError, match=r"cross\.scores has no term 'S'; it has .*'scores'"):
+    with pytest.raises(
+        KeyError, match=r"cross\.scores has no term 'S'; it has .*'scores'"
+    ):
         block["cross.scores"]["S"]

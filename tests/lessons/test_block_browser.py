@@ -25,7 +25,11 @@ from regard.learn.lessons.random_weights import small_model
 
 SOURCE = "나는 집에 간다"
 TARGET = "I go home"
-PHONE = {"viewport": {"width": 400, "height": 800}, "has_touch": True, "color_scheme": "dark"}
+PHONE = {
+    "viewport": {"width": 400, "height": 800},
+    "has_touch": True,
+    "color_scheme": "dark",
+}
 ASSETS = Path(regard.__file__).parent / "visualisation" / "assets"
 COMPUTE = """
 const written = x => Number.isFinite(x) ? x : String(x);
@@ -46,7 +50,9 @@ def block() -> BlockWalkthrough:
 # --- numbers, computed in node
 
 
-def computed(node: str, folder: Path, pages: list[tuple[BlockWalkthrough, Pins]]) -> list[Any]:
+def computed(
+    node: str, folder: Path, pages: list[tuple[BlockWalkthrough, Pins]]
+) -> list[Any]:
     """Return the numbers of every term of pages in which some numbers were changed."""
     questions = []
     for block, pins in pages:
@@ -54,7 +60,9 @@ def computed(node: str, folder: Path, pages: list[tuple[BlockWalkthrough, Pins]]
         questions.append((json.loads(program), pins))
 
     script = folder / "compute.cjs"
-    script.write_text((ASSETS / "steps_compute.js").read_text(encoding="utf-8") + COMPUTE, "utf-8")
+    script.write_text(
+        (ASSETS / "steps_compute.js").read_text(encoding="utf-8") + COMPUTE, "utf-8"
+    )
     done = subprocess.run(
         [node, str(script)],
         input=json.dumps(questions),
@@ -67,19 +75,25 @@ def computed(node: str, folder: Path, pages: list[tuple[BlockWalkthrough, Pins]]
     return results
 
 
-def assert_equal(numbers: list[Any], page: BlockWalkthrough, block: BlockWalkthrough) -> None:
+def assert_equal(
+    numbers: list[Any], page: BlockWalkthrough, block: BlockWalkthrough
+) -> None:
     """Compare the numbers of a page with those of a walkthrough, for every matrix; tokens may be in
     another order.
     """
     expected_terms = [term for step in block.steps for term in step.terms]
     page_terms = [term for step in page.steps for term in step.terms]
-    for values, term, shown_term in zip(numbers, expected_terms, page_terms, strict=True):
+    for values, term, shown_term in zip(
+        numbers, expected_terms, page_terms, strict=True
+    ):
         if term.kind == "tokens":
             continue
         expected = term.values.astype(np.float64)
         if term.letters.endswith(" V") and term is not shown_term:
             names = list(term.columns[0])
-            expected = expected[..., [names.index(name) for name in shown_term.columns[0]]]
+            expected = expected[
+                ..., [names.index(name) for name in shown_term.columns[0]]
+            ]
         actual = [float(value) for value in values]
         np.testing.assert_allclose(
             actual, expected.ravel(), rtol=1e-5, atol=1e-5, err_msg=str(term.name)
@@ -94,12 +108,16 @@ def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> Non
         options = {"score": score, "norm": norm}
         blocks += [
             walkthrough_block("I go home", "집 에", batch=batch, heads=2, **options),
-            walkthrough_block("I go home", batch=["I go"], causal=norm == "pre", **options),
+            walkthrough_block(
+                "I go home", batch=["I go"], causal=norm == "pre", **options
+            ),
             walkthrough_block("I go home", score="dot", unprojected=True, norm=norm),
         ]
 
     run = folder(tmp_path / "run")
-    blocks += [walkthrough_block(SOURCE, TARGET, model=run, layer=layer) for layer in (1, 2)]
+    blocks += [
+        walkthrough_block(SOURCE, TARGET, model=run, layer=layer) for layer in (1, 2)
+    ]
     results = computed(node, tmp_path, [(block, []) for block in blocks])
     for numbers, block in zip(results, blocks, strict=True):
         assert_equal(numbers, block, block)
@@ -108,10 +126,16 @@ def test_the_page_computes_every_kind_of_block(node: str, tmp_path: Path) -> Non
 CHANGES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("embeddings", "e"): lambda decoder: decoder.embedding.weight,
     ("self.Q", "WQ"): lambda decoder: decoder.layers[0].self_attention.query.weight.T,
-    ("self.norm", "γ"): lambda decoder: decoder.layers[0].self_attention_residual.norm.weight[None],
+    ("self.norm", "γ"): lambda decoder: decoder.layers[
+        0
+    ].self_attention_residual.norm.weight[None],
     ("cross.K", "WK"): lambda decoder: decoder.layers[0].cross_attention.key.weight.T,
-    ("cross.output", "WO"): lambda decoder: decoder.layers[0].cross_attention.output.weight.T,
-    ("feedforward.hidden", "W1"): lambda decoder: decoder.layers[0].feedforward.widen.weight.T,
+    ("cross.output", "WO"): lambda decoder: (
+        decoder.layers[0].cross_attention.output.weight.T
+    ),
+    ("feedforward.hidden", "W1"): lambda decoder: (
+        decoder.layers[0].feedforward.widen.weight.T
+    ),
     ("prediction.logits", "W"): lambda decoder: decoder.output.weight.T,
 }
 """For a term of the page, the numbers of the decoder that it shows."""
@@ -124,7 +148,9 @@ WANTED = [EOS + 1, EOS + 2, EOS + 3, EOS]
 def term_number(block: BlockWalkthrough, key: str, name: str) -> int:
     terms = []
     for step in block.steps:
-        terms += [(step.key, getattr(term.name, "en", term.name)) for term in step.terms]
+        terms += [
+            (step.key, getattr(term.name, "en", term.name)) for term in step.terms
+        ]
     return terms.index((key, name))
 
 
@@ -173,7 +199,10 @@ def open_block(
     """Return a function that opens the page of a block at an anchor."""
 
     def open_file(
-        anchor: str = "", shown: BlockWalkthrough = block, language: Any = "en", **options: Any
+        anchor: str = "",
+        shown: BlockWalkthrough = block,
+        language: Any = "en",
+        **options: Any,
     ) -> Any:
         path = tmp_path / "block.html"
         path.write_text(shown.page(language), encoding="utf-8")
@@ -193,7 +222,9 @@ def test_one_steps_with_keys_buttons_and_links(
 ) -> None:
     page = open_block()
     count = len(block.steps)
-    titles = [f"{number}. {step.title.en}" for number, step in enumerate(block.steps, 1)]
+    titles = [
+        f"{number}. {step.title.en}" for number, step in enumerate(block.steps, 1)
+    ]
 
     assert shown_titles(page) == titles[:1]
     assert page.is_disabled("#back")
@@ -250,7 +281,9 @@ def test_pointing_at_a_number_marks_its_row_and_column(
     factors = []
     for a, b in zip(x[0, 1], weights[:, 2] + 0.0, strict=True):  # no −0.0
         texts = [f"{a:.3f}", f"{b:.1f}"]
-        factors.append("·".join(f"({text})" if text[0] == "-" else text for text in texts))
+        factors.append(
+            "·".join(f"({text})" if text[0] == "-" else text for text in texts)
+        )
 
     expected = " + ".join(factors) + f" ≈ {queries[0, 1, 2]:.3f}"
     assert page.inner_text("#readout") == expected.replace("-", "−")
@@ -263,7 +296,9 @@ def cell_of(page: Any, number: int, row: int, column: int) -> Any:
 
 @pytest.mark.system
 def test_numbers_are_changed_by_keyboard_and_reset(
-    open_block: Callable[..., Any], block: BlockWalkthrough, monkeypatch: pytest.MonkeyPatch
+    open_block: Callable[..., Any],
+    block: BlockWalkthrough,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     weights = term_number(block, "self.Q", "WQ")
     queries = term_number(block, "self.Q", "Q")
@@ -277,17 +312,27 @@ def test_numbers_are_changed_by_keyboard_and_reset(
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
 
-    assert page.url.endswith(f"#step-{number}"), "arrows move among the numbers, not the steps"
+    assert page.url.endswith(f"#step-{number}"), (
+        "arrows move among the numbers, not the steps"
+    )
 
     page.keyboard.type("1.75")
     page.keyboard.press("Enter")
-    expected = changed_block("self.Q", "WQ", 2, 1, monkeypatch)["self.Q"].terms[2].values[0, :, 1]
+    expected = (
+        changed_block("self.Q", "WQ", 2, 1, monkeypatch)["self.Q"]
+        .terms[2]
+        .values[0, :, 1]
+    )
     shown = [cell_of(page, queries, row, 1).inner_text() for row in range(4)]
 
     assert shown == [f"{value:.3f}".replace("-", "−") for value in expected]
     assert page.evaluate("document.activeElement.textContent") == "1.75"
     assert page.inner_text("#changes").startswith("1 number changed")
-    assert page.locator("nav a.changed").last.inner_text().endswith(block.steps[-1].title.en)
+    assert (
+        page.locator("nav a.changed")
+        .last.inner_text()
+        .endswith(block.steps[-1].title.en)
+    )
 
     page.click("#reset")
     assert page.locator("#steps td").all_text_contents() == before
@@ -300,7 +345,9 @@ def test_numbers_are_changed_by_keyboard_and_reset(
     page.keyboard.press("Tab")
     attention = term_number(block, "self.weights", "A")
 
-    assert cell_of(page, attention, 0, 3).inner_text() != "0.000", "a mask can be lifted"
+    assert cell_of(page, attention, 0, 3).inner_text() != "0.000", (
+        "a mask can be lifted"
+    )
 
     cell_of(page, attention, 1, 0).click()
     page.keyboard.type("0.25")
@@ -321,7 +368,9 @@ def test_on_a_phone_it_is_accessible_and_refuses_what_is_no_number(
     for wrong in ("abc", "", "1e99", "−∞", "1,5"):
         page.fill("td input", wrong)
         page.keyboard.press("Enter")
-        assert {"en": "a number", "ko": "같은 수"}[language] in page.inner_text("td input + small")
+        assert {"en": "a number", "ko": "같은 수"}[language] in page.inner_text(
+            "td input + small"
+        )
         assert page.get_attribute("td input", "aria-describedby") == "wrong"
 
     assert_accessible_and_narrow(page, axe, [400])
@@ -345,7 +394,9 @@ def test_wide_matrices_scroll_by_themselves(open_block: Callable[..., Any]) -> N
 
     page = open_block("#step-11", wide, viewport={"width": 1280, "height": 800})
     boxes = page.locator("section:visible .scroll")
-    hidden = boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)")
+    hidden = boxes.evaluate_all(
+        "boxes => boxes.map(box => box.scrollWidth - box.clientWidth)"
+    )
 
     assert hidden == [0, 0, 0], "eight heads fit a screen"
 
@@ -358,7 +409,9 @@ def test_formulas_are_set_as_mathematics(
     lines = page.locator(".formula").evaluate_all(
         "all => all.map(line => [line.dataset.formula, line.textContent])"
     )
-    assert [line[0] for line in lines] == [step.formula for step in block.steps if step.formula]
+    assert [line[0] for line in lines] == [
+        step.formula for step in block.steps if step.formula
+    ]
     assert page.locator(".formula:not(:has(math))").count() == 0
 
     plain = str.maketrans("ᵀ²", "⊤2", "()/√^ \u2009")

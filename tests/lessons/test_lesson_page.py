@@ -17,7 +17,13 @@ from regard.learn import BlockWalkthrough, walkthrough_block
 DOCS = Path(__file__).parents[2] / "docs"
 LESSON = (DOCS / "tutorials" / "lesson.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"−?\d\.\d{3}")
-CHANGES: list[dict[int, str]] = [{}, {2: "2"}, {2: "-∞"}, {0: "0", 1: "0", 2: "0"}, {0: "10"}]
+CHANGES: list[dict[int, str]] = [
+    {},
+    {2: "2"},
+    {2: "-∞"},
+    {0: "0", 1: "0", 2: "0"},
+    {0: "10"},
+]
 GO = 1
 
 
@@ -40,7 +46,9 @@ def test_both_languages_have_the_same_numbers() -> None:
     assert len(numbers(LESSON)) > 40
 
 
-def test_the_exercise_and_its_solution_are_those_of_the_block(block: BlockWalkthrough) -> None:
+def test_the_exercise_and_its_solution_are_those_of_the_block(
+    block: BlockWalkthrough,
+) -> None:
     exercise, solution = LESSON.split("## The exercise")[1].split("## The solution")
     given = [block["self.Q"]["Q"][0, GO]]
     for row in range(3):
@@ -65,7 +73,9 @@ def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
     assert numbers(text) == numbers(exercise)
 
     changes = re.compile(r"^\| (\*?[\w ]+\*?: \S+) \|", re.MULTILINE)
-    lesson = (DOCS / page.replace("worksheet", "tutorials/lesson")).read_text(encoding="utf-8")
+    lesson = (DOCS / page.replace("worksheet", "tutorials/lesson")).read_text(
+        encoding="utf-8"
+    )
     assert changes.findall(text) == changes.findall(lesson) != []
 
 
@@ -109,7 +119,10 @@ def test_the_changes_have_the_results_of_the_table(
             cells(weights.first).nth(column).click()
             page.keyboard.type(value)
             page.keyboard.press("Enter")
-        results = [*cells(weights.last).all_inner_texts(), *cells(context.last).all_inner_texts()]
+        results = [
+            *cells(weights.last).all_inner_texts(),
+            *cells(context.last).all_inner_texts(),
+        ]
         assert results == numbers(row), row
         if changes:
             page.click("#reset")

@@ -25,7 +25,9 @@ def similarity(key: str, query: str) -> float:
 
 
 def close(actual: Tensor, expected: Tensor | float) -> None:
-    torch.testing.assert_close(actual, torch.as_tensor(expected).to(actual), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        actual, torch.as_tensor(expected).to(actual), rtol=0, atol=1e-5
+    )
 
 
 # --- exact look-up
@@ -49,7 +51,9 @@ def test_soft_dictionary_behaves_as_the_dict() -> None:
 
 def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
     animals = SoftDictionary(ANIMALS)
-    message = "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+    message = (
+        "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+    )
     with pytest.raises(KeyError) as caught:
         animals["dgo"]
 
@@ -67,7 +71,8 @@ def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
 
 def test_vectors_can_be_looked_up_exactly() -> None:
     words = SoftDictionary(
-        {(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)}, names=["east", "north"]
+        {(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)},
+        names=["east", "north"],
     )
     assert words[torch.tensor([0.0, 1.0])] == (1.0, 2.0, 3.0)
     assert words[1.0, 0.0] == (5.0, 6.0, 7.0)
@@ -124,7 +129,9 @@ def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> 
     values = torch.randn(4, 9)
     keep = torch.tensor([True, False, True, True])
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
-    attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
+    attention = Attention(
+        "any", 6, 6, 6, score_name=name, project_keys=False, project_values=False
+    )
     memory = attention.prepare(keys[None], values[None], keep[None])
 
     assert isinstance(memory, Memory)
@@ -133,7 +140,9 @@ def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> 
         expected = attention(query.view(1, -1, 6), memory)
 
     answer = SoftDictionary(keys, values).look_up(query, name, keep=keep)
-    assert torch.equal(answer.value, expected.view(answer.value.shape)), "equal to the bit"
+    assert torch.equal(answer.value, expected.view(answer.value.shape)), (
+        "equal to the bit"
+    )
     assert torch.equal(answer.weights, readings[""].view(answer.weights.shape))
     assert answer.value.shape == (*query.shape[:-1], 9)
 
@@ -161,7 +170,9 @@ def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
     zeroed = with_all.weights * torch.tensor(keep)
     close(answer.weights, zeroed / zeroed.sum())
-    masked = SoftDictionary(ANIMALS).look_up("puppy", similarity, keep=[True, False, True])
+    masked = SoftDictionary(ANIMALS).look_up(
+        "puppy", similarity, keep=[True, False, True]
+    )
     close(masked.weights, torch.tensor([0.1 / 0.8, 0, 0.7 / 0.8]))
 
 
@@ -181,7 +192,9 @@ def test_fully_masked_look_up_gives_zero() -> None:
 
 
 def test_long_tables_are_abbreviated() -> None:
-    answer = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8)).look_up(torch.randn(2, 3))
+    answer = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8)).look_up(
+        torch.randn(2, 3)
+    )
     first, second = str(answer).split("\n\n")
     assert second.startswith("query 2 reads")
 
@@ -201,7 +214,9 @@ def test_figure_has_a_bar_for_each_key() -> None:
     answer = dictionary.look_up("a<b", lambda key, query: 3 if key == query else 1)
     for image in (answer._repr_svg_(), answer._repr_html_()):
         svg = xml.dom.minidom.parseString(image)
-        boxes = [box for box in svg.getElementsByTagName("rect") if box.hasAttribute("x")]
+        boxes = [
+            box for box in svg.getElementsByTagName("rect") if box.hasAttribute("x")
+        ]
         assert [float(box.getAttribute("width")) for box in boxes] == [150, 50]
         texts = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
         assert texts == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
@@ -252,9 +267,18 @@ def test_wrong_queries_are_refused() -> None:
             "computer -1, dog -1, cat -1: use softmax",
         ),
         (lambda: animals.look_up("puppy", lambda *_: "near"), "one number"),
-        (lambda: animals.look_up("puppy", similarity, keep=[True]), "each of 3 entries"),
-        (lambda: vectors.look_up(torch.randn(5)), "a query has 5 numbers and the keys have 4"),
-        (lambda: vectors.look_up(torch.randn(4), "additive"), "has weights: give a trained Score"),
+        (
+            lambda: animals.look_up("puppy", similarity, keep=[True]),
+            "each of 3 entries",
+        ),
+        (
+            lambda: vectors.look_up(torch.randn(5)),
+            "a query has 5 numbers and the keys have 4",
+        ),
+        (
+            lambda: vectors.look_up(torch.randn(4), "additive"),
+            "has weights: give a trained Score",
+        ),
         (lambda: vectors.look_up(torch.randn(4), "euclid"), "no score 'euclid'"),
         (lambda: vectors.look_up(torch.randn(2, 2, 4)), "one vector or a table"),
     ):
@@ -272,7 +296,10 @@ def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -
     assert expected.dtype == dtype
 
     torch.testing.assert_close(
-        SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected
+        SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value,
+        expected,
     )
-    torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
+    torch.testing.assert_close(
+        SoftDictionary(keys, values).look_up(query.double()).value, expected
+    )
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6

@@ -88,22 +88,33 @@ def test_batch_norm_of_a_single_position_takes_the_running_statistics() -> None:
 def test_without_a_residual_connection_the_input_is_not_added() -> None:
     x = torch.randn(2, 3, 8)
     branch = torch.randn(2, 3, 8)
-    assert torch.equal(Residual(8, "pre", 0.0, connected=False).after(x, branch), branch)
+    assert torch.equal(
+        Residual(8, "pre", 0.0, connected=False).after(x, branch), branch
+    )
     assert torch.equal(Residual(8, "none", 0.0).after(x, branch), x + branch)
     assert torch.equal(Residual(8, "none", 0.0).before(x), x)
 
 
 @pytest.mark.system
-@pytest.mark.filterwarnings("ignore:the translation")  # of a model that has learnt nothing
-def test_an_experiment_is_named_in_training_on_the_card_and_when_loaded(tmp_path: Path) -> None:
+# Of a model that has learnt nothing.
+@pytest.mark.filterwarnings("ignore:the translation")
+def test_an_experiment_is_named_in_training_on_the_card_and_when_loaded(
+    tmp_path: Path,
+) -> None:
     messages = list[str]()
     run = train(
-        tmp_path, ABLATIONS, report=lambda _, values: messages.append(values.get("text", ""))
+        tmp_path,
+        ABLATIONS,
+        report=lambda _, values: messages.append(values.get("text", "")),
     )
-    warned_of = " ".join(text for text in messages if "an experiment, not for use" in text)
+    warned_of = " ".join(
+        text for text in messages if "an experiment, not for use" in text
+    )
     card = (run / "README.md").read_text("utf-8")
     assert "**An experiment, not for use**: " in card
-    with pytest.warns(UserWarning, match="trained for an experiment, not for use") as warned:
+    with pytest.warns(
+        UserWarning, match="trained for an experiment, not for use"
+    ) as warned:
         translator = regard.load(run)
     for text in (warned_of, card, str(warned[0].message)):
         assert [said for said in SAID if said not in text] == []
@@ -127,25 +138,34 @@ def test_batch_norm_takes_whole_batches(tmp_path: Path) -> None:
         train(tmp_path, settings)
 
 
-@pytest.mark.parametrize("settings", [{"norm": "batch"}, {"norm": "none"}, {"residual": False}])
+@pytest.mark.parametrize(
+    "settings", [{"norm": "batch"}, {"norm": "none"}, {"residual": False}]
+)
 def test_native_kernels_leave_these_models_to_torch(settings: dict[str, Any]) -> None:
     values = {"encoder": SIDE, "decoder": {**SIDE, **settings}}
     model = build(ModelSettings.parse(values, "test"), 30, 30, joint=True).eval()
     reason = why_not_packed(model)
     assert reason is not None
-    assert "lacks its residual connection or layer norm" in reason or "not available" in reason
+    assert (
+        "lacks its residual connection or layer norm" in reason
+        or "not available" in reason
+    )
     with pytest.raises(ValueError, match="cannot be packed"):
         pack_model(model)
 
 
 def test_luong_dot_compares_the_states_themselves() -> None:
-    model = build(ModelSettings.parse(preset("luong-dot")["model"], "test"), 30, 30, joint=True)
+    model = build(
+        ModelSettings.parse(preset("luong-dot")["model"], "test"), 30, 30, joint=True
+    )
     attention: Any = model.decoder.cross_attention
     assert not list(attention.parameters())
     states = torch.randn(1, 4, 512)
     outputs = torch.randn(1, 6, 512)
     context = attention(states, attention.prepare(outputs, outputs))
-    torch.testing.assert_close(context, (states @ outputs.transpose(1, 2)).softmax(-1) @ outputs)
+    torch.testing.assert_close(
+        context, (states @ outputs.transpose(1, 2)).softmax(-1) @ outputs
+    )
 
 
 def test_states_of_another_size_cannot_be_compared_as_they_are() -> None:

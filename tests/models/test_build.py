@@ -15,13 +15,21 @@ from regard.models.transformer import TransformerDecoder
 from regard.training.recipe import preset, presets
 
 Side = dict[str, object]
-TRANSFORMER: Side = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 8}
+TRANSFORMER: Side = {
+    "kind": "transformer",
+    "layers": 1,
+    "size": 8,
+    "heads": 2,
+    "feedforward": 8,
+}
 RECURRENT: Side = {"kind": "recurrent", "size": 8, "embedding": 12}
 RESNET: Side = {"kind": "resnet", "width": 4, "depths": [1], "size": 8}
 
 
 def _settings(encoder: Side, decoder: Side, **values: object) -> ModelSettings:
-    return ModelSettings.parse({"encoder": encoder, "decoder": decoder, **values}, "test")
+    return ModelSettings.parse(
+        {"encoder": encoder, "decoder": decoder, **values}, "test"
+    )
 
 
 def test_every_preset_builds() -> None:
@@ -36,8 +44,14 @@ def test_embeddings_are_shared_as_far_as_sizes_and_vocabularies_allow() -> None:
     assert same_sizes.encoder.embedding.weight is shared
     assert same_sizes.decoder.output.weight is shared
     different_sizes = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
-    assert different_sizes.encoder.embedding.weight is not different_sizes.decoder.embedding.weight
-    assert different_sizes.decoder.embedding.weight is different_sizes.decoder.output.weight
+    assert (
+        different_sizes.encoder.embedding.weight
+        is not different_sizes.decoder.embedding.weight
+    )
+    assert (
+        different_sizes.decoder.embedding.weight
+        is different_sizes.decoder.output.weight
+    )
     two_vocabularies = build(_settings(TRANSFORMER, TRANSFORMER), 20, 30, joint=False)
     assert two_vocabularies.decoder.output.weight.shape == (30, 8)
     assert two_vocabularies.encoder.embedding.weight.shape == (20, 8)
@@ -56,7 +70,12 @@ def test_shared_weights_count_once() -> None:
 
 def test_all_contradictions_are_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        build(_settings({**TRANSFORMER, "heads": 3}, RECURRENT, share="all"), 20, 20, joint=False)
+        build(
+            _settings({**TRANSFORMER, "heads": 3}, RECURRENT, share="all"),
+            20,
+            20,
+            joint=False,
+        )
     heads, vocabulary, size = caught.value.causes
     assert "model.encoder: size 8 cannot be split into 3 heads" in heads
     assert "one vocabulary" in vocabulary
@@ -76,7 +95,9 @@ def test_heads_must_divide_the_size_if_cells_attend_to_each_other() -> None:
     encoder = {**RESNET, "heads": 3}
     build(_settings(encoder, TRANSFORMER), 0, 20, joint=False)
     for invalid in ({**encoder, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
-        with pytest.raises(ConfigurationError, match="size 8 cannot be split into 3 heads"):
+        with pytest.raises(
+            ConfigurationError, match="size 8 cannot be split into 3 heads"
+        ):
             build(_settings(invalid, TRANSFORMER), 0, 20, joint=False)
 
 
@@ -115,7 +136,8 @@ def test_cell_centres_are_those_of_the_receptive_fields(encoder: Side) -> None:
     settings = _settings(values, TRANSFORMER)
     model = build(settings, 0, 20, False).encoder.eval()
     for weight in model.parameters():
-        weight.data.fill_(0.01)  # every pixel of the receptive field has the same weight
+        # Every pixel of the receptive field has the same weight.
+        weight.data.fill_(0.01)
     stride = settings.encoder.stride
     images = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
     if encoder["kind"] == "vit":
@@ -125,8 +147,13 @@ def test_cell_centres_are_those_of_the_receptive_fields(encoder: Side) -> None:
     (gradient,) = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)
     strength = gradient.square().sum((0, 1))
     positions = torch.arange(10 * stride) + 0.5
-    centres = [float((strength.sum(side) * positions).sum() / strength.sum()) for side in (0, 1)]
-    assert centres == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)
+    centres = [
+        float((strength.sum(side) * positions).sum() / strength.sum())
+        for side in (0, 1)
+    ]
+    assert centres == pytest.approx(
+        [(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride
+    )
 
 
 def test_a_stage_without_blocks_is_refused() -> None:
@@ -141,7 +168,10 @@ def test_presets_of_captioners_have_a_grid_of_cells() -> None:
         assert settings.encoder.reads == "images"
         model = build(settings, 0, 20, False).eval()
         assert model.encode(Batch(torch.rand(2, 3, 64, 50))).grid == (4, 4)
-        assert isinstance(model.decoder, TransformerDecoder) or model.decoder.gate is not None
+        assert (
+            isinstance(model.decoder, TransformerDecoder)
+            or model.decoder.gate is not None
+        )
 
 
 IMPORTS_OF_SHAPES = """

@@ -13,10 +13,18 @@ SIDE = {"kind": "transformer", "norm": "post"}
 
 
 def test_transformer_presets_can_be_exported() -> None:
-    models = {name: ModelSettings.parse(preset(name)["model"], name) for name in presets()}
-    ctranslate2 = {name for name, model in models.items() if not ctranslate2_obstacles(model)}
-    assert ctranslate2 == {name for name in models if name.startswith("transformer-")} | {"marian"}
-    marian = [name for name, model in models.items() if not huggingface_obstacles(model, True)]
+    models = {
+        name: ModelSettings.parse(preset(name)["model"], name) for name in presets()
+    }
+    ctranslate2 = {
+        name for name, model in models.items() if not ctranslate2_obstacles(model)
+    }
+    assert ctranslate2 == {
+        name for name in models if name.startswith("transformer-")
+    } | {"marian"}
+    marian = [
+        name for name, model in models.items() if not huggingface_obstacles(model, True)
+    ]
     assert marian == ["transformer-published", "marian"]
 
 
@@ -30,7 +38,11 @@ def test_transformer_presets_can_be_exported() -> None:
         ({"norm": "pre"}, [], ["norm is 'pre'"]),
         ({"norm": "batch"}, ["norm is 'batch'"], []),
         ({"norm": "none", "residual": False}, ["norm is 'none'", "residual is"], []),
-        ({"window": 3, "score": "dot", "norm": "pre"}, ["score is", "window is"], ["norm is"]),
+        (
+            {"window": 3, "score": "dot", "norm": "pre"},
+            ["score is", "window is"],
+            ["norm is"],
+        ),
     ],
 )
 def test_every_obstacle_is_listed_for_each_side(
@@ -50,7 +62,9 @@ def test_every_obstacle_is_listed_for_each_side(
 
 def test_settings_that_a_marian_model_has_once_must_be_equal_on_both_sides() -> None:
     decoder = {**SIDE, "size": 64, "activation": "gelu", "scale_embedding": False}
-    settings = ModelSettings.parse({"encoder": SIDE, "decoder": decoder, "share": "none"}, "test")
+    settings = ModelSettings.parse(
+        {"encoder": SIDE, "decoder": decoder, "share": "none"}, "test"
+    )
     obstacles = huggingface_obstacles(settings, joint=False)
     assert [cause.split(" ")[0] for cause in obstacles] == [
         "model.*.size",

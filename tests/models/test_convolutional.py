@@ -82,7 +82,9 @@ def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(
         assert not encoded.outputs[row, S:].any()
 
 
-def attend_by_loop(layer: Any, y: Tensor, embedded: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def attend_by_loop(
+    layer: Any, y: Tensor, embedded: Tensor, keys: Tensor, values: Tensor
+) -> Tensor:
     """Return the context of each position, computed for one position at a time."""
     contexts = []
     for position, own_embedding in zip(y, embedded, strict=True):
@@ -95,7 +97,9 @@ def attend_by_loop(layer: Any, y: Tensor, embedded: Tensor, keys: Tensor, values
 
 @pytest.mark.parametrize(("layers", "width"), [(1, 4), (3, 3)])
 @pytest.mark.parametrize(
-    "encoder", [None, variants(RecurrentEncoderSettings)[0]], ids=["convolutional", "recurrent"]
+    "encoder",
+    [None, variants(RecurrentEncoderSettings)[0]],
+    ids=["convolutional", "recurrent"],
 )
 def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(
     encoder: Any, layers: int, width: int

@@ -17,7 +17,10 @@ def test_fused_attention_is_two_products() -> None:
     query = torch.randn(2, 4, 6, 8)
     key = torch.randn(2, 4, 9, 8)
     expected = 2 * 4 * 6 * 9 * (8 + 8)
-    assert count_multiply_adds(lambda: F.scaled_dot_product_attention(query, key, key)) == expected
+    assert (
+        count_multiply_adds(lambda: F.scaled_dot_product_attention(query, key, key))
+        == expected
+    )
 
 
 def test_a_gru_multiplies_its_weights_at_every_step() -> None:

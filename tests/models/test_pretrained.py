@@ -103,7 +103,9 @@ def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> 
             if block == "basic":
                 y = step(F.relu(step(x, f"{name}.conv1", stride)), f"{name}.conv2")
             else:
-                y = F.relu(step(F.relu(step(x, f"{name}.conv1")), f"{name}.conv2", stride))
+                y = F.relu(
+                    step(F.relu(step(x, f"{name}.conv1")), f"{name}.conv2", stride)
+                )
                 y = step(y, f"{name}.conv3")
             down = f"{name}.downsample.0"
             if f"{down}.weight" in w:
@@ -135,8 +137,12 @@ def load_model(path: Path, **values: Any) -> Model:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("name", "kind"), [("resnet18", "pth"), ("resnet50", "safetensors")])
-def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"), [("resnet18", "pth"), ("resnet50", "safetensors")]
+)
+def test_pretrained_networks_give_the_same_features(
+    name: str, kind: str, tmp_path: Path
+) -> None:
     block, depths = NETWORKS[name]
     path = tmp_path / f"{name}.{kind}"
     weights = random_weights(block, depths)
@@ -203,7 +209,10 @@ def test_all_mismatches_are_reported_at_once(tmp_path: Path) -> None:
     del weights["bn1.bias"]
     torch.save(weights, path)
     message = error_message(path)
-    assert "conv1.weight have another shape: expected (64, 3, 7, 7), got (32, 3, 7, 7)" in message
+    assert (
+        "conv1.weight have another shape: expected (64, 3, 7, 7), got (32, 3, 7, 7)"
+        in message
+    )
     assert "weights extra belong to no part" in message
     assert "no weights called bn1.bias" in message
     assert "layer1.0.bn1.bias hold NaN or infinite values" in message
@@ -216,7 +225,9 @@ def test_all_mismatches_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_statistics_without_batch_norm_name_the_remedy(tmp_path: Path) -> None:
     torch.save(random_weights("basic", (1, 1)), tmp_path / "w.pth")
-    assert "model.encoder.norm = 'batch'" in error_message(tmp_path / "w.pth", norm="group")
+    assert "model.encoder.norm = 'batch'" in error_message(
+        tmp_path / "w.pth", norm="group"
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +239,9 @@ def test_statistics_without_batch_norm_name_the_remedy(tmp_path: Path) -> None:
         ("numbers.pth", [1, 2]),
     ],
 )
-def test_damaged_files_are_refused_in_a_sentence(name: str, content: Any, tmp_path: Path) -> None:
+def test_damaged_files_are_refused_in_a_sentence(
+    name: str, content: Any, tmp_path: Path
+) -> None:
     """Files that hold code are in `training/test_payloads.py`."""
     path = tmp_path / name
     if isinstance(content, bytes):

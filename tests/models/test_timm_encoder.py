@@ -18,7 +18,13 @@ from regard.common.errors import ConfigurationError, MissingExtra, TrainingError
 from regard.model_folder import named_weights
 from regard.models import Batch, ModelSettings, build, load_pretrained
 
-DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention_size": 12, "dropout": 0.0}
+DECODER = {
+    "kind": "recurrent",
+    "size": 16,
+    "embedding": 16,
+    "attention_size": 12,
+    "dropout": 0.0,
+}
 
 
 class Network(nn.Module):
@@ -51,7 +57,10 @@ class Network(nn.Module):
 
 
 def create_model(
-    name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)
+    name: str,
+    pretrained: bool,
+    features_only: bool,
+    out_indices: tuple[int, ...] = (0, 1, 2),
 ) -> Network:
     assert not pretrained, "nothing is downloaded"
     assert features_only
@@ -81,15 +90,21 @@ def settings(**encoder: Any) -> ModelSettings:
 
 @torch.no_grad()
 @pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize(("name", "stride"), [("channels_first", 4), ("channels_last", 8)])
-def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, stride: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "stride"), [("channels_first", 4), ("channels_last", 8)]
+)
+def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(
+    name: str, stride: int
+) -> None:
     model = make(settings(name=name, stride=stride))
     batch = images(6, 1, 9, 4, 9)
     target = targets(5, 4)
     rows = [model(alone(batch, row), target[row : row + 1]) for row in range(5)]
     expected = torch.cat(rows)
     torch.testing.assert_close(model(batch, target), expected, rtol=0, atol=1e-4)
-    torch.testing.assert_close(model.train()(batch, target), expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        model.train()(batch, target), expected, rtol=0, atol=1e-4
+    )
     encoded = model.encoder(batch)
     Y, X = batch.data.shape[2:]
     assert encoded.grid == (-(-Y // stride), -(-X // stride))
@@ -101,7 +116,11 @@ def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, st
 def test_cell_centres_are_detected(stride: int) -> None:
     """Overlapping convolutions are centred near the corner of their cell, patches in the middle."""
     corner = 0.5 / stride
-    for name, centre in (("channels_first", corner), ("channels_last", corner), ("patches", 0.5)):
+    for name, centre in (
+        ("channels_first", corner),
+        ("channels_last", corner),
+        ("patches", 0.5),
+    ):
         with torch.no_grad():
             encoder = build(settings(name=name, stride=stride), 0, 20, False).encoder
             assert encoder.cell_centre == centre
@@ -135,23 +154,34 @@ def test_batch_norm_statistics_are_parameters() -> None:
 @pytest.mark.usefixtures("timm")
 def test_freeze_backbone_freezes_the_network_only() -> None:
     model = build(settings(freeze_backbone=True), 0, 20, False)
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    frozen = {
+        name
+        for name, parameter in model.named_parameters()
+        if not parameter.requires_grad
+    }
     assert frozen == {
-        name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")
+        name
+        for name, _ in model.named_parameters()
+        if name.startswith("encoder.backbone.")
     }
 
 
 @pytest.mark.usefixtures("timm")
 def test_unknown_networks_and_strides_are_refused_with_the_remedy() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)"
+        ConfigurationError,
+        match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)",
     ):
         build(settings(name="other"), 0, 20, False)
-    with pytest.raises(ConfigurationError, match="feature maps of stride 2, 4, 8, not 16"):
+    with pytest.raises(
+        ConfigurationError, match="feature maps of stride 2, 4, 8, not 16"
+    ):
         build(settings(stride=16), 0, 20, False)
 
 
-def test_a_missing_package_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_installation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
         build(settings(), 0, 20, False)
@@ -167,7 +197,11 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
         if tensor.is_floating_point()
     }
     counter = torch.tensor(8)
-    file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": counter}
+    file = {
+        **tensors,
+        "head.fc.weight": torch.zeros(3),
+        "stages.0.1.num_batches_tracked": counter,
+    }
     save_file(file, tmp_path / "a.safetensors")
     model_settings = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
     model = build(model_settings, 10, 10, joint=False)
@@ -176,31 +210,48 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
     assert 0 < len(loaded) < len(tensors)
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in loaded.items())
     incomplete = {
-        name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")
+        name: tensor
+        for name, tensor in file.items()
+        if not name.startswith("stages.1.0")
     }
     save_file(incomplete, tmp_path / "a.safetensors")
-    with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as raised:
+    with pytest.raises(
+        TrainingError, match=r"no weights called stages\.1\.0"
+    ) as raised:
         load_pretrained(model, model_settings)
     assert raised.value.causes[-1].startswith("set model.encoder.name to the network")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["hf-hub:org/net", "local-dir:net", "timm/net", "../net", "", ".", "a.b.c", "net\n", "ñet"]
+    [
+        "hf-hub:org/net",
+        "local-dir:net",
+        "timm/net",
+        "../net",
+        "",
+        ".",
+        "a.b.c",
+        "net\n",
+        "ñet",
+    ]
     + ["n" * 5000],
 )
 def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)  # refused before timm is imported
-    with pytest.raises(ConfigurationError, match=r"model\.encoder\.name|encoder\.name") as refused:
+    with pytest.raises(
+        ConfigurationError, match=r"model\.encoder\.name|encoder\.name"
+    ) as refused:
         settings(name=name)
     assert "plain name" in str(refused.value)
     assert len(str(refused.value)) < 400
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet18", "resnet18.a1_in1k", "vit_base_patch16_224", "convnext-tiny.in12k"]
+    "name",
+    ["resnet18", "resnet18.a1_in1k", "vit_base_patch16_224", "convnext-tiny.in12k"],
 )
 def test_a_plain_name_is_accepted(name: str) -> None:
     assert settings(name=name).encoder.name == name  # type: ignore[union-attr]

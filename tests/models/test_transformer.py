@@ -11,9 +11,18 @@ from torch import nn
 
 from regard.attention import SCORES, watch
 from regard.models import Model, ModelSettings
-from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.models.transformer import (
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
 
-SIZES: dict[str, Any] = {"layers": 2, "size": 16, "heads": 2, "feedforward": 24, "dropout": 0.0}
+SIZES: dict[str, Any] = {
+    "layers": 2,
+    "size": 16,
+    "heads": 2,
+    "feedforward": 24,
+    "dropout": 0.0,
+}
 
 
 def model(**values: Any) -> Model:
@@ -46,9 +55,16 @@ def test_local_self_attention_attends_to_near_positions_only() -> None:
 
 @pytest.mark.parametrize(
     ("norm", "final_norm", "has_norm"),
-    [("pre", "auto", True), ("post", "auto", False), ("pre", "off", False), ("post", "on", True)],
+    [
+        ("pre", "auto", True),
+        ("post", "auto", False),
+        ("pre", "off", False),
+        ("post", "on", True),
+    ],
 )
-def test_the_final_norm_follows_its_setting(norm: str, final_norm: str, has_norm: bool) -> None:
+def test_the_final_norm_follows_its_setting(
+    norm: str, final_norm: str, has_norm: bool
+) -> None:
     transformer = model(norm=norm, final_norm=final_norm)
     for side in (transformer.encoder, transformer.decoder):
         assert isinstance(side.norm, nn.LayerNorm) == has_norm

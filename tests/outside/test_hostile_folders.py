@@ -15,7 +15,9 @@ from cached import FolderCache
 from payloads import ALL_FORMS, FORMS, MARKER, Payload
 from systems import posix
 
-pytest.importorskip("resource", reason="commands run in forked processes, as on Linux and macOS")
+pytest.importorskip(
+    "resource", reason="commands run in forked processes, as on Linux and macOS"
+)
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 from fuzz import fuzzer
 from fuzz.cases import Case, Judge
@@ -37,7 +39,9 @@ def material(cached: FolderCache) -> Material:
 
 
 @pytest.fixture(scope="module")
-def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def judge(
+    material: Material, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Judge]:
     folder = tmp_path_factory.mktemp("hostile")
     yield Judge(material, folder)
     assert not (folder / MARKER).exists(), "a payload was executed"
@@ -55,9 +59,13 @@ def verdicts(judge: Judge, files: list[str], forms: list[str]) -> dict[str, str]
             (folder / file).write_bytes(FORMS[form](Payload(judge.folder / MARKER)))
 
         reference = f"marian:{' '.join(IMPORT)}"
-        result = judge(Case(f"{file} {form}", IMPORT, prepare, LINES, reference, OUTPUTS))
+        result = judge(
+            Case(f"{file} {form}", IMPORT, prepare, LINES, reference, OUTPUTS)
+        )
         assert not (judge.folder / MARKER).exists(), f"{file}: the payload was executed"
-        results[file] = result.verdict if result.verdict != "internal" else result.outcome.err
+        results[file] = (
+            result.verdict if result.verdict != "internal" else result.outcome.err
+        )
 
     return results
 
@@ -71,7 +79,9 @@ def test_no_file_of_a_marian_folder_is_executed(judge: Judge, forms: list[str]) 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_weights_of_pytorch_that_are_a_payload_are_refused(judge: Judge, form: str) -> None:
+def test_weights_of_pytorch_that_are_a_payload_are_refused(
+    judge: Judge, form: str
+) -> None:
     def prepare(folder: Path) -> None:
         judge.material.copy(folder, "marian")
         (folder / "marian/model.safetensors").unlink()
@@ -80,7 +90,10 @@ def test_weights_of_pytorch_that_are_a_payload_are_refused(judge: Judge, form: s
 
     result = judge(Case(form, IMPORT, prepare))
     assert result.verdict == "refused", result.outcome.err
-    assert "pytorch_model.bin: damaged, or not a file of tensors alone" in result.outcome.err
+    assert (
+        "pytorch_model.bin: damaged, or not a file of tensors alone"
+        in result.outcome.err
+    )
 
 
 def test_code_that_a_configuration_names_is_not_executed(judge: Judge) -> None:

@@ -22,7 +22,9 @@ from safetensors.torch import load_file
 from systems import linux, posix
 from training.runs import arguments, corpus, torchrun
 
-pytest.importorskip("resource", reason="commands run in forked processes, as on Linux and macOS")
+pytest.importorskip(
+    "resource", reason="commands run in forked processes, as on Linux and macOS"
+)
 from fuzz import fuzzer
 from fuzz.material import CAPTIONER, SETTINGS, TRANSFORMER, sets
 from outside.watching import TESTS, environment, events, strange
@@ -86,7 +88,10 @@ COMMANDS = {
     "show a PNG": f"show translator '{LINE}' --out=heat.png --faithfulness",
     "show the player": f"show translator '{LINE}' --out=player.gif",
     "show an image": "show captioner images/images/00.png --out=image.html",
-    **{f"show the {view}": f"show translator --view={view} --out={view}.svg" for view in RUN_VIEWS},
+    **{
+        f"show the {view}": f"show translator --view={view} --out={view}.svg"
+        for view in RUN_VIEWS
+    },
     "export to ctranslate2": "export translator ct2 --to=ctranslate2",
     "export to ctranslate2 beside": "export chosen --to=ctranslate2",
     "export to huggingface": "export imported hf --to=huggingface",
@@ -112,15 +117,25 @@ ELSEWHERE = {
 }
 
 
-FEW = ("train", "translate", "caption", "export to runtime", "import of PyTorch's weights")
+FEW = (
+    "train",
+    "translate",
+    "caption",
+    "export to runtime",
+    "import of PyTorch's weights",
+)
 """The jobs of the default run: those that read what others may have written, and that write a
 model.
 """
 
 
-@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)]
+)
 def watched(
-    request: pytest.FixtureRequest, cached: FolderCache, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    cached: FolderCache,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Run few or all commands in one process that is watched; return its folder."""
     folder = tmp_path_factory.mktemp("watched")
@@ -134,7 +149,9 @@ def watched(
 
     shutil.copytree(work / "captioner", work / "other")
     _write_more(work)
-    order = sorted(_possible(request.param), key=lambda name: not name.startswith("import"))
+    order = sorted(
+        _possible(request.param), key=lambda name: not name.startswith("import")
+    )
     jobs = [{"name": name, "arguments": JOBS[name], "stdin": LINES} for name in order]
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     shutil.copytree(source / "cache", folder / "cache")
@@ -166,11 +183,15 @@ def _write_more(work: Path) -> None:
         (work / f"data/train.{side}").read_text(encoding="utf-8").splitlines()
         for side in ("ko", "en")
     ]
-    text = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
+    text = "".join(
+        f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)
+    )
     (work / "pairs.tsv").write_text(text, encoding="utf-8")
     prefix = "encoder.backbone."
     weights = load_file(work / "captioner" / "model.safetensors")
-    named = {name: tensor for name, tensor in weights.items() if name.startswith(prefix)}
+    named = {
+        name: tensor for name, tensor in weights.items() if name.startswith(prefix)
+    }
     backbone = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
     torch.save(backbone, work / "backbone.pth")
     shutil.copytree(work / "marian", work / "marian-bin")
@@ -198,8 +219,12 @@ STARTS = dict.fromkeys(("compare", "compare captioners"), f"start {sys.executabl
 
 
 def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
-    results: dict[str, dict[str, Any]] = json.loads((watched / "results.json").read_bytes())
-    assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
+    results: dict[str, dict[str, Any]] = json.loads(
+        (watched / "results.json").read_bytes()
+    )
+    assert {
+        name: result["err"] for name, result in results.items() if result["status"]
+    } == {}
 
     work = watched / "work"
     own = [watched / "tmp", watched / "cache"]
@@ -211,7 +236,9 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
         if "--resume" in command:
             # The user's own run: its recipe names the data that it goes on with.
             recipe = read_toml(work / "resumed" / "train.toml")
-            given += [Path(path) for path in recipe["data"].values() if isinstance(path, str)]
+            given += [
+                Path(path) for path in recipe["data"].values() if isinstance(path, str)
+            ]
         strangers = strange(watched / "watched" / name, given, own, work)
         if seen := [event for event in strangers if event != STARTS.get(name)]:
             problems[name] = seen
@@ -220,8 +247,14 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
 
     if (watched / "interposer.so").exists():
         # Tensors are read by Rust, exports by C++: these are seen too.
-        for name in {"translate", "train on images", "import of PyTorch's weights"} & {*results}:
-            paths = [what for event, what in events(watched / "watched" / name) if event == "read"]
+        for name in {"translate", "train on images", "import of PyTorch's weights"} & {
+            *results
+        }:
+            paths = [
+                what
+                for event, what in events(watched / "watched" / name)
+                if event == "read"
+            ]
             assert any(path.endswith((".safetensors", ".pth")) for path in paths), name
 
 
@@ -239,16 +272,22 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
 
     environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}
     # The entry point, without this folder.
-    code = "import sys; sys.path.remove(''); from regard.pipe import main; main()"
+    code = "import sys; sys.path.remove(''); from regard.translate_stdin import main; main()"
     options = ["--languages=ko,en", "--port=0", "--threads=1"]
     command = [sys.executable, "-c", code, "serve", *names, *options]
-    server = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True
+    )
     assert server.stderr is not None
 
     address = next(
-        m[1] for line in server.stderr if (m := re.search(r"listening at http://([\d.:]+)", line))
+        m[1]
+        for line in server.stderr
+        if (m := re.search(r"listening at http://([\d.:]+)", line))
     )
-    image = base64.b64encode((watched / "work/images/images/00.png").read_bytes()).decode()
+    image = base64.b64encode(
+        (watched / "work/images/images/00.png").read_bytes()
+    ).decode()
     pair = {"source": "ko", "target": "en"}
     for path, values in (
         ("/translate", {**pair, "q": texts, "format": "html"}),
@@ -271,7 +310,11 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     between = re.compile(rf"(bind|connect) unix:'?{socket}/regard-\w+/pytorch'?")
     strangers = {event for event in seen if not between.fullmatch(event)}
     strangers -= {f"unpickle {name}" for name in SENT_TO_PYTORCH}
-    assert strangers == {f"start {sys.executable}", "bind 127.0.0.1", "lookup 127.0.0.1"}
+    assert strangers == {
+        f"start {sys.executable}",
+        "bind 127.0.0.1",
+        "lookup 127.0.0.1",
+    }
 
 
 def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:
@@ -318,7 +361,9 @@ def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.slow
-def test_processes_of_torchrun_speak_over_the_loopback_interface_only(tmp_path: Path) -> None:
+def test_processes_of_torchrun_speak_over_the_loopback_interface_only(
+    tmp_path: Path,
+) -> None:
     """torchrun's own process is not ours: its store listens on every interface, and unpickles its
     own messages.
     """

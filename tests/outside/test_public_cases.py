@@ -33,13 +33,27 @@ SPANS = {
     if kind not in ("message", "number", "key")
 }
 """Text that is not language and has to come back as it is, by kinds."""
-FRAMES = ["{} 나는 집에 간다", "나는 {} 집에 간다. 너는 책을 읽는다.", "OPEN {} THE FILE"]
-NUMBERS = ["3.408.215", "17", "10.0.19041.1", "$1,234.56", "50%", "2016-05-04", "+82-2-1234-5678"]
+FRAMES = [
+    "{} 나는 집에 간다",
+    "나는 {} 집에 간다. 너는 책을 읽는다.",
+    "OPEN {} THE FILE",
+]
+NUMBERS = [
+    "3.408.215",
+    "17",
+    "10.0.19041.1",
+    "$1,234.56",
+    "50%",
+    "2016-05-04",
+    "+82-2-1234-5678",
+]
 INVISIBLE = "\ufeff \u200b \u00ad \u2060 \u061c \u200e\u200f \u202a\u202c \u2066\u2069"
 """Characters that nobody sees, by kinds, which spaces part."""
 
 
-@pytest.fixture(scope="module", params=[0, 4], ids=["without copy tokens", "with copy tokens"])
+@pytest.fixture(
+    scope="module", params=[0, 4], ids=["without copy tokens", "with copy tokens"]
+)
 def translators(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[AnyTranslator]:
@@ -48,24 +62,32 @@ def translators(
     """
     make = maker(lambda: tmp_path_factory.mktemp("cases") / "run")
     if native.why_unavailable() is not None:
-        run = folder(tmp_path_factory.mktemp("cases") / "run", copy_tokens=request.param)
+        run = folder(
+            tmp_path_factory.mktemp("cases") / "run", copy_tokens=request.param
+        )
         return [load_translator(run)]
     return [*make("transformer", "transformer", copy_tokens=request.param)]
 
 
 @pytest.mark.parametrize("kind", SPANS)
-def test_what_is_not_language_comes_back_once(translators: list[AnyTranslator], kind: str) -> None:
+def test_what_is_not_language_comes_back_once(
+    translators: list[AnyTranslator], kind: str
+) -> None:
     """Hold C3 to C5, C15 to C18, C28, F24 and F25."""
     spans = SPANS[kind]
     lines = [frame.format(span) for span in spans for frame in FRAMES]
     for translator in translators:
         texts = [one.text for one in translator.translate(lines, beam=1)]
         counts = [texts[n].count(spans[n // len(FRAMES)]) for n in range(len(texts))]
-        assert [text for text, count in zip(texts, counts, strict=True) if count != 1] == []
+        assert [
+            text for text, count in zip(texts, counts, strict=True) if count != 1
+        ] == []
 
 
 @pytest.mark.parametrize("frame", ["나는 {} 집에 간다", "I was eating {}."])
-def test_numbers_stay_or_are_missed_aloud(translators: list[AnyTranslator], frame: str) -> None:
+def test_numbers_stay_or_are_missed_aloud(
+    translators: list[AnyTranslator], frame: str
+) -> None:
     """Hold C2: a translation has the digits of its source, or a warning names its line."""
     for translator in translators:
         with warnings.catch_warnings(record=True) as caught:
@@ -74,7 +96,9 @@ def test_numbers_stay_or_are_missed_aloud(translators: list[AnyTranslator], fram
             translations = translator.translate(lines, beam=1)
         notes = [warning.message for warning in caught]
         named = {note.index for note in notes if isinstance(note, LineWarning)}
-        for index, (number, translation) in enumerate(zip(NUMBERS, translations, strict=True)):
+        for index, (number, translation) in enumerate(
+            zip(NUMBERS, translations, strict=True)
+        ):
             digits = re.sub(r"\D", "", number)
             assert digits in re.sub(r"\D", "", translation.text) or index in named
 
@@ -84,7 +108,18 @@ def test_a_word_never_becomes_nothing(tmp_path: Path, precision: Precision) -> N
     """Hold C8, C9 and C11, by a model that would end at once: what has letters comes back with a
     visible character.
     """
-    words = ["집", "사과", "a", "OK", "changelog.", "CHANGELOG", "é", "我", "ß!", "집 {a}"]
+    words = [
+        "집",
+        "사과",
+        "a",
+        "OK",
+        "changelog.",
+        "CHANGELOG",
+        "é",
+        "我",
+        "ß!",
+        "집 {a}",
+    ]
     run = folder(tmp_path / "run", end=30.0, score_threshold=None)
     translators: list[AnyTranslator] = [load_translator(run, precision=precision)]
     if native.why_unavailable() is None:
@@ -92,7 +127,9 @@ def test_a_word_never_becomes_nothing(tmp_path: Path, precision: Precision) -> N
         translators.append(RuntimeTranslator(tmp_path / "run.regard", threads=1))
     for translator in translators:
         for beam in (1, 3):
-            texts = [one.text for one in translator.translate(words, keep=False, beam=beam)]
+            texts = [
+                one.text for one in translator.translate(words, keep=False, beam=beam)
+            ]
             assert all(text.strip() for text in texts)
 
 
@@ -103,7 +140,9 @@ def test_python_takes_texts_in_any_thread(translators: list[AnyTranslator]) -> N
     expected = [one.text for one in translator.translate(lines, beam=1)]
 
     def translate(_: int) -> list[str]:
-        return [one.text for one in translator.translate((line for line in lines), beam=1)]
+        return [
+            one.text for one in translator.translate((line for line in lines), beam=1)
+        ]
 
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(translate, range(8))] == [expected] * 8
@@ -118,10 +157,19 @@ def test_invisible_characters_change_no_translation(
     translators: list[AnyTranslator], sign: str
 ) -> None:
     """Hold F22: wherever they stand, and alone in a line."""
-    lines = ["|I go home", "I go home|", "나는 집|에 간다", "you |read {name} a| book", "|", " | "]
+    lines = [
+        "|I go home",
+        "I go home|",
+        "나는 집|에 간다",
+        "you |read {name} a| book",
+        "|",
+        " | ",
+    ]
     for translator in translators:
         translations = []
         for text in ("", sign):
             changed = [line.replace("|", text) for line in lines]
-            translations.append([one.text for one in translator.translate(changed, beam=1)])
+            translations.append(
+                [one.text for one in translator.translate(changed, beam=1)]
+            )
         assert translations[0] == translations[1]

@@ -25,7 +25,10 @@ name.
 """
 FILES = ("read", "write", "list", "execute", "library")
 INSTALLATION = [
-    *(Path(root) for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
+    *(
+        Path(root)
+        for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}
+    ),
     *(Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")),
     Path(sysconfig.get_path("stdlib")),
     *(PACKAGE, HERE, TESTS / "fuzz"),
@@ -59,7 +62,9 @@ def environment(folder: Path, cache: Path) -> dict[str, str]:
     }
     if (library := _interposer(folder)) is not None:
         more["LD_PRELOAD"] = library
-    env = {name: value for name, value in os.environ.items() if name not in UNSET.split()}
+    env = {
+        name: value for name, value in os.environ.items() if name not in UNSET.split()
+    }
     return env | {name: str(value) for name, value in more.items()}
 
 
@@ -84,11 +89,15 @@ def events(log: Path) -> Iterator[tuple[str, str]]:
     text = log.read_text(encoding="utf-8", errors="surrogateescape")
     for line in dict.fromkeys(text.splitlines()):
         event, _, what = line.partition("\t")
-        if not (event in FILES and Path(what).parent.name == log.parent.name == "watched"):
+        if not (
+            event in FILES and Path(what).parent.name == log.parent.name == "watched"
+        ):
             yield event, what
 
 
-def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path) -> list[str]:
+def strange(
+    log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
+) -> list[str]:
     """Return the events that a command has no right to.
 
     It may read the folders and files `given` and the installation, write what it was told to write
@@ -108,7 +117,9 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
         path = os.path.realpath(what)
         is_current = event in ("read", "write", "list") and path == listed[0]
         is_listed = event == "list" and path == listed[1]
-        if not (is_current or is_listed or _is_right(event, what, given, own, installed)):
+        if not (
+            is_current or is_listed or _is_right(event, what, given, own, installed)
+        ):
             seen.append(f"{event} {what}")
 
     return seen

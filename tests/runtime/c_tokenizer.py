@@ -21,13 +21,26 @@ def compile_c(output: Path, sources: Sequence[Path], *options: str) -> None:
     """Compile C sources; any warning is an error."""
     assert COMPILER
 
-    command = [COMPILER, *FLAGS, *options, f"-I{C}", "-o", str(output), *map(str, sources), "-lm"]
+    command = [
+        COMPILER,
+        *FLAGS,
+        *options,
+        f"-I{C}",
+        "-o",
+        str(output),
+        *map(str, sources),
+        "-lm",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
 class TextBuffer(ctypes.Structure):
-    _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_size_t), ("capacity", ctypes.c_size_t))
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("capacity", ctypes.c_size_t),
+    )
 
 
 class TokenBuffer(ctypes.Structure):
@@ -96,7 +109,9 @@ class CTokenizer:
     def encode(self, text: str | bytes) -> list[int]:
         line = text.encode() if isinstance(text, str) else text
         out = TokenBuffer()
-        status = self._functions.tokenizer_encode(self._tokenizer, *_sized(line), ctypes.byref(out))
+        status = self._functions.tokenizer_encode(
+            self._tokenizer, *_sized(line), ctypes.byref(out)
+        )
         ids = out.data[: out.size] if out.size else []
         self._functions.tokens_free(ctypes.byref(out))
         if status:
@@ -105,7 +120,9 @@ class CTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         out = TextBuffer()
-        status = self._functions.tokenizer_decode(self._tokenizer, *_array(ids), ctypes.byref(out))
+        status = self._functions.tokenizer_decode(
+            self._tokenizer, *_array(ids), ctypes.byref(out)
+        )
         text = ctypes.string_at(out.data, out.size).decode() if out.data else ""
         self._functions.text_free(ctypes.byref(out))
         assert status == 0
@@ -114,7 +131,9 @@ class CTokenizer:
 
     def token(self, index: int) -> str | None:
         size = ctypes.c_size_t()
-        data = self._functions.tokenizer_piece(self._tokenizer, index, ctypes.byref(size))
+        data = self._functions.tokenizer_piece(
+            self._tokenizer, index, ctypes.byref(size)
+        )
         return ctypes.string_at(data, size.value).decode() if data else None
 
     def language_code(self, clean_text: str) -> str:
@@ -124,7 +143,9 @@ class CTokenizer:
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         words, _ = _array(ids)
-        status = self._functions.tokenizer_word_indices(self._tokenizer, *_array(ids), words)
+        status = self._functions.tokenizer_word_indices(
+            self._tokenizer, *_array(ids), words
+        )
         assert status == 0
 
         return list(words)

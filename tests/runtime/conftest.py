@@ -40,10 +40,18 @@ def program_of_c(cached: FolderCache) -> list[str]:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
-    command = [compiler, "-O0", "-std=gnu11", "-march=native", f"-I{native.FOLDER_OF_SOURCES}"]
+    command = [
+        compiler,
+        "-O0",
+        "-std=gnu11",
+        "-march=native",
+        f"-I{native.FOLDER_OF_SOURCES}",
+    ]
 
     def compile_library(folder: Path) -> None:
-        subprocess.run([*command, "-c", *map(str, native.SOURCES)], cwd=folder, check=True)
+        subprocess.run(
+            [*command, "-c", *map(str, native.SOURCES)], cwd=folder, check=True
+        )
 
     folder = cached("c_objects", compile_library, native.FOLDER_OF_SOURCES)
     objects = sorted(map(str, folder.glob("*.o")))

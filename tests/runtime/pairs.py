@@ -35,11 +35,17 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
     made: dict[tuple[Any, ...], Pair] = {}
 
     def pair(
-        encoder: str, decoder: str, precision: Any = "float32", copy_tokens: int = 0, **choice: Any
+        encoder: str,
+        decoder: str,
+        precision: Any = "float32",
+        copy_tokens: int = 0,
+        **choice: Any,
     ) -> Pair:
         key = (encoder, decoder, precision, copy_tokens, *choice.items())
         if key not in made:
-            path = folder(new_folder(), encoder, decoder, end=0.5, copy_tokens=copy_tokens)
+            path = folder(
+                new_folder(), encoder, decoder, end=0.5, copy_tokens=copy_tokens
+            )
             model = load_folder(path)
             assert why_not_packed(model.model) is None
             aligned = AlignmentChoice(**choice) if choice else None
@@ -66,7 +72,9 @@ def assert_same(pair: Pair, lines: Sequence[str], **options: Any) -> list[Transl
             warnings.simplefilter("always")
             results.append(translator.translate(lines, **options))
         messages = [one.message for one in caught]
-        notes.append([(m.index, str(m)) for m in messages if isinstance(m, LineWarning)])
+        notes.append(
+            [(m.index, str(m)) for m in messages if isinstance(m, LineWarning)]
+        )
 
     expected, actual = results
     assert notes[1] == notes[0]

@@ -48,7 +48,9 @@ def parts_of(text: bytes, ends: list[int]) -> list[str]:
     return [text[start:end].decode() for start, end in zip(starts, ends, strict=True)]
 
 
-@pytest.mark.parametrize("pieces", [PIECES, PIECES_OF_SCRIPTS, [*MARKS, *PIECES_OF_SCRIPTS]])
+@pytest.mark.parametrize(
+    "pieces", [PIECES, PIECES_OF_SCRIPTS, [*MARKS, *PIECES_OF_SCRIPTS]]
+)
 def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
     rng = random.Random(4)
     several = 0
@@ -137,7 +139,9 @@ def test_letters_are_those_of_python(library: ctypes.CDLL) -> None:
         if 0xD800 <= code < 0xE000 or unicodedata.category(character) == "Cn":
             continue
         text = character.encode()
-        assert bool(library.has_letters(text, len(text))) == has_letters(character), hex(code)
+        assert bool(library.has_letters(text, len(text))) == has_letters(character), (
+            hex(code)
+        )
         if not character.isspace():
             wants_space = bool(library.wants_space(text, len(text), b"a", 1))
             assert wants_space == has_spaces(character, "a"), hex(code)

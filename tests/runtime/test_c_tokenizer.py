@@ -38,16 +38,22 @@ from tests.runtime.vocabularies import (
 )
 
 
-def assert_equal(vocabulary: Vocabulary, tokenizer: CTokenizer, lines: Sequence[str]) -> None:
+def assert_equal(
+    vocabulary: Vocabulary, tokenizer: CTokenizer, lines: Sequence[str]
+) -> None:
     """Compare ids, their text and their words, line by line."""
     for line, ids in zip(lines, vocabulary.encode_all(lines), strict=True):
         assert tokenizer.encode(line) == ids, ascii(line)
         assert_same_text(vocabulary, tokenizer, ids)
 
 
-def assert_same_text(vocabulary: Vocabulary, tokenizer: CTokenizer, ids: list[int]) -> None:
+def assert_same_text(
+    vocabulary: Vocabulary, tokenizer: CTokenizer, ids: list[int]
+) -> None:
     assert tokenizer.decode(ids) == vocabulary.decode(ids), ids
-    assert tokenizer.word_indices(ids) == vocabulary.word_indices(vocabulary.tokens(ids)), ids
+    assert tokenizer.word_indices(ids) == vocabulary.word_indices(
+        vocabulary.tokens(ids)
+    ), ids
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -68,7 +74,9 @@ def test_any_ids(tokenizer_library: ctypes.CDLL, name: str) -> None:
     tokenizer = CTokenizer(tokenizer_library, blob)
     size = len(vocabulary)
     assert len(tokenizer) == size
-    assert [tokenizer.token(index) for index in range(size)] == vocabulary.tokens(range(size))
+    assert [tokenizer.token(index) for index in range(size)] == vocabulary.tokens(
+        range(size)
+    )
 
     rng = random.Random(2)
     for _ in range(300):
@@ -174,7 +182,9 @@ def test_tables_of_another_version_are_refused(tokenizer_library: ctypes.CDLL) -
 @pytest.mark.parametrize(
     ("name", "part"), [("unigram", 6), ("bpe", 6), ("user-bpe", 7), ("marian-bpe", 9)]
 )
-def test_a_trie_that_leads_in_circles(tokenizer_library: ctypes.CDLL, name: str, part: int) -> None:
+def test_a_trie_that_leads_in_circles(
+    tokenizer_library: ctypes.CDLL, name: str, part: int
+) -> None:
     """No check of single units refuses it, and a line as long as it likes would be looked through
     from each letter.
     """
@@ -203,10 +213,15 @@ def fuzzer(cached: FolderCache) -> Path:
                 pytest.skip("the C compiler has no sanitizers")
             raise
 
-    return cached("fuzz_tokenizer", compile_fuzzer, native.FOLDER_OF_SOURCES, driver) / "fuzz"
+    return (
+        cached("fuzz_tokenizer", compile_fuzzer, native.FOLDER_OF_SOURCES, driver)
+        / "fuzz"
+    )
 
 
-@pytest.mark.parametrize("name", ["bpe-bytes", "marian-unigram", "user-unused-bpe", "whitespace"])
+@pytest.mark.parametrize(
+    "name", ["bpe-bytes", "marian-unigram", "user-unused-bpe", "whitespace"]
+)
 def test_damaged_tables(fuzzer: Path, tmp_path: Path, name: str) -> None:
     """Damaged tables are opened under sanitizers, and used if they are not refused."""
     blob = tmp_path / name

@@ -75,7 +75,10 @@ def test_a_line_takes_few_calls(file: Path) -> None:
         translator.translate(lines)  # what is done once is done
         return count_calls(lambda: translator.translate(lines))
 
-    for name, line in (("plain line", SENTENCES[0]), ("line with a span", "나는 {name} 집에 간다")):
+    for name, line in (
+        ("plain line", SENTENCES[0]),
+        ("line with a span", "나는 {name} 집에 간다"),
+    ):
         few = calls_of(*[line] * FEW)
         many = calls_of(*[line] * MANY)
         python = round((many.python - few.python) / (MANY - FEW))
@@ -87,9 +90,20 @@ def test_a_line_takes_few_calls(file: Path) -> None:
 
 
 def test_a_single_sentence_from_the_shell_takes_few_calls(file: Path) -> None:
-    command = [sys.executable, counted_calls.__file__, "translate", str(file), "--threads=1"]
+    command = [
+        sys.executable,
+        counted_calls.__file__,
+        "translate",
+        str(file),
+        "--threads=1",
+    ]
     done = subprocess.run(
-        command, input=f"{SENTENCES[0]}\n", capture_output=True, text=True, check=True, timeout=120
+        command,
+        input=f"{SENTENCES[0]}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     *warned, counts = done.stderr.splitlines()
     assert not warned, "a warning loads the command line"

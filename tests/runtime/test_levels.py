@@ -58,12 +58,21 @@ def built(cached: FolderCache) -> Path:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
         path = folder / "lib" / f"{system}-{native.machine()}" / "libregard.so"
         build_library.compile_library([COMPILER], LEVELS, path)
-        command = [COMPILER, "-O2", "-std=gnu11", f"-I{native.FOLDER_OF_SOURCES}", driver, path]
+        command = [
+            COMPILER,
+            "-O2",
+            "-std=gnu11",
+            f"-I{native.FOLDER_OF_SOURCES}",
+            driver,
+            path,
+        ]
         command += [f"-Wl,-rpath,{path.parent}", "-lm", "-o", folder / "driver"]
         run_program(command, check=True)
 
     headers = HERE / "avxvnni.h"
-    return cached("levels", build, native.FOLDER_OF_SOURCES, driver, headers, ROOT / "tools")
+    return cached(
+        "levels", build, native.FOLDER_OF_SOURCES, driver, headers, ROOT / "tools"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -110,11 +119,15 @@ def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
         np.zeros(columns, np.int32),
     ]
     addresses = map(address, arrays)
-    native.kernels().regard_pack(address(weight), V, K, PRECISIONS[precision], *addresses)
+    native.kernels().regard_pack(
+        address(weight), V, K, PRECISIONS[precision], *addresses
+    )
     return [array.tobytes() for array in arrays]
 
 
-def product(weight: np.ndarray, x: np.ndarray, precision: Any, threads: int = 1) -> np.ndarray:
+def product(
+    weight: np.ndarray, x: np.ndarray, precision: Any, threads: int = 1
+) -> np.ndarray:
     builder = Builder(precision)
     target = builder.linear(builder.register(weight.shape[1]), torch.from_numpy(weight))
     _, register = Team(threads).run(builder.build(), x)
@@ -128,7 +141,9 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     def quantised(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         size = np.abs(rows).max(1, keepdims=True)
-        times = np.divide(np.float32(127), size, out=np.zeros_like(size), where=size > 0)
+        times = np.divide(
+            np.float32(127), size, out=np.zeros_like(size), where=size > 0
+        )
         return np.rint(rows * times).astype(np.int64), size / np.float32(127)
 
     w, scales = quantised(weight)
@@ -175,7 +190,9 @@ def test_the_driver_finds_every_level_equal_to_plain_loops(built: Path) -> None:
 
 @pytest.mark.parametrize("settings", KINDS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_translates_as_the_native_one(level: str, settings: Any, use: Use) -> None:
+def test_every_level_translates_as_the_native_one(
+    level: str, settings: Any, use: Use
+) -> None:
     """In float32; the precisions differ in the products alone."""
     folder = loaded(settings, {"beam": 3})
     asked = requests(folder, False)
@@ -195,7 +212,9 @@ def test_every_level_translates_as_the_native_one(level: str, settings: Any, use
 def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
     levels = native.levels_of(levelled)
     assert list(levels) == list(LEVELS)
-    assert levels[next(iter(LEVELS))], "the lowest level runs on every processor that tests run on"
+    assert levels[next(iter(LEVELS))], (
+        "the lowest level runs on every processor that tests run on"
+    )
     assert levelled.regard_use_level(None) == 0
 
     best = [name for name, runs in levels.items() if runs][-1]
@@ -280,7 +299,9 @@ def test_a_library_of_other_sources_or_none_is_not_used(
     sources = native.hash_of_sources().encode()
     assert content.count(sources) == 1
 
-    other.write_bytes(content.replace(sources, b"0" * 32) if is_library else b"no library")
+    other.write_bytes(
+        content.replace(sources, b"0" * 32) if is_library else b"no library"
+    )
     assert told(tmp_path) == "native False"
 
 
@@ -302,7 +323,9 @@ def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
     copy.
     """
     monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
-    commands = re.escape("`pip install -e '.[build]' && python tools/build_library.py wasm`")
+    commands = re.escape(
+        "`pip install -e '.[build]' && python tools/build_library.py wasm`"
+    )
     with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
         native.wasm_file()
 
@@ -327,7 +350,9 @@ def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
         ("wasm32-wasi-musl", f"node --no-warnings {HERE / 'wasi.mjs'}", "best"),
     ],
 )
-def test_another_processor(triple: str, command: str, message: str, tmp_path: Path) -> None:
+def test_another_processor(
+    triple: str, command: str, message: str, tmp_path: Path
+) -> None:
     """zig, which compiles for them, builds its own libraries first, for minutes."""
     program, *options = command.split()
     if shutil.which(program) is None:
@@ -348,7 +373,9 @@ def test_another_processor(triple: str, command: str, message: str, tmp_path: Pa
         libraries=(),
         more=[HERE / "levels_driver.c"],
     )
-    done = run_program([program, *options, tmp_path / "driver"], capture_output=True, text=True)
+    done = run_program(
+        [program, *options, tmp_path / "driver"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
     assert message in done.stdout
     assert done.stdout.endswith("equal\n")

@@ -15,15 +15,18 @@ from small import SENTENCES, folder
 from systems import posix
 
 from regard.interchange.runtime import export
-from regard.pipe import PipeCall, pipe_call
 from regard.pipeline import export_cache
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.runtime import native
+from regard.translate_stdin import PipeCall, pipe_call
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-ENTRIES = {"regard": ["-m", "regard"], "regard.cli": ["-c", "from regard.cli import main; main()"]}
+ENTRIES = {
+    "regard": ["-m", "regard"],
+    "regard.cli": ["-c", "from regard.cli import main; main()"],
+}
 """The entry point, and the command line alone."""
 run_program: Any = subprocess.run
 
@@ -31,7 +34,9 @@ run_program: Any = subprocess.run
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a runtime file of a translator from Korean to English."""
-    path = folder(tmp_path_factory.mktemp("pipe") / "run", end=0.5, languages=("ko", "en"))
+    path = folder(
+        tmp_path_factory.mktemp("pipe") / "run", end=0.5, languages=("ko", "en")
+    )
     sentences = path.with_name("sentences.txt")
     sentences.write_text("\n".join(SENTENCES), encoding="utf-8")
     export(path, path.with_suffix(".regard"), source=sentences)
@@ -42,7 +47,9 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
     file = str(model)
     assert pipe_call(["translate", file]) == PipeCall(file)
     assert pipe_call(["translate", file, "-"]) == PipeCall(file)
-    assert pipe_call(["translate", "--beam", "3", file, "--threads=2"]) == PipeCall(file, 3, 2)
+    assert pipe_call(["translate", "--beam", "3", file, "--threads=2"]) == PipeCall(
+        file, 3, 2
+    )
 
     text = tmp_path / "text"
     text.write_text("REGAR", encoding="utf-8")
@@ -68,7 +75,9 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("options", [[], pytest.param(["--beam", "2"], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "options", [[], pytest.param(["--beam", "2"], marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -86,7 +95,9 @@ def test_the_answer_is_that_of_the_command_line(
     answers = []
     for entry in ENTRIES.values():
         command = [sys.executable, *entry, "translate", model, *options]
-        done = run_program(command, input=lines, capture_output=True, check=False, timeout=120)
+        done = run_program(
+            command, input=lines, capture_output=True, check=False, timeout=120
+        )
         answers.append((done.stdout, done.stderr, done.returncode))
     assert answers[0] == answers[1]
 
@@ -98,7 +109,12 @@ def _at_a_terminal(file: Path, entry: list[str]) -> tuple[str, str]:
     os.write(keyboard, "나는 집에 간다\n\x04".encode())
     command = [sys.executable, *entry, "translate", file]
     done = run_program(
-        command, stdin=typed, stdout=subprocess.PIPE, stderr=shown, check=True, timeout=120
+        command,
+        stdin=typed,
+        stdout=subprocess.PIPE,
+        stderr=shown,
+        check=True,
+        timeout=120,
     )
     messages = os.read(screen, 65536).decode().replace("\r\n", "\n")
     for number in (keyboard, typed, screen, shown):
@@ -137,13 +153,15 @@ def _printed(code: str, model: Path) -> list[str]:
 
 
 @pytest.mark.system
-def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_nothing_heavy_is_loaded(
+    model: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
     """Nor for a model folder, from the second call on."""
     code = """
 import atexit, sys
 sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']
 atexit.register(lambda: print(*sys.modules))
-from regard.pipe import main
+from regard.translate_stdin import main
 main()
 """
 
@@ -157,7 +175,9 @@ main()
     monkeypatch.setenv(export_cache.SWITCH, "on")
     run = model.with_suffix("")
     if not export_cache.find_export(run)[0]:
-        pytest.skip("needs Linux without a GPU: elsewhere PyTorch is asked whether there is one")
+        pytest.skip(
+            "needs Linux without a GPU: elsewhere PyTorch is asked whether there is one"
+        )
     first = heavy(run)
     assert "torch" in first[1]
     assert heavy(run) == (first[0], set())

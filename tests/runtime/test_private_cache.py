@@ -22,7 +22,8 @@ needs_kernels = pytest.mark.skipif(
     native.why_unavailable() is not None, reason=f"{native.why_unavailable()}"
 )
 needs_root = pytest.mark.skipif(
-    not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files to another user"
+    not hasattr(os, "getuid") or os.getuid() != 0,
+    reason="only root gives files to another user",
 )
 STRANGER = 12345  # a user id
 
@@ -31,7 +32,8 @@ STRANGER = 12345  # a user id
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a cache folder of this test's own."""
     monkeypatch.setenv(private_cache.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setenv(native.SWITCH, "compile")  # even if there is a ready-made library
+    # Even if there is a ready-made library.
+    monkeypatch.setenv(native.SWITCH, "compile")
     (tmp_path / "cache").mkdir(mode=0o700)
     return tmp_path / "cache"
 
@@ -115,10 +117,14 @@ def test_a_compiler_that_writes_nothing_usable_is_explained(
     content: bytes | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        native, "_compile", lambda _, library: content is not None and library.write_bytes(content)
+        native,
+        "_compile",
+        lambda _, library: content is not None and library.write_bytes(content),
     )
     assert str(folder) in str(load())
-    assert not [path for path in folder.iterdir() if path.is_dir()], "nothing temporary is left"
+    assert not [path for path in folder.iterdir() if path.is_dir()], (
+        "nothing temporary is left"
+    )
 
 
 @needs_kernels
@@ -127,7 +133,9 @@ def test_a_library_that_cannot_be_executed_in_one_folder_is_kept_in_the_next(
 ) -> None:
     first = tmp_path / "first"
     monkeypatch.setenv(native.SWITCH, "compile")
-    monkeypatch.setattr(private_cache, "cache_folders", lambda: [first, tmp_path / "second"])
+    monkeypatch.setattr(
+        private_cache, "cache_folders", lambda: [first, tmp_path / "second"]
+    )
     open_library = ctypes.CDLL
 
     def refuse_the_first(path: str) -> ctypes.CDLL:
@@ -167,7 +175,9 @@ def test_a_folder_that_others_can_exchange_is_not_used(
         return os.stat_result((0o40777, *actual[1:])) if path == root else actual
 
     monkeypatch.setattr(Path, "stat", everyone)
-    assert [*private_folders()] == [folder], "whoever can exchange the root's can exchange Python"
+    assert [*private_folders()] == [folder], (
+        "whoever can exchange the root's can exchange Python"
+    )
 
 
 def test_a_process_without_a_private_folder_makes_one_of_its_own(
@@ -180,7 +190,9 @@ def test_a_process_without_a_private_folder_makes_one_of_its_own(
     for path in private_cache.cache_folders():
         path.mkdir(parents=True)
         path.chmod(0o777)
-    message = "others can write there.*set REGARD_CACHE to a folder that is writable and"
+    message = (
+        "others can write there.*set REGARD_CACHE to a folder that is writable and"
+    )
     with pytest.warns(UserWarning, match=message):
         (own,) = private_folders()
     assert own.parent == tmp_path
@@ -212,7 +224,9 @@ def test_what_belongs_to_another_user_is_not_used(folder: Path) -> None:
     assert [*private_folders()] == []
 
 
-def test_files_that_are_links_pipes_large_or_writable_by_others_are_not_read(folder: Path) -> None:
+def test_files_that_are_links_pipes_large_or_writable_by_others_are_not_read(
+    folder: Path,
+) -> None:
     path = folder / "file"
     write_private(path, b"12345")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

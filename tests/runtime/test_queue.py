@@ -18,13 +18,25 @@ from systems import posix
 
 from regard.common.errors import LineError, UsageError
 from regard.runtime import native
-from regard.runtime.model import Constraints, Options, RuntimeLine, RuntimeModel, RuntimeQueue
+from regard.runtime.model import (
+    Constraints,
+    Options,
+    RuntimeLine,
+    RuntimeModel,
+    RuntimeQueue,
+)
 from tests.runtime.pairs import Maker
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-LINES = [*SENTENCES, "", "빵!", "I", " ".join(f"{sentence}." for sentence in SENTENCES * 4)]
+LINES = [
+    *SENTENCES,
+    "",
+    "빵!",
+    "I",
+    " ".join(f"{sentence}." for sentence in SENTENCES * 4),
+]
 KINDS = (
     {"beam": 1},
     {"beam": 5, "nbest": 3},
@@ -67,7 +79,9 @@ def contents(lines: Any) -> list[Any]:
         told += [(part.source, part.text) for part in line.parts]
         for hypothesis in line.hypotheses:
             told += [hypothesis.text, hypothesis.ids, hypothesis.links]
-            told += [(name, array.tobytes()) for name, array in hypothesis.weights.items()]
+            told += [
+                (name, array.tobytes()) for name, array in hypothesis.weights.items()
+            ]
 
     return told
 
@@ -89,7 +103,9 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(
     rng = random.Random(1)
     calls = []
     for kind in [*range(len(kinds))] * 12:
-        numbers = [rng.randrange(len(LINES)) for _ in range(rng.choice([0, 1, 1, 2, 7]))]
+        numbers = [
+            rng.randrange(len(LINES)) for _ in range(rng.choice([0, 1, 1, 2, 7]))
+        ]
         calls.append((kind, numbers))
     rng.shuffle(calls)
 
@@ -126,7 +142,9 @@ def test_token_ids_are_searched_among_lines_and_calls_are_cancelled(
         for number in range(len(sources))
     ]
     calls: list[tuple[Any, Any]] = [(sources, None), (LINES, None), (sources, prefixes)]
-    expected = [model.translate(given, chosen, constraints) for given, constraints in calls]
+    expected = [
+        model.translate(given, chosen, constraints) for given, constraints in calls
+    ]
     assert {line.hypotheses[0].ids[:2] for line in expected[2]} == {(5, 6)}
     for ticket in range(30):
         given, constraints = calls[ticket % 3]
@@ -165,12 +183,16 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     wide = options(model, beam=250, min_length=30, max_length=30)
     queue.submit(3, [SENTENCES[0]], wide)
     queue.submit(4, LINES[:1], chosen)
-    assert [taken_from(queue)[0] for _ in range(2)] == [4, 3], "one of a wide beam neither"
+    assert [taken_from(queue)[0] for _ in range(2)] == [4, 3], (
+        "one of a wide beam neither"
+    )
 
     queue.close()
 
 
-def test_a_queue_is_closed_while_calls_are_open(model: RuntimeModel, queue: RuntimeQueue) -> None:
+def test_a_queue_is_closed_while_calls_are_open(
+    model: RuntimeModel, queue: RuntimeQueue
+) -> None:
     for ticket in range(20):
         queue.submit(ticket, LINES, options(model, beam=5))
     queue.close()
@@ -204,13 +226,25 @@ def test_sanitizers_see_nothing(make: Maker, tmp_path: Path, sanitizers: str) ->
         pytest.skip("needs gcc or clang")
     program = tmp_path / "driver"
     command: list[Any] = [compiler, "-g", "-O1", "-std=gnu11", "-march=native"]
-    command += [f"-fsanitize={sanitizers}", f"-I{native.FOLDER_OF_SOURCES}", "-o", program]
-    command += [Path(__file__).with_name("queue_driver.c"), *native.SOURCES, "-lm", "-lpthread"]
+    command += [
+        f"-fsanitize={sanitizers}",
+        f"-I{native.FOLDER_OF_SOURCES}",
+        "-o",
+        program,
+    ]
+    command += [
+        Path(__file__).with_name("queue_driver.c"),
+        *native.SOURCES,
+        "-lm",
+        "-lpthread",
+    ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"this compiler has no sanitizers: {built.stderr[-200:]}")
     _, runtime = make("transformer", "transformer")
     command = [program, runtime.model.path, "150"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[0]) > 100

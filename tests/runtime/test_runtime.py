@@ -48,12 +48,21 @@ def test_lines_are_encoded_alike(make: Maker) -> None:
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder: str) -> None:
+def test_attention_is_that_of_forced_decoding(
+    make: Maker, encoder: str, decoder: str
+) -> None:
     expected, actual = (
         translator.translate(SENTENCES, beam=3, readings=True)
         for translator in make(encoder, decoder)
     )
-    texts = ("source", "source_words", "source_text", "target", "target_words", "target_text")
+    texts = (
+        "source",
+        "source_words",
+        "source_text",
+        "target",
+        "target_words",
+        "target_text",
+    )
     for one, other in zip(actual, expected, strict=True):
         assert one.readings is not None
         assert other.readings is not None
@@ -77,9 +86,18 @@ def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder
 def test_alignments_are_those_of_the_translator(
     make: Maker, head: int | None, shifted: bool, symmetry: str | None
 ) -> None:
-    choice = {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": shifted}
+    choice = {
+        "layer": "decoder.layers.0.cross_attention",
+        "head": head,
+        "shifted": shifted,
+    }
     pair = make("transformer", "transformer", **choice, symmetry=symmetry)
-    lines = [*LINES, LONG, "나는\u00a010\u00a0km 간다", "\u200b 나는\t집에 \u200b 간다. 간다.\r"]
+    lines = [
+        *LINES,
+        LONG,
+        "나는\u00a010\u00a0km 간다",
+        "\u200b 나는\t집에 \u200b 간다. 간다.\r",
+    ]
     assert_same(pair, lines, alignments=True, beam=2, nbest=2)
 
 
@@ -140,19 +158,27 @@ def test_what_is_no_text_is_named(make: Maker) -> None:
         runtime.trace,
     )
     for call in calls:
-        with pytest.raises(UsageError, match=r"text [12] is None \(NoneType\); give texts"):
+        with pytest.raises(
+            UsageError, match=r"text [12] is None \(NoneType\); give texts"
+        ):
             call(None)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "convolutional"])
-def test_log_probs_of_tokens_are_those_of_forced_decoding(make: Maker, kind: str) -> None:
+def test_log_probs_of_tokens_are_those_of_forced_decoding(
+    make: Maker, kind: str
+) -> None:
     translator, runtime = make(kind, kind)
     options = runtime.model.options()
     options.beam = options.nbest = 4
-    for sentence, line in zip(SENTENCES, runtime.model.translate(SENTENCES, options), strict=True):
+    for sentence, line in zip(
+        SENTENCES, runtime.model.translate(SENTENCES, options), strict=True
+    ):
         source = translator.encode(sentence)
         for hypothesis in line.hypotheses:
             (forced,) = force_decode(
                 translator.model, [source], [hypothesis.ids], with_attention=False
             )
-            assert hypothesis.log_probs == pytest.approx(forced.log_probs[:-1], abs=2e-4)
+            assert hypothesis.log_probs == pytest.approx(
+                forced.log_probs[:-1], abs=2e-4
+            )

@@ -25,7 +25,14 @@ if (problem := native.why_unavailable()) is not None:
 pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 SEVERAL = f"{SENTENCES[0]}. {SENTENCES[1]}! {SENTENCES[2]}."
 LONG = " ".join([SEVERAL] * 8)
-LINES = [*SENTENCES[:3], SEVERAL, "", "  2026 …", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
+LINES = [
+    *SENTENCES[:3],
+    SEVERAL,
+    "",
+    "  2026 …",
+    "😀 unseen 文字",
+    "\u1112\u1161\u11ab 자모",
+]
 ASKED = [
     Constraints(terms=("home",)),
     Constraints(terms=("I go", "빵을", "書")),
@@ -59,15 +66,21 @@ def test_translations_and_scores_are_those_of_the_run_folder(
     constraints = ASKED * len(LINES)
     for search in SEARCHES:
         translations = assert_same(pair, lines, constraints=constraints, **search)
-        for line, asked, translation in zip(lines, constraints, translations, strict=True):
+        for line, asked, translation in zip(
+            lines, constraints, translations, strict=True
+        ):
             if line and translation.is_complete:
                 assert all(term in translation.text for term in asked.terms)
 
 
-def test_a_split_line_holds_its_prefix_and_a_short_one_says_what_it_lacks(make: Maker) -> None:
+def test_a_split_line_holds_its_prefix_and_a_short_one_says_what_it_lacks(
+    make: Maker,
+) -> None:
     pair = make("recurrent", "recurrent")
     (translation,) = assert_same(pair, [LONG], constraints=ASKED[3], beam=2)
-    assert translation.text.startswith("나는 빵을"), "the prefix is that of the first part"
+    assert translation.text.startswith("나는 빵을"), (
+        "the prefix is that of the first part"
+    )
 
     options = {"constraints": WITHOUT_ROOM, "beam": 2, "max_length": 2}
     (translation,) = assert_same(pair, LINES[:1], **options)
@@ -86,7 +99,9 @@ def test_samples_are_those_of_the_run_folder(make: Maker, kind: str) -> None:
         assert_same(pair, LINES, constraints=forbidden, **search)
 
 
-def _streamed(model: Any, asked: Constraints, search: dict[str, Any]) -> tuple[str, list[str]]:
+def _streamed(
+    model: Any, asked: Constraints, search: dict[str, Any]
+) -> tuple[str, list[str]]:
     """Return the joined words of a stream, and the notes on its terms."""
     words = list[str]()
     stream = model.begin_stream(SEVERAL, asked, **search)
@@ -108,13 +123,19 @@ def test_streams_hold_constraints_and_are_sampled(make: Maker) -> None:
         text, notes = _streamed(runtime, asked, search)
         assert (text, notes) == _streamed(translator, asked, search)
     (note,) = notes
-    assert note.startswith("the translation lacks a required term ('go'); a larger `beam` or")
+    assert note.startswith(
+        "the translation lacks a required term ('go'); a larger `beam` or"
+    )
 
 
 @pytest.mark.parametrize(
     ("asked", "search", "message"),
     [
-        (Constraints("I go", ("home",)), {"max_length": 2}, "a target may have at most 2"),
+        (
+            Constraints("I go", ("home",)),
+            {"max_length": 2},
+            "a target may have at most 2",
+        ),
         (Constraints(prefix=" "), {}, "prefix ' ': is empty"),
         (Constraints(terms=("I go",)), {"max_required": 1}, "at most 1"),
         (Constraints(terms=("home",)), {"sample": True}, "sample"),
@@ -158,7 +179,9 @@ def assert_same_steps(actual: Any, expected: Any) -> None:
             reference = theirs[key]
             assert candidate.fate == reference.fate
             assert candidate.log_prob == pytest.approx(reference.log_prob, abs=2e-3)
-            assert candidate.total_log_prob == pytest.approx(reference.total_log_prob, abs=5e-3)
+            assert candidate.total_log_prob == pytest.approx(
+                reference.total_log_prob, abs=5e-3
+            )
 
 
 COPY, OTHER, *_ = COPY_CHARACTERS
@@ -187,7 +210,10 @@ def test_the_search_is_recorded_as_by_the_translator(
         assert_same_steps(steps, expected)
         if not copy_tokens:  # such lines may be translated several times
             (alone,) = runtime.translate(line, constraints=constraints, beam=beam)
-            assert (translation.tokens, translation.score) == (alone.tokens, alone.score)
+            assert (translation.tokens, translation.score) == (
+                alone.tokens,
+                alone.score,
+            )
         for step, after in pairwise(steps):
             totals = [c.total_log_prob for c in step.candidates]
             assert totals == sorted(totals, reverse=True)

@@ -37,7 +37,7 @@ from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import EncodedSource, RuntimeModel
 from regard.search import Constraints
 from regard.serving.description import known_languages, served_model
-from regard.serving.pairs import LanguagePairs
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.served_translator import ServedFile
 from tests.runtime.pairs import Maker
 
@@ -118,8 +118,12 @@ def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
 # --- opening
 
 
-def test_what_cannot_be_opened_is_refused_in_a_sentence(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelFolderError, match=r"nowhere.regard: cannot be read \(No such file"):
+def test_what_cannot_be_opened_is_refused_in_a_sentence(
+    exported: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ModelFolderError, match=r"nowhere.regard: cannot be read \(No such file"
+    ):
         RuntimeTranslator(tmp_path / "nowhere.regard")
     with pytest.raises(ModelFolderError, match="is not a file"):
         RuntimeTranslator(tmp_path)
@@ -141,9 +145,15 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(exported: Path, tmp_path
         (lambda _: b"x" * 100, "it is no runtime file"),
         (lambda data: data[:-100], "cut short, or longer"),
         (lambda data: data + b"\0", "cut short, or longer"),
-        (lambda data: data[:8] + b"\2" + data[9:], "is of format 2, and .* reads format 1"),
+        (
+            lambda data: data[:8] + b"\2" + data[9:],
+            "is of format 2, and .* reads format 1",
+        ),
         (lambda data: data[:12] + data[15:11:-1] + data[16:], "the other byte order"),
-        (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "its checksum is wrong"),
+        (
+            lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:],
+            "its checksum is wrong",
+        ),
     ],
 )
 def test_damaged_files_are_refused_in_a_sentence(
@@ -186,7 +196,12 @@ WRONG: dict[str, list[Any]] = {
 UNUSUAL: dict[str, list[Any]] = {
     "languages": [["", ""], ["english", "de"], ["en", "en"]],
     "language_codes": [[">>fra<<", ">>fra<<", "", "<>"]],
-    "search": [{}, {"score_threshold": -2}, {"groups": 2, "beam": 4}, {"sample": True, "top_k": 5}],
+    "search": [
+        {},
+        {"score_threshold": -2},
+        {"groups": 2, "beam": 4},
+        {"sample": True, "top_k": 5},
+    ],
     "familiar": [{}, {"pairs": "AAAA", "most": 0}],
     "alignment": [None, {"layer": 1}],
     "readme": ["x" * 10**6, "\0\x1b"],
@@ -194,7 +209,9 @@ UNUSUAL: dict[str, list[Any]] = {
 }
 
 
-def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Path) -> None:
+def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(
+    tmp_path: Path,
+) -> None:
     model = load_folder(folder(tmp_path / "run", end=0.5))
     packed = pack_model(model.model, "float32")
     path = tmp_path / "model.regard"
@@ -221,7 +238,9 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
             about = ServedFile(translator, 10**7).about()
             for languages in (None, ("xx", "yy")):
                 known_languages(about, languages)
-                assert LanguagePairs([served_model("model", about, languages)]).languages
+                assert LanguagePairs(
+                    [served_model("model", about, languages)]
+                ).languages
 
 
 def test_a_model_of_an_experiment_warns_when_it_is_opened(tmp_path: Path) -> None:
@@ -229,12 +248,16 @@ def test_a_model_of_an_experiment_warns_when_it_is_opened(tmp_path: Path) -> Non
     path = tmp_path / "model.regard"
     values = {"precision": "float32", "search": {}, "warnings": ["no causal mask"]}
     path.write_bytes(runtime_file(model, pack_model(model.model), None, values))
-    with pytest.warns(UserWarning, match="trained for an experiment, not for use: no causal mask"):
+    with pytest.warns(
+        UserWarning, match="trained for an experiment, not for use: no causal mask"
+    ):
         regard.load(path)
 
 
 @posix
-@pytest.mark.parametrize("change", ["cut", "emptied", "grown", "other", "time set back"])
+@pytest.mark.parametrize(
+    "change", ["cut", "emptied", "grown", "other", "time set back"]
+)
 def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(
     exported: Path, tmp_path: Path, change: str
 ) -> None:
@@ -285,7 +308,9 @@ def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> Non
 def without_encoder(run: Path, precision: Any = "float32") -> bytes:
     """Return the content of a captioner's runtime file: its encoder has no program."""
     model = load_folder(run)
-    return runtime_file(model, pack_model(model.model, precision), None, {}, reads_text=False)
+    return runtime_file(
+        model, pack_model(model.model, precision), None, {}, reads_text=False
+    )
 
 
 def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path) -> None:
@@ -305,7 +330,9 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path) -> None:
 
     first, second = search()
     assert first == second
-    assert search(embedded=None, embedded_size=0) == [first, first], "the decoder does not read it"
+    assert search(embedded=None, embedded_size=0) == [first, first], (
+        "the decoder does not read it"
+    )
 
     message = "source 2: wanted 1 to 1048576 entries of a length of 1 to .*; got "
     for name in ("entries", "length", "output_size", "summary_size"):
@@ -317,12 +344,16 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path) -> None:
             search(**{name: None})
 
     options.alignments = 1
-    with pytest.raises(UsageError, match="wanted 0 for sources that are encoded already"):
+    with pytest.raises(
+        UsageError, match="wanted 0 for sources that are encoded already"
+    ):
         search()
 
 
 def test_a_model_without_an_encoder_reads_neither_text_nor_ids(tmp_path: Path) -> None:
-    model = RuntimeModel.from_memory(without_encoder(captioner_folder(tmp_path / "run")))
+    model = RuntimeModel.from_memory(
+        without_encoder(captioner_folder(tmp_path / "run"))
+    )
     options = model.options()
     calls = (
         lambda: model.translate(["I"], options),
@@ -332,7 +363,9 @@ def test_a_model_without_an_encoder_reads_neither_text_nor_ids(tmp_path: Path) -
         lambda: model.queue(1).submit(1, ["I"], options),
     )
     for call in calls:
-        with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text"):
+        with pytest.raises(
+            UsageError, match="this model has no encoder, so it reads neither text"
+        ):
             call()
 
 
@@ -359,7 +392,9 @@ def without_pytorch(*arguments: object, cwd: Path) -> subprocess.CompletedProces
 
 @pytest.mark.system
 @pytest.mark.filterwarnings("ignore:the translation")
-def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: Path) -> None:
+def test_the_command_line_translates_without_pytorch(
+    exported: Path, tmp_path: Path
+) -> None:
     (tmp_path / "lines").write_text("\n".join(SENTENCES) + "\n\n", encoding="utf-8")
     own = {"text": SENTENCES[1], "forbid": ["b"], "prefix": "I"}
     (tmp_path / "own.jsonl").write_text(json.dumps(own), encoding="utf-8")
@@ -371,7 +406,9 @@ def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: P
         return done.stdout.splitlines()
 
     def expected(**options: Any) -> list[str]:
-        return [result.text for result in runtime.translate([*SENTENCES, ""], **options)]
+        return [
+            result.text for result in runtime.translate([*SENTENCES, ""], **options)
+        ]
 
     told = texts("--format", "jsonl", "--alignments", "--nbest", "2")
     assert [json.loads(line)["text"] for line in told] == expected()
@@ -388,7 +425,9 @@ def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: P
 
 
 @pytest.mark.system
-def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_path: Path) -> None:
+def test_commands_that_need_pytorch_say_how_to_install_it(
+    exported: Path, tmp_path: Path
+) -> None:
     done = without_pytorch("translate", exported.with_suffix(""), cwd=tmp_path)
     assert done.returncode == 1
     assert "pip install 'regard[train]'" in done.stderr
@@ -478,7 +517,9 @@ def test_the_examples_in_c_translate(
     file.write_bytes(b"no model")
     failed = run_program([tmp_path / "example"], cwd=tmp_path, check=False)
     assert failed.returncode == 1
-    assert failed.stderr.startswith("translator.regard: damaged (it is no runtime file, or cut")
+    assert failed.stderr.startswith(
+        "translator.regard: damaged (it is no runtime file, or cut"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -501,7 +542,9 @@ def fuzzer(cached: FolderCache) -> Path:
 
     folder = cached("fuzz_runtime", compile_fuzzer, native.FOLDER_OF_SOURCES, source)
     if not (folder / "fuzz_runtime").exists():
-        pytest.skip(f"this compiler has no sanitizers: {(folder / 'stderr').read_text('utf-8')}")
+        pytest.skip(
+            f"this compiler has no sanitizers: {(folder / 'stderr').read_text('utf-8')}"
+        )
     return folder / "fuzz_runtime"
 
 
@@ -530,12 +573,16 @@ def test_hostile_files_end_in_a_sentence(
     """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
     if encoder is None:
         path = tmp_path / "model.regard"
-        path.write_bytes(without_encoder(captioner_folder(tmp_path / "run", decoder), precision))
+        path.write_bytes(
+            without_encoder(captioner_folder(tmp_path / "run", decoder), precision)
+        )
     else:
         _, runtime = make(encoder, decoder, precision)
         path = runtime.model.path
 
-    environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
+    environment = {
+        "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"
+    }
     command = [fuzzer, path, "0", str(count)]
     done = run_program(command, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -34,7 +34,9 @@ def sample_lines() -> tuple[list[str], list[str]]:
 def regard_vocabulary(kind: str, fallback: bool, size: int | None = None) -> Vocabulary:
     lines, _ = sample_lines()
     values = {"kind": kind, "byte_fallback": fallback, "size": size}
-    return Tokenizer.train(lines, lines[:1], TokenizerSettings.parse(values, "test")).source
+    return Tokenizer.train(
+        lines, lines[:1], TokenizerSettings.parse(values, "test")
+    ).source
 
 
 def train_sentencepiece(kind: str, size: int, **options: Any) -> bytes:
@@ -57,14 +59,18 @@ def marian_vocabulary(kind: str, size: int = 320, **options: Any) -> Vocabulary:
     """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, with NFKC, numbered by a
     table.
     """
-    model = train_sentencepiece(kind, size, normalization_rule_name="nmt_nfkc", **options)
+    model = train_sentencepiece(
+        kind, size, normalization_rule_name="nmt_nfkc", **options
+    )
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     # some pieces are left out of the table, and it has others: language codes, and what the model
     # has no piece for
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor)) if i % 29]
     names = sorted({*pieces, ">>eng<<", ">>한국어<<", "漢字", "ßø", "⁇⁇"})
     random.Random(7).shuffle(names)
-    table = {name: number for number, name in enumerate(["</s>", "<unk>", *names, "<pad>"])}
+    table = {
+        name: number for number, name in enumerate(["</s>", "<unk>", *names, "<pad>"])
+    }
     return vocabulary_of(model, PieceTable.parse(json.dumps(table).encode()))
 
 
@@ -108,13 +114,17 @@ VOCABULARIES: dict[str, Callable[[], Vocabulary]] = {
     "unused-bpe": lambda: with_unused(odd_model("bpe")),
     "unused-unigram": lambda: with_unused(odd_model("unigram")),
     "unused-char": lambda: with_unused(odd_model("char")),
-    "user-bpe": partial(odd_model, "bpe", normalization_rule_name="nmt_nfkc_cf", **SYMBOLS),
+    "user-bpe": partial(
+        odd_model, "bpe", normalization_rule_name="nmt_nfkc_cf", **SYMBOLS
+    ),
     "user-unigram": partial(odd_model, "unigram", byte_fallback=True, **SYMBOLS),
     "user-unused-bpe": lambda: with_unused(odd_model("bpe", **SYMBOLS), 3),
     "suffix-bpe": partial(odd_model, "bpe", treat_whitespace_as_suffix=True),
     "suffix-unigram": partial(odd_model, "unigram", treat_whitespace_as_suffix=True),
     "spaces-bpe": partial(odd_model, "bpe", **SPACES),
-    "spaces-unigram": partial(odd_model, "unigram", normalization_rule_name="nfkc", **SPACES),
+    "spaces-unigram": partial(
+        odd_model, "unigram", normalization_rule_name="nfkc", **SPACES
+    ),
 }
 
 
@@ -140,7 +150,9 @@ def code_points() -> dict[str, list[int]]:
     for code in range(0x110000):
         character = chr(code)
         is_unassigned = unicodedata.category(character) == "Cn"
-        if 0xD800 <= code < 0xE000 or (is_unassigned and not is_unassigned_forever(code)):
+        if 0xD800 <= code < 0xE000 or (
+            is_unassigned and not is_unassigned_forever(code)
+        ):
             continue
         sorts["assigned"].append(code)
         sorts[f"plane {code >> 16}"].append(code)
@@ -157,7 +169,9 @@ def code_points() -> dict[str, list[int]]:
 
 
 def is_unassigned_forever(code: int) -> bool:
-    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code < 0xFDF0 or 0x40000 <= code < 0xE0000
+    return (
+        code & 0xFFFE == 0xFFFE or 0xFDD0 <= code < 0xFDF0 or 0x40000 <= code < 0xE0000
+    )
 
 
 PIECES = (

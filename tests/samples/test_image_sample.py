@@ -48,13 +48,15 @@ def test_every_wording_is_parsed_to_the_exact_meaning(
 ) -> None:
     wordings = LANGUAGES[language]
     for image in scenes:
-        assert set(image.captions[language]) <= set(wordings.captions(image.scene.meaning))
+        assert set(image.captions[language]) <= set(
+            wordings.captions(image.scene.meaning)
+        )
         for caption in wordings.captions(image.scene.meaning):
             assert wordings.states_exactly(caption.text, image.scene.meaning), caption
             mentions = wordings.mentions(caption.text)
-            assert [mention.word for mention in mentions] == [word for word, _ in caption.nouns], (
-                caption
-            )
+            assert [mention.word for mention in mentions] == [
+                word for word, _ in caption.nouns
+            ], caption
             assert [mention.entity for mention in mentions] == [
                 image.scene.meaning.entities[index] for _, index in caption.nouns
             ]
@@ -105,7 +107,11 @@ def test_captions_in_korean_have_the_right_particles_and_counters() -> None:
     assert "주황색 별 세 개는 위에, 큰 파란 별은 아래에 있다" in above
     for inner, outer, text in (
         (Entity("star", "green"), Entity("square", "black"), "검은 네모가 초록색 별을"),
-        (Entity("cross", "green"), Entity("circle", "black"), "검은 동그라미가 초록색 십자가를"),
+        (
+            Entity("cross", "green"),
+            Entity("circle", "black"),
+            "검은 동그라미가 초록색 십자가를",
+        ),
     ):
         inside = captions_of("ko", inner, outer, relation="inside")
         assert f"{text} 둘러싸고 있다" in inside
@@ -160,14 +166,18 @@ def test_the_test_split_has_unseen_combinations(sample: ImageSample) -> None:
     assert parts >= {*SHAPES, *COLOURS, *PLACES, 2, 3, 4}
     assert parts >= {part for combination in UNSEEN for part in combination}
     seen = {combination[1:] for combination in known}
-    assert seen == {*itertools.product(COLOURS, SHAPES)}, "each colour of each shape is seen"
+    assert seen == {*itertools.product(COLOURS, SHAPES)}, (
+        "each colour of each shape is seen"
+    )
     unseen = UNSEEN & set().union(*found["test"])
     kinds = {combination[0] for combination in unseen}
     assert kinds >= {"first left", "second above", "first inside", 2, 3, "top"}
 
     def texts(name: str) -> set[str]:
         captions = [scene.captions.values() for scene in sample.splits[name]]
-        return {caption.text for each in captions for several in each for caption in several}
+        return {
+            caption.text for each in captions for several in each for caption in several
+        }
 
     assert texts("train").isdisjoint(texts("test"))
 
@@ -196,7 +206,9 @@ def test_regions_contain_their_objects(scenes: list[CaptionedScene]) -> None:
     assert np.mean(shares) <= 0.10
 
 
-def test_the_same_seed_gives_the_same_sample(sample: ImageSample, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_sample(
+    sample: ImageSample, tmp_path: Path
+) -> None:
     small = image_sample(12, 3, 4, seed=3)
     assert small.splits["train"] == sample.splits["train"][:12]
     assert image_sample(3, 0, 0, seed=4).splits["train"] != small.splits["train"][:3]
@@ -219,12 +231,16 @@ def test_the_folder_can_be_read_back(tmp_path: Path) -> None:
         for scene in small.splits["train"]
         for caption in scene.captions["ko"]
     ]
-    assert (tmp_path / "train.ko.tsv").read_text(encoding="utf-8").splitlines() == expected
+    assert (tmp_path / "train.ko.tsv").read_text(
+        encoding="utf-8"
+    ).splitlines() == expected
     first = small.splits["test"][0]
     text = (tmp_path / "test.regions.jsonl").read_text()
     regions = [json.loads(line) for line in text.splitlines()]
     caption = (first.file, "en", 0)
     nouns = [r for r in regions if (r["file"], r["language"], r["caption"]) == caption]
-    assert [noun["word"] for noun in nouns] == [word for word, _ in first.captions["en"][0].nouns]
+    assert [noun["word"] for noun in nouns] == [
+        word for word, _ in first.captions["en"][0].nouns
+    ]
     for noun, (_, index) in zip(nouns, first.captions["en"][0].nouns, strict=True):
         assert noun["boxes"] == [list(box) for box in first.scene.region(index)]

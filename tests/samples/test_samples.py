@@ -23,12 +23,12 @@ from text_table import items, lines, rows
 from regard.common.errors import UsageError
 from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english
 from regard.learn.samples.conjugation import conjugate
-from regard.learn.samples.corpus import SIZES, held_out
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import Grammar
 from regard.learn.samples.hangul import (
     particle,
 )
+from regard.learn.samples.korean_english_corpus import SIZES, held_out
 from regard.learn.samples.lexicon import (
     ADVERBS,
     COORDINATING,
@@ -139,7 +139,9 @@ def write_samples(folder: Path) -> None:
     korean_english(3, SMALL).write(folder / "small", "ko", "en")
     korean_english().write(folder / "corpus", "ko", "en")
     grammars = [Grammar(random.Random(seed)) for seed in range(10)]
-    sentences = (grammar.sentence(2 + i % 7) for grammar in grammars for i in range(800))
+    sentences = (
+        grammar.sentence(2 + i % 7) for grammar in grammars for i in range(800)
+    )
     pairs = (realise(sentence) for sentence in sentences if sentence)
     text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     (folder / "pairs").write_text(text, encoding="utf-8")
@@ -150,11 +152,15 @@ def read_sample(folder: Path) -> Sample:
     splits = {}
     for name in SIZES:
         files = [folder / f"{name}.{ending}" for ending in ("ko", "en", "align")]
-        texts = [path.read_bytes().decode().removesuffix("\n").split("\n") for path in files]
+        texts = [
+            path.read_bytes().decode().removesuffix("\n").split("\n") for path in files
+        ]
         pairs = []
         for source, target, line in zip(*texts, strict=True):
             links = [link.split("-") for link in line.split()]
-            pairs.append(AlignedPair(source, target, tuple((int(i), int(j)) for i, j in links)))
+            pairs.append(
+                AlignedPair(source, target, tuple((int(i), int(j)) for i, j in links))
+            )
         splits[name] = tuple(pairs)
     return Sample(splits)
 
@@ -196,7 +202,9 @@ def lexeme(english_verb: str):
 
 
 def connective(name: str):
-    return next(entry for entry in COORDINATING + SUBORDINATING if entry.english == name)
+    return next(
+        entry for entry in COORDINATING + SUBORDINATING if entry.english == name
+    )
 
 
 def noun(name: str):
@@ -216,7 +224,10 @@ def gloss(pair: AlignedPair) -> str:
 def test_conjugation_agrees_with_the_table() -> None:
     forms = {}
     for stem in (verb.stem for verb in VERBS):
-        endings = [(column.removeprefix("었") or column, column[0] == "었") for column in COLUMNS]
+        endings = [
+            (column.removeprefix("었") or column, column[0] == "었")
+            for column in COLUMNS
+        ]
         forms[stem.text] = [conjugate(stem, ending, past) for ending, past in endings]
     table = [row.split() for row in lines(CONJUGATION)]
     assert forms == {stem: row for stem, *row in table}
@@ -274,7 +285,9 @@ def test_verb_groups_agree_with_the_table(
         수진   | for     | 수진에게
     """),
 )
-def test_particles_follow_the_final_consonant(word: str, role: str, expected: str) -> None:
+def test_particles_follow_the_final_consonant(
+    word: str, role: str, expected: str
+) -> None:
     assert particle(word, role) == expected
 
 
@@ -556,9 +569,12 @@ def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> N
 
 def test_lengths_can_be_set() -> None:
     few = dict.fromkeys(SIZES, 0)
-    sample = korean_english(1, {**few, "train": 200, "length": 18}, short=0.5, longest=10)
+    sample = korean_english(
+        1, {**few, "train": 200, "length": 18}, short=0.5, longest=10
+    )
     lengths = {
-        name: [len(pair.target.split()) for pair in pairs] for name, pairs in sample.splits.items()
+        name: [len(pair.target.split()) for pair in pairs]
+        for name, pairs in sample.splits.items()
     }
     assert max(lengths["train"]) <= 10
     assert Counter(lengths["length"]) == dict.fromkeys(range(2, 11), 2)
@@ -588,12 +604,17 @@ def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
     [
         ({"sizes": {"trian": 5, "test": -1}}, "did you mean 'train'"),
         ({"sizes": {"trian": 5, "test": -1}}, "test wanted 0 or more, got -1"),
-        ({"sizes": {"length": 900}, "longest": 2}, "length has 900 pairs.*ask for fewer"),
+        (
+            {"sizes": {"length": 900}, "longest": 2},
+            "length has 900 pairs.*ask for fewer",
+        ),
         ({"short": 2.0}, "between 0 and 1"),
         ({"longest": 1}, "2 or more"),
     ],
 )
-def test_impossible_samples_are_refused(arguments: dict[str, Any], expected: str) -> None:
+def test_impossible_samples_are_refused(
+    arguments: dict[str, Any], expected: str
+) -> None:
     with pytest.raises(UsageError, match=f"(?s){expected}"):
         korean_english(1, **arguments)
 

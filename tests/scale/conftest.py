@@ -108,12 +108,18 @@ def _workers_below(pid: int, title: str) -> list[int]:
     """
     try:
         children = [
-            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            int(child)
+            for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         ]
-        own = [pid] if title.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        own = (
+            [pid] if title.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        )
     except OSError:
         return []
-    return [*own, *(worker for child in children for worker in _workers_below(child, title))]
+    return [
+        *own,
+        *(worker for child in children for worker in _workers_below(child, title)),
+    ]
 
 
 @contextlib.contextmanager
@@ -131,7 +137,9 @@ def _cluster(*cores: int) -> Iterator[tuple[str, Callable[[], None]]]:
             print("lose", file=process.stdin, flush=True)
 
         address = next(
-            line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()
+            line
+            for line in process.stdout
+            if line.startswith("127.0.0.1:") or line[0].isdigit()
         ).strip()
         yield address, lose
         process.stdin.close()

@@ -39,7 +39,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(model: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def expected(
+    model: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory
+) -> bytes:
     """Translate with one process."""
     output = tmp_path_factory.mktemp("expected") / "lines.en"
     command = [
@@ -92,8 +94,12 @@ def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
     lines: Path,
     expected: bytes,
 ) -> None:
-    process = start("translate", model, lines, "--cluster", "local", "--workers", 2, *SEARCH)
-    worker, *_ = _wait_for(process, lambda: workers(process.pid, "ray::translate_chunk"))
+    process = start(
+        "translate", model, lines, "--cluster", "local", "--workers", 2, *SEARCH
+    )
+    worker, *_ = _wait_for(
+        process, lambda: workers(process.pid, "ray::translate_chunk")
+    )
     os.kill(worker, signal.SIGKILL)
     out, err = process.communicate(timeout=240)
 
@@ -131,7 +137,8 @@ def test_a_command_that_was_ended_is_gone_on_with(
     process.communicate(timeout=60)
 
     assert (
-        process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+        process.returncode
+        == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     )
     assert not output.exists()
     assert 400 < _lines_done(output) < COUNT
@@ -148,13 +155,24 @@ def test_workers_import_nothing_from_the_current_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(regard_package.__file__).parents[1]))
-    for name in ("torch", "numpy", "json", "pyarrow", "pandas", "yaml", "msgpack", "functools"):
+    for name in (
+        "torch",
+        "numpy",
+        "json",
+        "pyarrow",
+        "pandas",
+        "yaml",
+        "msgpack",
+        "functools",
+    ):
         (tmp_path / f"{name}.py").write_text(
             "open(__file__ + '.imported', 'w')\nraise SystemExit\n"
         )
 
     monkeypatch.chdir(tmp_path)
-    command = module_command("regard.pipe", "translate", str(model), str(lines), "--output", "out")
+    command = module_command(
+        "regard.translate_stdin", "translate", str(model), str(lines), "--output", "out"
+    )
     _ended(start("--cluster", "local", *SEARCH, command=command))
 
     assert (tmp_path / "out").read_bytes() == expected
@@ -170,7 +188,9 @@ def test_a_lost_machine_changes_nothing(
     tmp_path: Path,
 ) -> None:
     output, (address, lose) = tmp_path / "out", two_machines
-    process = start("translate", model, lines, "--output", output, "--cluster", address, *SEARCH)
+    process = start(
+        "translate", model, lines, "--output", output, "--cluster", address, *SEARCH
+    )
     _wait_for(process, lambda: _lines_done(output) > 1000)
     lose()
     _ended(process)
@@ -186,7 +206,9 @@ def test_a_bad_line_is_named_and_what_came_before_is_kept(
     file = tmp_path / "lines.ko"
     output = tmp_path / "out"
     file.write_text("\n".join(texts), "utf-8")
-    process = start("translate", model, file, "--output", output, "--cluster", "local", *SEARCH)
+    process = start(
+        "translate", model, file, "--output", output, "--cluster", "local", *SEARCH
+    )
     _, err = process.communicate(timeout=120)
 
     assert process.returncode == 1
@@ -215,9 +237,12 @@ def test_bad_input_is_refused_in_sentences(
 
 
 def test_another_version_on_a_machine_is_refused(
-    two_machines: tuple[str, Callable[[], None]], model: Path, lines: Path, tmp_path: Path
+    two_machines: tuple[str, Callable[[], None]],
+    model: Path,
+    lines: Path,
+    tmp_path: Path,
 ) -> None:
-    program = "from regard.common import version; version.__version__ = '9.9'; from regard.pipe import main; main()"
+    program = "from regard.common import version; version.__version__ = '9.9'; from regard.translate_stdin import main; main()"
     arguments = [
         "translate",
         model,

@@ -45,7 +45,9 @@ def _translate(address: str, text: str, tries: int = 5) -> str:
     for number in range(tries):
         try:
             answer = httpx.post(
-                f"{address}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=20
+                f"{address}/translate",
+                json={"q": text, "source": "ko", "target": "en"},
+                timeout=20,
             )
             if answer.status_code < 500:
                 assert answer.status_code == 200, answer.text
@@ -60,7 +62,9 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
     start: Start, workers: Callable[[int, str], list[int]], model: Path
 ) -> None:
     port = _free_port()
-    server = start("serve", model, "--port", port, "--cluster", "local", "--replicas", 2)
+    server = start(
+        "serve", model, "--port", port, "--cluster", "local", "--replicas", 2
+    )
     address = f"http://127.0.0.1:{port}"
     _wait_until_it_answers(server, address)
     wanted = {line: _translate(address, line) for line in LINES}
@@ -82,7 +86,9 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(
                 wrong.append(str(problem))
             done[number] += 1
 
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(len(done))]
+    clients = [
+        threading.Thread(target=ask, args=(number,)) for number in range(len(done))
+    ]
     for client in clients:
         client.start()
     time.sleep(2)
@@ -120,7 +126,8 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
 ) -> None:
     port = _free_port()
     command = ("serve", model, "--port", port, "--cluster", one_machine)
-    address, texts = f"http://127.0.0.1:{port}", [" ".join(LINES * 5)] * 400  # seconds of work
+    # Seconds of work.
+    address, texts = f"http://127.0.0.1:{port}", [" ".join(LINES * 5)] * 400
     first = start(*command)
     _wait_until_it_says(first, "listening")
     wanted = {line: _translate(address, line) for line in LINES}
@@ -139,7 +146,13 @@ def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them
     answers = list[httpx.Response]()
 
     def ask() -> None:
-        body = {"text": texts, "source": "ko", "target": "en", "beam": 16, "split": False}
+        body = {
+            "text": texts,
+            "source": "ko",
+            "target": "en",
+            "beam": 16,
+            "split": False,
+        }
         answers.append(httpx.post(f"{address}/v1/translate", json=body, timeout=40))
 
     client = threading.Thread(target=ask)
@@ -182,7 +195,9 @@ def test_bad_input_is_refused(
             "serve", model, "--port", port, "--cluster", "local"
         )
 
-    assert "wanted local, or HOST:PORT" in refused("serve", model, "--cluster", "here", "--port", 0)
+    assert "wanted local, or HOST:PORT" in refused(
+        "serve", model, "--cluster", "here", "--port", 0
+    )
     assert "--max-replicas 1: wanted at least 2" in refused(
         "serve", model, "--cluster", "local", "--replicas", 2, "--max-replicas", 1
     )
@@ -193,7 +208,14 @@ def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
     start: Start, two_machines: tuple[str, Callable[[], None]], model: Path
 ) -> None:
     server = start(
-        "serve", model, "--port", _free_port(), "--cluster", two_machines[0], "--replicas", 3
+        "serve",
+        model,
+        "--port",
+        _free_port(),
+        "--cluster",
+        two_machines[0],
+        "--replicas",
+        3,
     )
     assert server.stderr is not None
     first = server.stderr.readline()

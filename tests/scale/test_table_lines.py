@@ -12,7 +12,9 @@ import pytest
 from regard.common.errors import DataError
 from regard.serving.cluster.table_lines import TableLines
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'regard[scale]'")
+pa = pytest.importorskip(
+    "pyarrow", reason="pyarrow is not installed: pip install 'regard[scale]'"
+)
 TEXTS = ["나는 집에 간다", "", "two\nlines", "I go\r\nhome", "빵"]
 
 
@@ -20,7 +22,9 @@ def _write(path: Path, texts: list[str | None] = TEXTS, name: str = "text") -> P
     from pyarrow import csv as arrow_csv
     from pyarrow import feather, parquet
 
-    table = pa.table({"id": pa.array(range(len(texts))), name: pa.array(texts, pa.string())})
+    table = pa.table(
+        {"id": pa.array(range(len(texts))), name: pa.array(texts, pa.string())}
+    )
     writers: dict[str, Callable[..., object]] = {
         ".parquet": lambda: parquet.write_table(table, path, row_group_size=2),
         ".feather": lambda: feather.write_feather(table, str(path)),
@@ -42,7 +46,9 @@ def test_cells_are_lines(tmp_path: Path, ending: str) -> None:
 
 def test_empty_cells_are_empty_lines(tmp_path: Path) -> None:
     assert list(
-        TableLines(str(_write(tmp_path / "table.parquet", ["a", None, "b"])), "text", 1000)
+        TableLines(
+            str(_write(tmp_path / "table.parquet", ["a", None, "b"])), "text", 1000
+        )
     ) == ["a", "", "b"]
 
 
@@ -74,7 +80,8 @@ def _write_rows(path: Path, texts: list[str | None]) -> Path:
             )
         else:
             file.writelines(
-                json.dumps({"text": text, "id": number}) + "\n" for number, text in enumerate(texts)
+                json.dumps({"text": text, "id": number}) + "\n"
+                for number, text in enumerate(texts)
             )
     return path
 
@@ -94,12 +101,16 @@ def _write_rows(path: Path, texts: list[str | None]) -> Path:
 def test_texts_stay_what_they_are_whatever_the_first_rows_look_like(
     tmp_path: Path, texts: list[str | None], ending: str
 ) -> None:
-    lines = list(TableLines(str(_write_rows(tmp_path / f"table{ending}", texts)), "text", 1000))
+    lines = list(
+        TableLines(str(_write_rows(tmp_path / f"table{ending}", texts)), "text", 1000)
+    )
     assert lines == [(text or "").replace("\n", " ") for text in texts]
 
 
 def test_numbers_are_texts_in_csv_and_refused_in_json(tmp_path: Path) -> None:
-    assert list(TableLines(str(_write_rows(tmp_path / "table.csv", ["a"] * 3)), "id", 1000)) == [
+    assert list(
+        TableLines(str(_write_rows(tmp_path / "table.csv", ["a"] * 3)), "id", 1000)
+    ) == [
         "0",
         "1",
         "2",
@@ -124,6 +135,10 @@ def test_two_formats_in_a_folder_are_refused(tmp_path: Path) -> None:
 
 def test_long_rows_and_nul_characters_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="row 2 has more than 1,000 characters"):
-        list(TableLines(str(_write(tmp_path / "long.parquet", ["a", "빵" * 1001])), "text", 1000))
+        list(
+            TableLines(
+                str(_write(tmp_path / "long.parquet", ["a", "빵" * 1001])), "text", 1000
+            )
+        )
     with pytest.raises(DataError, match="row 1 holds a NUL character"):
         list(TableLines(str(_write(tmp_path / "nul.parquet", ["a\0b"])), "text", 1000))

@@ -34,7 +34,9 @@ class Table:
         rows = source.summary.shape[0]
         return State(torch.zeros(rows, dtype=torch.int64), {}, {})
 
-    def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
+    def step(
+        self, tokens: Tensor, state: State, source: Source
+    ) -> tuple[Tensor, State]:
         B = source.summary.shape[0]
         N = tokens.shape[0]
 

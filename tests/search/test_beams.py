@@ -26,7 +26,9 @@ def test_a_step_leaves_its_beams_unchanged(width: int) -> None:
     model = random_table(4, V, end=-1.0)
     tasks = [Task(id, 9) for id in range(4)]
     rules = (SuppressTokens(),)
-    decoding = Decoding.begin(model, source(4), tasks, SearchSettings(beam=width), rules)
+    decoding = Decoding.begin(
+        model, source(4), tasks, SearchSettings(beam=width), rules
+    )
     names = ("tokens", "history", "log_probs", "scores", "lengths")
 
     for _ in range(4):
@@ -59,7 +61,9 @@ def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
 def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
     beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
     log_probs = np.full((2, 1), -1.0)
-    result = beams.advance(StepCandidates(log_probs, np.array([[5], [6]]), np.full(2, -9.0)))
+    result = beams.advance(
+        StepCandidates(log_probs, np.array([[5], [6]]), np.full(2, -9.0))
+    )
 
     assert result.parent_rows is None
     assert result.kept_sentences is None
@@ -76,7 +80,9 @@ def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
 
 def test_the_history_grows_for_long_prefixes() -> None:
     model = random_table(2, V, end=-60.0)
-    results = decode(model, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2))
+    results = decode(
+        model, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2)
+    )
 
     assert [len(hypotheses[0].ids) for hypotheses in results] == [99, 40]
 

@@ -13,7 +13,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
 from regard.search import ConstraintEncoder, Constraints
 from regard.search.constraints import is_complete
-from regard.search.rules import is_word_boundary
+from regard.search.logits_processors import is_word_boundary
 
 SENTENCES = [
     "I was eating bread at home",
@@ -31,14 +31,18 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
     models.
     """
     byte_fallback = request.param != "no bytes"
-    settings = TokenizerSettings(size=340 if byte_fallback else None, byte_fallback=byte_fallback)
+    settings = TokenizerSettings(
+        size=340 if byte_fallback else None, byte_fallback=byte_fallback
+    )
     trained = Tokenizer.train(SENTENCES, SENTENCES, settings).target
     if request.param != "listed":
         return trained
     reversed_names = trained.tokens(range(len(trained) - 1, EOS, -1))
     names = ["</s>", "<unk>", *reversed_names, "never", "▁cut", "<pad>"]
     numbers = {name: i for i, name in enumerate(names)}
-    return TableVocabulary(trained.model, PieceTable.parse(json.dumps(numbers).encode()))
+    return TableVocabulary(
+        trained.model, PieceTable.parse(json.dumps(numbers).encode())
+    )
 
 
 def test_surface_bytes_of_tokens_join_to_the_text(
@@ -183,9 +187,14 @@ def test_words_begin_a_sentence_with_the_capital_of_their_language(
     assert target.decode(term.initial_forms[0]) == capitalised
 
     (phrase,) = encoder.encode_forbidden((word,))
-    written = {before + target.surface_bytes[token] for before, token, _ in phrase.completions}
+    written = {
+        before + target.surface_bytes[token] for before, token, _ in phrase.completions
+    }
 
     assert any(capitalised.encode() in text for text in written)
     assert not any(other.encode() in text for text in written)
-    assert len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,)))) == 1
+    assert (
+        len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,))))
+        == 1
+    )
     assert encoder.check(Constraints(terms=(f"{other} x",), forbid=(word,))) == []

@@ -39,11 +39,15 @@ def plain_search(
                 for token in [EOS] if is_last else range(EOS, V):
                     gain = float(log_probs[position, (BOS, *ids)[-1], token])
                     total = score - diversity * counts[token]
-                    candidates.append((total if is_last else total + gain, (*ids, token)))
+                    candidates.append(
+                        (total if is_last else total + gain, (*ids, token))
+                    )
 
             candidates.sort(key=lambda candidate: -candidate[0])
             finished[g] += [ids[:-1] for _, ids in candidates[:width] if ids[-1] == EOS]
-            going_on = [candidate for candidate in candidates if candidate[1][-1] != EOS]
+            going_on = [
+                candidate for candidate in candidates if candidate[1][-1] != EOS
+            ]
             beams[g] = going_on[:width]
             counts.update(ids[-1] for _, ids in beams[g])
 
@@ -52,7 +56,9 @@ def plain_search(
 
 @pytest.mark.parametrize("diversity", [0.0, 0.7, 3.0])
 @pytest.mark.parametrize(("groups", "width"), [(2, 1), (3, 2), (5, 1)])
-def test_groups_equal_a_plain_implementation(groups: int, width: int, diversity: float) -> None:
+def test_groups_equal_a_plain_implementation(
+    groups: int, width: int, diversity: float
+) -> None:
     settings = SearchSettings(beam=groups * width, groups=groups, diversity=diversity)
     table = random_table(6, V, LONGEST, end=0.5)
     results = decode(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)

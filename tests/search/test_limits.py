@@ -34,7 +34,9 @@ def random_term(rng: random.Random, V: int) -> Term:
 
     forms = {word(): None for _ in range(rng.randint(1, 2))}
     initial_forms = (word(),) if rng.random() < 0.5 else ()
-    may_follow = None if rng.random() < 0.4 else np.array([rng.random() < 0.5 for _ in range(V)])
+    may_follow = (
+        None if rng.random() < 0.4 else np.array([rng.random() < 0.5 for _ in range(V)])
+    )
     return Term(tuple(forms), initial_forms, may_follow)
 
 
@@ -60,7 +62,9 @@ def test_progress_through_terms_is_that_of_their_definition() -> None:
 
             token = rng.randrange(V)
             for t, term in enumerate(terms):
-                assert t in done or {form[0] for form in term.forms} <= state.next_tokens()
+                assert (
+                    t in done or {form[0] for form in term.forms} <= state.next_tokens()
+                )
             assert state.tokens_done <= state.bank(token)
             ids = (*ids, token)
             state = state.advance(token)
@@ -89,7 +93,9 @@ TOO_MANY = [
 ]
 
 
-@pytest.mark.parametrize(("constraints", "message"), TOO_MANY, ids=["terms", "prefix", "forbid"])
+@pytest.mark.parametrize(
+    ("constraints", "message"), TOO_MANY, ids=["terms", "prefix", "forbid"]
+)
 def test_too_many_constraints_are_refused_in_a_short_sentence(
     encoder: ConstraintEncoder, constraints: Constraints, message: str
 ) -> None:
@@ -164,5 +170,7 @@ def test_a_wide_beam_selects_as_a_full_sort_does() -> None:
     order = np.argsort(-totals, axis=1, kind="stable")[:, : best.tokens.shape[1]]
 
     assert np.array_equal(best.beam_indices, order // 41)
-    assert np.array_equal(best.tokens, np.take_along_axis(tokens.reshape(2, -1), order, 1))
+    assert np.array_equal(
+        best.tokens, np.take_along_axis(tokens.reshape(2, -1), order, 1)
+    )
     assert np.array_equal(best.log_probs, np.take_along_axis(totals, order, 1))

@@ -30,7 +30,9 @@ def _wide_beams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.search.settings.MAX_COMPARED", WIDE)
 
 
-SPACE: list[Ids] = [ids for n in range(LONGEST) for ids in itertools.product(SYMBOLS, repeat=n)]
+SPACE: list[Ids] = [
+    ids for n in range(LONGEST) for ids in itertools.product(SYMBOLS, repeat=n)
+]
 
 
 def check(
@@ -47,7 +49,9 @@ def check(
     for sentence, hypotheses in enumerate(decode(table, source(3), tasks, settings)):
         expected = {}
         for ids in filter(allowed, SPACE):
-            expected[ids] = recomputed(table, sentence, ids) / ((6 + len(ids)) / 6) ** alpha
+            expected[ids] = (
+                recomputed(table, sentence, ids) / ((6 + len(ids)) / 6) ** alpha
+            )
         assert len(expected) > 3
         ranked = sorted(expected, key=expected.__getitem__, reverse=True)
         complete = [h for h in hypotheses if h.complete]
@@ -78,7 +82,8 @@ def test_every_target_begins_with_the_prefix(prefix: Ids) -> None:
     check(lambda ids: ids[: len(prefix)] == prefix, prefix=prefix)
 
 
-AFTER_FOUR = np.array([True, True, True, True, True, False, True])  # 5 is no word boundary
+# 5 is no word boundary.
+AFTER_FOUR = np.array([True, True, True, True, True, False, True])
 TERMS = {
     "one token": (Term(((5,),)),),
     "a phrase": (Term(((5, 6, 5),)),),
@@ -97,7 +102,11 @@ def holds(ids: Ids, term: Term) -> bool:
         end = start + len(form)
         if ids[start:end] != form:
             return False
-        return term.may_follow is None or end >= len(ids) or bool(term.may_follow[ids[end]])
+        return (
+            term.may_follow is None
+            or end >= len(ids)
+            or bool(term.may_follow[ids[end]])
+        )
 
     anywhere = any(matches(form, n) for form in term.forms for n in range(len(ids)))
     return anywhere or any(matches(form, 0) for form in term.initial_forms)
@@ -198,10 +207,14 @@ def test_constraints_that_cannot_be_satisfied_still_end(width: int) -> None:
         Task(3, 40),
     ]
     settings = SearchSettings(beam=width, min_length=5, no_repeat_ngram=1)
-    forbidden, too_long, too_short, without_repeats = decode(table, source(4), tasks, settings)
+    forbidden, too_long, too_short, without_repeats = decode(
+        table, source(4), tasks, settings
+    )
 
     assert not forbidden[0].complete
     assert too_long[0].ids == (4, 4)
     assert not too_short[0].complete
     assert all(len(h.ids) < 3 for h in too_short)
-    assert 0 < max(len(h.ids) for h in without_repeats) <= 3, "three tokens, used once each"
+    assert 0 < max(len(h.ids) for h in without_repeats) <= 3, (
+        "three tokens, used once each"
+    )

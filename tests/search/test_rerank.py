@@ -13,7 +13,9 @@ from regard.search import Repetition, coverage, find_repetition, mbr_utility
 
 def test_coverage_is_the_published_sum() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(5), 3)  # (T, S)
-    expected = sum(math.log(min(sum(weights[t, s] for t in range(3)), 1.0)) for s in range(5))
+    expected = sum(
+        math.log(min(sum(weights[t, s] for t in range(3)), 1.0)) for s in range(5)
+    )
 
     assert coverage(weights) == pytest.approx(expected)
     assert coverage(np.eye(4)) == 0
@@ -51,7 +53,9 @@ def test_mbr_utility_is_the_expected_chrf() -> None:
         (list(range(60)), None),
     ],
 )
-def test_repetitions_are_detected(target: list[int], expected: Repetition | None) -> None:
+def test_repetitions_are_detected(
+    target: list[int], expected: Repetition | None
+) -> None:
     assert find_repetition(target) == expected
 
 

@@ -28,7 +28,10 @@ V = 8
 
 def preferring(*tokens: int) -> Table:
     """Make a table that prefers these tokens in this order, then end of sentence."""
-    logits = torch.randn(len(tokens) + 1, V, V, generator=torch.Generator().manual_seed(0)) * 0.1
+    logits = (
+        torch.randn(len(tokens) + 1, V, V, generator=torch.Generator().manual_seed(0))
+        * 0.1
+    )
     logits[..., EOS] = -3.0
     for position, token in enumerate(tokens):
         logits[position, :, token] += 4
@@ -36,7 +39,9 @@ def preferring(*tokens: int) -> Table:
     return Table(logits[None])
 
 
-def hypotheses_of(table: Table, width: int, max_steps: int, *rules: Rule) -> list[Hypothesis]:
+def hypotheses_of(
+    table: Table, width: int, max_steps: int, *rules: Rule
+) -> list[Hypothesis]:
     limits = torch.tensor([max_steps])
     suppressing = (SuppressTokens(), *rules)
     return beam(table, source(1), limits, width, LengthPenalty(1.0), suppressing)[0]
@@ -64,7 +69,9 @@ def test_a_model_that_gives_nan_still_yields_a_hypothesis(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("by_scores", [True, False])
-def test_banning_every_token_still_yields_a_hypothesis(width: int, by_scores: bool) -> None:
+def test_banning_every_token_still_yields_a_hypothesis(
+    width: int, by_scores: bool
+) -> None:
     class BanAll(Rule):
         needs_all_logits = by_scores
 
@@ -96,7 +103,9 @@ def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     """Of equal logits the lower token comes first. Suppressed tokens are excluded from the top, and
     not from the normalisation.
     """
-    logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
+    logits = torch.randint(
+        0, 3, (50, V), generator=torch.Generator().manual_seed(1)
+    ).float()
     log_probs = logits.log_softmax(-1)
     top, tokens, end = top_tokens(logits, k, [2, 5])
 
@@ -108,7 +117,9 @@ def test_top_tokens_are_those_of_a_stable_sort_in_any_batch(k: int) -> None:
     assert torch.equal(top, allowed.gather(1, tokens))
 
     for row in range(50):
-        assert torch.equal(top_tokens(logits[row : row + 1], k, [2, 5])[1][0], tokens[row])
+        assert torch.equal(
+            top_tokens(logits[row : row + 1], k, [2, 5])[1][0], tokens[row]
+        )
 
 
 def test_max_steps_follow_from_the_source_and_the_limit_of_the_model() -> None:

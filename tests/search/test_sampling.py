@@ -74,7 +74,9 @@ def test_tokens_are_sampled_with_their_probabilities(
 
     for token, probability in enumerate(expected.tolist()):
         deviation = (probability * (1 - probability) / count) ** 0.5
-        assert first[token] / count == pytest.approx(probability, abs=5 * deviation + 1e-9)
+        assert first[token] / count == pytest.approx(
+            probability, abs=5 * deviation + 1e-9
+        )
 
 
 @pytest.mark.parametrize("top_k", [None, 3])
@@ -108,7 +110,9 @@ def test_a_sample_of_low_temperature_is_greedy(temperature: float) -> None:
 
 def test_sampling_from_nan_logits_ends() -> None:
     table = Table(torch.full((1, 3, V, V), torch.nan))
-    (hypotheses,) = decode(table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True))
+    (hypotheses,) = decode(
+        table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True)
+    )
 
     assert [h.ids for h in hypotheses] == [()] * 3
 
@@ -116,7 +120,9 @@ def test_sampling_from_nan_logits_ends() -> None:
 def test_random_numbers_are_uniform_and_uncorrelated() -> None:
     keys = np.arange(300, dtype=np.uint64)
     # (40, 300, 8)
-    numbers = np.stack([uniform(7, keys, np.full(300, length), 8) for length in range(40)])
+    numbers = np.stack(
+        [uniform(7, keys, np.full(300, length), 8) for length in range(40)]
+    )
 
     assert numbers.min() >= 0
     assert numbers.max() < 1

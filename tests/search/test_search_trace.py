@@ -33,8 +33,14 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
     assert hypotheses == expected
 
     for before, after in pairwise(steps):
-        kept = {(*before.prefixes[c.beam], c.token) for c in before.candidates if c.fate == "kept"}
-        assert kept == set(after.prefixes), "the candidates kept are the prefixes of the next step"
+        kept = {
+            (*before.prefixes[c.beam], c.token)
+            for c in before.candidates
+            if c.fate == "kept"
+        }
+        assert kept == set(after.prefixes), (
+            "the candidates kept are the prefixes of the next step"
+        )
         assert len(after.prefixes) <= width
 
     for hypothesis in hypotheses:
@@ -44,7 +50,9 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
         for t, token in enumerate(path):
             step = steps[t]
             candidate = next(
-                c for c in step.candidates if (*step.prefixes[c.beam], c.token) == path[: t + 1]
+                c
+                for c in step.candidates
+                if (*step.prefixes[c.beam], c.token) == path[: t + 1]
             )
             total += candidate.log_prob
             assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
@@ -53,6 +61,7 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(
         assert total == pytest.approx(hypothesis.log_prob, abs=1e-4)
 
     assert all(
-        list(step.candidates) == sorted(step.candidates, key=lambda c: -c.total_log_prob)
+        list(step.candidates)
+        == sorted(step.candidates, key=lambda c: -c.total_log_prob)
         for step in steps
     )

@@ -15,7 +15,7 @@ from tables import random_table, source
 
 from regard.data.vocabulary import EOS
 from regard.search import Hypothesis, SearchSettings, Task, Term, decode
-from regard.search.rules import begins_character
+from regard.search.logits_processors import begins_character
 from regard.search.search_trace import SearchRecorder
 
 BYTES = {4 + number: bytes([0x80 + number]) for number in range(128)}
@@ -34,7 +34,9 @@ def written(ids: tuple[int, ...]) -> bytes:
     return b"".join(BYTES.get(token, b"-") for token in ids)
 
 
-def check(table: Any, tasks: list[Task], settings: SearchSettings) -> list[list[Hypothesis]]:
+def check(
+    table: Any, tasks: list[Task], settings: SearchSettings
+) -> list[list[Hypothesis]]:
     """Check that the hypotheses of a search have characters of several bytes; return them."""
     results = decode(table, source(len(tasks)), tasks, settings)
     characters = ""
@@ -42,7 +44,9 @@ def check(table: Any, tasks: list[Task], settings: SearchSettings) -> list[list[
     for task, hypotheses in zip(tasks, results, strict=True):
         for h in hypotheses:
             characters += written(h.ids).decode()
-            assert h.log_prob == pytest.approx(recomputed(table, task.id, h.ids), abs=1e-4)
+            assert h.log_prob == pytest.approx(
+                recomputed(table, task.id, h.ids), abs=1e-4
+            )
 
     assert len(characters.replace("-", "")) > 5
 
@@ -75,7 +79,9 @@ def test_no_target_is_blank(name: str) -> None:
     def has_blanks(byte_tokens: dict[int, bytes]) -> bool:
         tasks = [Task(n, 9, sampling_key=n, byte_tokens=byte_tokens) for n in range(20)]
         results = decode(table, source(20), tasks, settings)
-        texts = [" ".join(map(str, h.ids)) for hypotheses in results for h in hypotheses]
+        texts = [
+            " ".join(map(str, h.ids)) for hypotheses in results for h in hypotheses
+        ]
         return any(re.search("(5|6)( 5| 6|$)", text) for text in texts)
 
     assert has_blanks({})

@@ -40,13 +40,20 @@ def make_ask(service: FakeService) -> Callable[..., Ask]:
     def make(calls: CallTable | None = None, **settings: Any) -> Ask:
         app = create_app(service, ServerSettings(**settings), calls=calls)
 
-        async def send(method: str, path: str, base: str, **request: Any) -> httpx.Response:
+        async def send(
+            method: str, path: str, base: str, **request: Any
+        ) -> httpx.Response:
             transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url=base, timeout=60) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url=base, timeout=60
+            ) as client:
                 return await client.request(method, path, **request)
 
         def ask(
-            path: str, method: str = "POST", base: str = "http://localhost", **request: Any
+            path: str,
+            method: str = "POST",
+            base: str = "http://localhost",
+            **request: Any,
         ) -> httpx.Response:
             return asyncio.run(send(method, path, base, **request))
 
@@ -117,8 +124,14 @@ def node_modules() -> Path:
     """
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    folder = Path(os.environ.get("NODE_MODULES", Path(__file__).parent / "node_modules"))
-    missing = [name for name in ("libretranslate", "deepl-node") if not (folder / name).is_dir()]
+    folder = Path(
+        os.environ.get("NODE_MODULES", Path(__file__).parent / "node_modules")
+    )
+    missing = [
+        name
+        for name in ("libretranslate", "deepl-node")
+        if not (folder / name).is_dir()
+    ]
     if missing:
         pytest.skip(
             f"{folder} lacks {', '.join(missing)}: npm install in tests/serving, or set NODE_MODULES"

@@ -40,7 +40,11 @@ from regard.text.translation import Translation
 READER = CaseReader(("", ""), lambda text: [*map(ord, text)])
 Ask = Callable[..., httpx.Response]  # sends a request to the application
 KOREAN = ServedModel(
-    "ko-en", "translation", (("ko", "en"),), facts={"precision": "int8"}, readme="# ko-en\n"
+    "ko-en",
+    "translation",
+    (("ko", "en"),),
+    facts={"precision": "int8"},
+    readme="# ko-en\n",
 )
 MODELS = (
     KOREAN,
@@ -76,8 +80,12 @@ class FakeService:
     )
     is_ready: bool = True
     backlog: dict[str, tuple[int, int]] = field(default_factory=dict)
-    calls: list[tuple[str, list[str], SearchRequest, float]] = field(default_factory=list)
-    explanations: list[tuple[str, str, ExplanationRequest]] = field(default_factory=list)
+    calls: list[tuple[str, list[str], SearchRequest, float]] = field(
+        default_factory=list
+    )
+    explanations: list[tuple[str, str, ExplanationRequest]] = field(
+        default_factory=list
+    )
     cancelled: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
@@ -109,7 +117,9 @@ class FakeService:
             except RegardError as problem:
                 advance = partial(path.throw, problem)
 
-    async def _decode(self, lines: Sequence[str], search: SearchRequest) -> list[Translation]:
+    async def _decode(
+        self, lines: Sequence[str], search: SearchRequest
+    ) -> list[Translation]:
         _refuse_long(lines)
         for line in lines:
             await self._trouble(line)
@@ -122,7 +132,9 @@ class FakeService:
         self.calls.append((model, [text], request.search, deadline))
         request = request.of_model(splits_sentences=True)
         parts = stream_text(
-            lay_out(text, request.form, request.sentences), request.code, self._increments
+            lay_out(text, request.form, request.sentences),
+            request.code,
+            self._increments,
         )
         while True:
             try:
@@ -146,7 +158,9 @@ class FakeService:
         self, model: str, image: bytes, search: SearchRequest, deadline: float
     ) -> list[ServedHypothesis]:
         if not image.startswith(b"\x89PNG"):
-            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError(
+                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
+            )
         return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(
@@ -167,13 +181,28 @@ class FakeService:
             "repetition": None,
             "isComplete": True,
         }
-        part = {"source": text, "text": translation(text), "score": -1.0, "doubtful": False}
+        part = {
+            "source": text,
+            "text": translation(text),
+            "score": -1.0,
+            "doubtful": False,
+        }
         source = {"texts": text.split(), "ofTokens": [*range(len(words)), -1]}
         rest = {"nbest": [hypothesis], "parts": [part], "notes": [], "steps": []}
-        return {**hypothesis, "sourceTokens": text.split(), "sourceWords": source, **rest}
+        return {
+            **hypothesis,
+            "sourceTokens": text.split(),
+            "sourceWords": source,
+            **rest,
+        }
 
     async def continuations(
-        self, model: str, text: str, prefix: str | Sequence[int], count: int, deadline: float
+        self,
+        model: str,
+        text: str,
+        prefix: str | Sequence[int],
+        count: int,
+        deadline: float,
     ) -> list[Continuation]:
         await self._trouble(text)
         before = [1] * len(prefix) if isinstance(prefix, str) else prefix
@@ -190,16 +219,22 @@ class FakeService:
             for number in range(count)
         ]
 
-    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+    async def explain_image(
+        self, model: str, image: bytes, deadline: float
+    ) -> Mapping[str, Any]:
         if not image.startswith(b"\x89PNG"):
-            raise DataError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+            raise DataError(
+                "the image is none: wanted the bytes of a PNG, JPEG or WebP file"
+            )
         return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
             return self.shares
         letters = [letter for letter in text if letter.isalpha()]
-        korean = sum("가" <= letter <= "힣" for letter in letters) / max(len(letters), 1)
+        korean = sum("가" <= letter <= "힣" for letter in letters) / max(
+            len(letters), 1
+        )
         shares = [("ko", 0.98 * korean), ("en", 0.98 * (1 - korean)), ("de", 0.01)]
         return sorted(shares, key=lambda share: -share[1])
 
@@ -224,7 +259,9 @@ class FakeService:
         )
         tokens = tuple(line.split())
         weights = {"cross": np.ones((1, 1, 1))}
-        readings = Readings(tokens, (*tokens, "</s>"), (), (), weights, {"cross": "cross"})
+        readings = Readings(
+            tokens, (*tokens, "</s>"), (), (), weights, {"cross": "cross"}
+        )
         ranked = [
             Translation(
                 translation(line) if rank == 0 else f"{translation(line)}{rank}",

@@ -16,7 +16,9 @@ class RunningServer:
     """A server that was started by a command, and listens."""
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, **options
+        )
         self.lines = list[str]()
         self.reader = threading.Thread(target=self._read)
         self.reader.start()

@@ -23,7 +23,9 @@ def test_a_size_counts_hypotheses_heads_lengths_and_the_search() -> None:
     assert limit.size([(10, 12)] * 3, 5, roles) == 15 * one
     assert limit.size([(10, 12)], 1, ("cross",)) < one
     assert limit.size([(10, 12)], 1, roles, traced=5) > one
-    with pytest.raises(UsageError, match=r"`answer_limit` is 1,000,000; ask for fewer hypotheses"):
+    with pytest.raises(
+        UsageError, match=r"`answer_limit` is 1,000,000; ask for fewer hypotheses"
+    ):
         limit.check(limit.size([(10, 12)], 100, roles))
 
 
@@ -51,7 +53,10 @@ def test_answers_wait_until_there_is_room() -> None:
 
 def test_weights_are_written_with_five_digits() -> None:
     weights = np.array([[[0.123456, 1.0], [float("nan"), 0.0]]], np.float32)
-    assert msgspec.json.encode({"a": weights_json(weights)}) == b'{"a":[[[0.12346,1.0],[0.0,0.0]]]}'
+    assert (
+        msgspec.json.encode({"a": weights_json(weights)})
+        == b'{"a":[[[0.12346,1.0],[0.0,0.0]]]}'
+    )
     long = np.random.default_rng(1).random((2, 70, 90), np.float32)
     for array in (long, long[:0]):
         written = np.array(json.loads(bytes(weights_json(array)))).reshape(array.shape)

@@ -115,14 +115,20 @@ def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
     assert not any(is_refused("gone") for _ in range(5))
 
 
-def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:
+def test_suspects_are_answered_one_after_the_other(
+    table: Table, service: FakeService
+) -> None:
     """One that waits has its deadline all the same."""
     table.suspects = True
     app = create_app(service, ServerSettings(), calls=table)
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+    client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    )
 
     async def ask(**values: Any) -> int:
-        return (await client.post("/v1/translate", json={**HELLO, **values})).status_code
+        return (
+            await client.post("/v1/translate", json={**HELLO, **values})
+        ).status_code
 
     async def run() -> list[int]:
         first = asyncio.create_task(ask(text="slow"))

@@ -55,7 +55,10 @@ def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(
             processes.table.begin(digest)
         processes.table.end(NEIGHBOUR, completed=True)
         processes.die()
-    assert (processes.is_refused(POISON), processes.is_refused(NEIGHBOUR)) == (True, False)
+    assert (processes.is_refused(POISON), processes.is_refused(NEIGHBOUR)) == (
+        True,
+        False,
+    )
     processes.die(is_death=False)
     processes.now += deaths.REFUSED_SECONDS - 1
     assert processes.is_refused(POISON)
@@ -105,7 +108,9 @@ def test_equal_calls_are_to_blame_once_for_a_death_of_another_process(
 
 
 def test_more_calls_than_there_are_rows(processes: Processes) -> None:
-    digests = [number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)]
+    digests = [
+        number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)
+    ]
     for _ in range(3):
         for digest in digests:
             if not processes.is_refused(digest):

@@ -25,7 +25,9 @@ def test_texts_come_as_list_or_repeated(ask: Ask) -> None:
 def test_regions_of_a_target_are_its_language(ask: Ask, target: str) -> None:
     asked = {"text": ["안녕 a"], "target_lang": target, "source_lang": "ko"}
     answer = ask("/v2/translate", json=asked)
-    assert answer.json()["translations"] == [{"text": "안녕 A", "detected_source_language": "KO"}]
+    assert answer.json()["translations"] == [
+        {"text": "안녕 A", "detected_source_language": "KO"}
+    ]
 
 
 def test_sentences_are_split_as_asked(ask: Ask, service: FakeService) -> None:
@@ -64,7 +66,11 @@ def test_languages(ask: Ask) -> None:
     sources = ask("/v2/languages", "GET").json()
     assert sources[0] == {"language": "DE", "name": "German"}
     targets = ask("/v2/languages?type=target", "GET").json()
-    american = {"language": "EN-US", "name": "English (American)", "supports_formality": False}
+    american = {
+        "language": "EN-US",
+        "name": "English (American)",
+        "supports_formality": False,
+    }
     assert american in targets
     assert ask("/v2/languages", "GET", data={"type": "target"}).json() == targets
 
@@ -81,11 +87,18 @@ def test_languages_of_version_3(ask: Ask) -> None:
     assert ask("/v3/glossaries", "GET").json() == {"glossaries": []}
 
 
-def test_the_probe_of_weblate_comes_back_unchanged(ask: Ask, service: FakeService) -> None:
+def test_the_probe_of_weblate_comes_back_unchanged(
+    ask: Ask, service: FakeService
+) -> None:
     """It asks for "test" from English to German, and accepts no server that refuses, whatever its
     languages are.
     """
-    probe = {"text": ["test"], "source_lang": "EN", "target_lang": "DE", "tag_handling": "xml"}
+    probe = {
+        "text": ["test"],
+        "source_lang": "EN",
+        "target_lang": "DE",
+        "tag_handling": "xml",
+    }
     answer = ask("/v2/translate", json=probe).json()["translations"]
     assert answer == [{"text": "test", "detected_source_language": "EN"}]
     libre = {"q": ["test"], "source": "en", "target": "de", "api_key": ""}

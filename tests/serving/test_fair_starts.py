@@ -23,7 +23,8 @@ async def begun(sent: list[str], given_up: int = -1) -> list[str]:
 
     starts = FairStarts(app)
     tasks = [
-        asyncio.create_task(starts({"client": (address, 1)}, nothing, nothing)) for address in sent
+        asyncio.create_task(starts({"client": (address, 1)}, nothing, nothing))
+        for address in sent
     ]
     await asyncio.sleep(0)
     assert len(order) == 1, "the others wait for the next iterations"

@@ -23,7 +23,10 @@ KINDS: dict[str, Any] = {
         "content": b'{"q":"hello","source":"en","target":"ko"}',
         "headers": {"content-type": "application/vnd.api+json; charset=utf-8"},
     },
-    "all three": {"params": {"q": "x", "source": "en"}, "json": {"q": "hello", "target": "ko"}},
+    "all three": {
+        "params": {"q": "x", "source": "en"},
+        "json": {"q": "hello", "target": "ko"},
+    },
 }
 
 
@@ -64,9 +67,13 @@ def test_auto_tells_the_language(ask: Ask) -> None:
     assert answer["translatedText"] == ["HELLO", "안녕"]
 
 
-def test_html_keeps_tags_and_asks_for_alignments(ask: Ask, service: FakeService) -> None:
+def test_html_keeps_tags_and_asks_for_alignments(
+    ask: Ask, service: FakeService
+) -> None:
     page = '<p class="a">hello</p>\n<!-- no --><p>fish &amp; chips</p>'
-    expected = page.replace("hello", "HELLO").replace("fish", "FISH").replace("chips", "CHIPS")
+    expected = (
+        page.replace("hello", "HELLO").replace("fish", "FISH").replace("chips", "CHIPS")
+    )
     assert translated(ask, page, format="html") == expected
     assert service.calls[0][2].alignments
 
@@ -81,7 +88,9 @@ def test_what_the_servers_patterns_match_is_kept(
 
 def test_alternatives_are_whole_texts(ask: Ask) -> None:
     def answer(q: Any, **options: Any) -> Any:
-        return ask("/translate", json={**HELLO, "q": q, "alternatives": 2, **options}).json()
+        return ask(
+            "/translate", json={**HELLO, "q": q, "alternatives": 2, **options}
+        ).json()
 
     several = answer(["One. Two", "three"])
     assert several["translatedText"] == ["ONE. TWO", "THREE"]
@@ -92,7 +101,11 @@ def test_alternatives_are_whole_texts(ask: Ask) -> None:
 
 def test_languages_settings_and_states(ask: Ask, service: FakeService) -> None:
     languages = {item["code"]: item for item in ask("/languages", "GET").json()}
-    assert languages["en"] == {"code": "en", "name": "English", "targets": ["en", "fr", "ko", "pt"]}
+    assert languages["en"] == {
+        "code": "en",
+        "name": "English",
+        "targets": ["en", "fr", "ko", "pt"],
+    }
     assert languages["src"]["targets"] == ["src", "tgt"]
     assert ask("/languages", data={"api_key": "x"}).json() == list(languages.values())
     settings = ask("/frontend/settings", "GET").json()
@@ -107,7 +120,9 @@ def test_languages_settings_and_states(ask: Ask, service: FakeService) -> None:
     assert ask("/ready", "GET").status_code == 200
     service.is_ready = False
     assert ask("/ready", "GET").status_code == 503
-    assert translated(ask, "hello") == "HELLO", "who is connected already is answered to the end"
+    assert translated(ask, "hello") == "HELLO", (
+        "who is connected already is answered to the end"
+    )
 
 
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(

@@ -26,7 +26,8 @@ from regard.serving import serving_process as server
 from regard.serving.server_settings import ServerSettings
 from regard.serving.supervisor import listen
 
-pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
+# Other systems close connections in other ways.
+pytestmark = [pytest.mark.system, posix]
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 
 
@@ -36,7 +37,12 @@ def connect(address: str) -> socket.socket:
 
 
 def head(path: str, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        *headers,
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -65,7 +71,9 @@ def test_chunks_without_end_are_refused_at_the_limit(serve: Callable[..., str]) 
     assert 900_000 < sent < 20_000_000  # the limit, and the buffers of the system
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"]
+)
 def test_a_head_that_never_ends_is_cut_off(
     serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
@@ -84,7 +92,9 @@ def test_a_head_that_never_ends_is_cut_off(
             except OSError:
                 return True
 
-        wait_until(is_closed, "the connection is closed, although a byte comes now and then")
+        wait_until(
+            is_closed, "the connection is closed, although a byte comes now and then"
+        )
 
 
 def test_an_answer_that_nobody_reads_ends(
@@ -105,7 +115,9 @@ def test_an_answer_that_nobody_reads_ends(
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(60)
         connection.connect((urlsplit(address).hostname, urlsplit(address).port))
-        connection.sendall(head("/v1/translate", f"Content-Length: {len(asked)}") + asked)
+        connection.sendall(
+            head("/v1/translate", f"Content-Length: {len(asked)}") + asked
+        )
         wait_until(lambda: lost, "the server ends the connection")
         answer = received(connection)
     wait_until(lambda: not lost[0]._connections._waiting, "nothing is kept of it")
@@ -120,7 +132,10 @@ def test_an_answer_that_nobody_reads_ends(
     [(b"", False), (head("/translate", "Content-Length: 9") + b"{", True)],
 )
 def test_of_too_many_connections_that_wait_the_oldest_end(
-    serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, begun: bytes, of_address: bool
+    serve: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    begun: bytes,
+    of_address: bool,
 ) -> None:
     """Too many of an address, or of all."""
     if not of_address:
@@ -140,7 +155,10 @@ def test_of_too_many_connections_that_wait_the_oldest_end(
 
 
 def test_errors_of_the_system_are_logged_rarely(log: list[str]) -> None:
-    problem = {"message": "no descriptors", "exception": OSError(24, "Too many open files")}
+    problem = {
+        "message": "no descriptors",
+        "exception": OSError(24, "Too many open files"),
+    }
     with contextlib.closing(asyncio.new_event_loop()) as loop:
         loop.set_exception_handler(server._RareErrors())
         for _ in range(1000):
@@ -198,13 +216,17 @@ def test_whole_requests_that_wait_for_the_server_are_all_answered() -> None:
 
     async def run() -> list[bytes]:
         listener = listen("127.0.0.1", 0)
-        running = uvicorn.Server(server.server_config(app, ServerSettings(waiting_connections=2)))
+        running = uvicorn.Server(
+            server.server_config(app, ServerSettings(waiting_connections=2))
+        )
         serving = asyncio.create_task(running.serve([listener]))
         connections = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
         while len(connections) < 12:
             connections.append(await asyncio.open_connection(*listener.getsockname()))
             connections[-1][1].write(head("/", "Content-Length: 2") + b"{}")
-            await wait_until_async(lambda: len(begun) == len(connections), "the request begins")
+            await wait_until_async(
+                lambda: len(begun) == len(connections), "the request begins"
+            )
         released.set()
         answers = [await reader.read(12) for reader, _ in connections]
         for _, writer in connections:
@@ -219,7 +241,9 @@ def test_whole_requests_that_wait_for_the_server_are_all_answered() -> None:
 def test_words_are_sent_as_they_come(address: str, service: FakeService) -> None:
     """The first word arrives while the second waits to be released."""
     asked = {"text": "one slow", "source": "en", "target": "ko", "stream": True}
-    with httpx.stream("POST", f"{address}/v1/translate", json=asked, timeout=60) as answer:
+    with httpx.stream(
+        "POST", f"{address}/v1/translate", json=asked, timeout=60
+    ) as answer:
         lines = answer.iter_lines()
         assert next(lines) == "event: delta"
         assert not service.released.is_set()
@@ -234,4 +258,6 @@ def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
         connection.sendall(30 * asked + last)
         answers = received(connection).split(b"HTTP/1.1 200 OK")[1:]
     assert len(answers) == 31
-    assert [answer.endswith(b'{"status":"ok"}') for answer in answers] == [True] * 30 + [False]
+    assert [answer.endswith(b'{"status":"ok"}') for answer in answers] == [
+        True
+    ] * 30 + [False]

@@ -70,7 +70,9 @@ Use = Callable[[Models], Awaitable[Any]]
 def write_file(
     path: Path, encoder: str = "transformer", copy_tokens: int = 0, **search: Any
 ) -> Path:
-    run = folder(path.with_suffix(".run"), encoder, encoder, end=0.5, copy_tokens=copy_tokens)
+    run = folder(
+        path.with_suffix(".run"), encoder, encoder, end=0.5, copy_tokens=copy_tokens
+    )
     change_settings(run, search=search)
     model = load_folder(run)
     values = {
@@ -79,7 +81,9 @@ def write_file(
         "parameters": 1,
         "readme": "A card.",
     }
-    path.write_bytes(runtime_file(model, pack_model(model.model, "float32"), None, values))
+    path.write_bytes(
+        runtime_file(model, pack_model(model.model, "float32"), None, values)
+    )
     return path
 
 
@@ -119,7 +123,9 @@ def served(
 @contextlib.asynccontextmanager
 async def client_of(service: Models) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of the server over a service."""
-    transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
+    transport = httpx.ASGITransport(
+        create_app(service, ServerSettings(deadline=DEADLINE))
+    )
     async with httpx.AsyncClient(
         transport=transport, base_url="http://localhost", timeout=DEADLINE
     ) as client:
@@ -162,7 +168,11 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
 
     results, _ = served([file], use)
     for search, texts in zip(searches * 3, results, strict=True):
-        options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
+        options = {
+            "beam": search.beam,
+            "nbest": search.nbest,
+            "alignments": search.alignments,
+        }
         expected = translator.begin(sentences, **options).run()
         for text, translation in zip(texts, expected, strict=True):
             ranked = text.lines[0].hypotheses
@@ -222,7 +232,10 @@ def test_a_stream_restores_spans_and_capitals_and_ends_with_doubt_and_warnings(
     text = "I GO {0} HOME\nPress F5 2026"
 
     async def use(service: Models) -> Any:
-        return [part async for part in service.stream("ko-en", text, TextRequest(), DEADLINE)]
+        return [
+            part
+            async for part in service.stream("ko-en", text, TextRequest(), DEADLINE)
+        ]
 
     (*parts, whole), _ = served([path], use)
     first = "".join(words for line, words in parts if line == 0)
@@ -241,7 +254,9 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
 ) -> None:
     times = [0.0, 51.0 if is_late else 49.0]
     monkeypatch.setattr(
-        served_translator, "monotonic", lambda: times.pop(0) if len(times) > 1 else times[0]
+        served_translator,
+        "monotonic",
+        lambda: times.pop(0) if len(times) > 1 else times[0],
     )
     served = ServedFile(RuntimeTranslator(file), 10**7)
     (text,) = served.translate(["Press F5 2026"], TextRequest(), 100.0)
@@ -278,7 +293,8 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
             with pytest.raises(UsageError, match="`answer_limit` is 100,000"):
                 await call
         explained = [
-            service.explain("ko-en", SENTENCES[0], explanation, DEADLINE) for _ in range(20)
+            service.explain("ko-en", SENTENCES[0], explanation, DEADLINE)
+            for _ in range(20)
         ]
         assert len({bytes(answer) for answer in await asyncio.gather(*explained)}) == 1
         assert len(await lines_of(service, [line] * 8)) == 8
@@ -316,7 +332,9 @@ def test_what_has_no_room_is_refused(file: Path) -> None:
         with pytest.raises(Overloaded) as caught:
             await lines_of(service, SENTENCES)
         assert 1 <= caught.value.retry_after <= 60
-        assert len(await first) == 3 * len(SENTENCES), "alone it is let in, however long"
+        assert len(await first) == 3 * len(SENTENCES), (
+            "alone it is let in, however long"
+        )
 
     served([file], use, most_lines=3)
 
@@ -330,7 +348,9 @@ def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
         backlog.admit(1, 90, deadline=20)
         with pytest.raises(Overloaded) as caught:
             backlog.admit(1, 100, deadline=20)
-    assert caught.value.retry_after == 1, "a second after which 2,100 characters are 2,000"
+    assert caught.value.retry_after == 1, (
+        "a second after which 2,100 characters are 2,000"
+    )
     backlog.admit(1, 10**6, deadline=20)  # alone: the deadline will tell
     with backlog.holding(10_000, 10**6):
         # Short calls do not wait for long ones, with which they take turns.
@@ -366,7 +386,9 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     texts = [item["text"] for item in explanation["nbest"]]
     assert texts == [item.text for item in translation.nbest]
     (line,) = translator.model.translate(SENTENCES[:1], translator.model.options())
-    assert explanation["logProbs"] == pytest.approx(line.hypotheses[0].log_probs, abs=1e-5)
+    assert explanation["logProbs"] == pytest.approx(
+        line.hypotheses[0].log_probs, abs=1e-5
+    )
     assert explanation["steps"] == []
     for layer in explanation["attention"]:
         check_layer(layer, np.array(layer["weights"]), readings)
@@ -374,12 +396,18 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     best, second = packed["nbest"]
     for layer in best["attention"]:
         check_layer(layer, unpacked(layer["weights"], "<u2") / 65535, readings)
-    assert {layer["role"] for layer in best["attention"]} == {"encoder", "cross", "decoder"}
+    assert {layer["role"] for layer in best["attention"]} == {
+        "encoder",
+        "cross",
+        "decoder",
+    }
     assert {layer["role"] for layer in second["attention"]} == {"cross", "decoder"}
     candidates = packed["steps"][0]["candidates"]
     kept = [candidate["id"] for candidate in candidates if candidate["fate"] == "kept"]
     _, (step, *_) = translator.trace(SENTENCES[0])
-    assert kept == [candidate.token for candidate in step.candidates if candidate.fate == "kept"]
+    assert kept == [
+        candidate.token for candidate in step.candidates if candidate.fate == "kept"
+    ]
 
 
 def unpacked(text: str, kind: str) -> Any:
@@ -393,7 +421,9 @@ def check_layer(layer: dict[str, Any], weights: Any, readings: Any) -> None:
     if layer["role"] == "cross":
         sums = np.reshape(layer["logSums"], (layer["heads"], layer["rows"], 1))
         scores = np.log(expected) + sums
-        np.testing.assert_allclose(scores, readings.scores[layer["name"]], atol=1e-3, rtol=1e-4)
+        np.testing.assert_allclose(
+            scores, readings.scores[layer["name"]], atol=1e-3, rtol=1e-4
+        )
 
 
 def test_states_of_a_recurrent_model_are_packed(tmp_path: Path) -> None:
@@ -436,7 +466,9 @@ def test_continuations_are_those_of_the_library(file: Path) -> None:
     greedy = model.options()
     greedy.trace = greedy.beam = 1
     (line,) = model.translate(SENTENCES[:1], greedy, [Constraints.of_prefix(prefix)])
-    candidates = [candidate for candidate in line.steps[2].candidates if candidate.token != 3]
+    candidates = [
+        candidate for candidate in line.steps[2].candidates if candidate.token != 3
+    ]
     likely = sorted(candidates, key=lambda candidate: -candidate.log_prob)[:4]
     for item, candidate in zip(continuations, likely, strict=True):
         assert item.prefix == (*prefix, candidate.token)
@@ -460,7 +492,9 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
 
     async def use(service: Models) -> None:
         async def texts(count: int = 1) -> list[str]:
-            lines = await lines_of(service, SENTENCES * count, SearchRequest(beam=3), "model")
+            lines = await lines_of(
+                service, SENTENCES * count, SearchRequest(beam=3), "model"
+            )
             return [line.hypotheses[0].text for line in lines]
 
         assert await texts() == old
@@ -472,7 +506,9 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
         rename_over(damaged, path)
         await service.reload()
         assert await texts() == new
-        assert await long == old * 100, "it is finished by the model that it was begun with"
+        assert await long == old * 100, (
+            "it is finished by the model that it was begun with"
+        )
 
     _, messages = served([path], use)
     assert "loaded again" in messages[0]
@@ -480,7 +516,8 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "is_passing"), [(ProcessAway(), True), (ModelFolderError("damaged"), False)]
+    ("problem", "is_passing"),
+    [(ProcessAway(), True), (ModelFolderError("damaged"), False)],
 )
 def test_a_model_that_is_away_is_tried_again_unless_its_files_are_to_blame(
     tmp_path: Path, problem: Exception, is_passing: bool
@@ -524,7 +561,9 @@ def test_a_model_that_takes_long_to_open_holds_up_no_other(tmp_path: Path) -> No
         (other / "README.md").write_text("# Another\n", "utf-8")
         reloads = [asyncio.create_task(service.reload()) for _ in range(3)]
         try:
-            await wait_until_async(lambda: service.models["other"].readme, "it is open again")
+            await wait_until_async(
+                lambda: service.models["other"].readme, "it is open again"
+            )
             assert not service.is_ready
         finally:
             release.set()
@@ -552,7 +591,10 @@ def rename_over(good: Path, path: Path) -> None:
 @linux
 @pytest.mark.parametrize(
     ("change", "put_back"),
-    [(flip_and_set_back, shutil.copyfile), (lambda path: os.truncate(path, 1000), rename_over)],
+    [
+        (flip_and_set_back, shutil.copyfile),
+        (lambda path: os.truncate(path, 1000), rename_over),
+    ],
 )
 def test_readiness_is_that_of_the_file_that_is_open(
     tmp_path: Path,
@@ -606,7 +648,9 @@ def exports(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
-def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, exports: Path) -> None:
+def test_a_folder_is_served_as_it_is_whatever_was_changed(
+    tmp_path: Path, exports: Path
+) -> None:
     """The server sees every change while it runs, and at the end it is one with a server of a fresh
     copy.
 
@@ -633,7 +677,9 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
         assert export.exists()
         assert await state_of(service) == before
         save_alignment(run, {**head, "head": 1})
-        save_language_id(run, LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]}))
+        save_language_id(
+            run, LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]})
+        )
         languages = {"source": "ja", "target": "de"}
         change_settings(run, languages=languages, search={"score_threshold": -0.001})
         (run / "README.md").write_text("# Another\n", "utf-8")
@@ -652,7 +698,9 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
     kept = sorted(exports.glob("model-*"))
     assert len(kept) == 2
     assert changed == served([run], state_of, **settings)[0]
-    assert sorted(exports.glob("model-*")) == kept, "an export of the folder as it is stays"
+    assert sorted(exports.glob("model-*")) == kept, (
+        "an export of the folder as it is stays"
+    )
     for path in kept:
         path.unlink()
     fresh = shutil.copytree(run, tmp_path / "fresh" / "run")
@@ -686,7 +734,9 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(
         (exported,) = exports.glob("model-*")
         lines = await lines_of(service, SENTENCES[:2], model="first")
         translations = RuntimeTranslator(exported).translate(SENTENCES[:2])
-        assert [line.hypotheses[0].text for line in lines] == [t.text for t in translations]
+        assert [line.hypotheses[0].text for line in lines] == [
+            t.text for t in translations
+        ]
         with pytest.raises(RegardError, match="image"):
             await service.caption("images", b"no image", SEARCH, DEADLINE)
         search = SearchRequest(attention="all")
@@ -729,14 +779,20 @@ def test_a_process_that_takes_the_place_of_another_knows_its_models(
     """
     first = Path(shutil.copy(file, tmp_path / "first.regard"))
     run = folder(tmp_path / "run", end=0.5)
-    options: dict[str, Any] = {"languages": (), "descriptions": tmp_path / "descriptions"}
+    options: dict[str, Any] = {
+        "languages": (),
+        "descriptions": tmp_path / "descriptions",
+    }
 
     def states(service: Models) -> list[bool]:
         return [model.is_ready for model in service.models.values()]
 
     async def use(service: Models) -> Any:
         pairs = service.models["run"].pairs
-        lines = [await lines_of(service, SENTENCES[:1], model=name) for name in ("first", "run")]
+        lines = [
+            await lines_of(service, SENTENCES[:1], model=name)
+            for name in ("first", "run")
+        ]
         return pairs, lines
 
     async def use_again(service: Models) -> Any:

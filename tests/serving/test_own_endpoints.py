@@ -33,7 +33,9 @@ def events(answer: httpx.Response) -> list[tuple[str, Any]]:
 
 
 def test_a_plain_translation_is_short(ask: Ask) -> None:
-    assert translate(ask) == [{"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}]
+    assert translate(ask) == [
+        {"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}
+    ]
     several = translate(ask, text=["a", "", "B. C"])
     assert [item["text"] for item in several] == ["A", "", "B. C"]
     (warned,) = translate(ask, text="x again again")
@@ -43,12 +45,24 @@ def test_a_plain_translation_is_short(ask: Ask) -> None:
     assert "doubtful" not in certain
     assert "doubtful" not in empty
     assert translate(ask, source="auto", target="en") == [
-        {"text": "hello", "source": "en", "target": "en", "model": None, "confidence": 0.98}
+        {
+            "text": "hello",
+            "source": "en",
+            "target": "en",
+            "model": None,
+            "confidence": 0.98,
+        }
     ]
 
 
 def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
-    wanted = {"nbest": 2, "alignments": True, "attention": "cross", "beam": 4, "max_length": 9}
+    wanted = {
+        "nbest": 2,
+        "alignments": True,
+        "attention": "cross",
+        "beam": 4,
+        "max_length": 9,
+    }
     (result,) = translate(ask, text="One two. Three", **wanted)
     assert result["alternatives"] == ["ONE TWO.1 THREE1"]
     assert [line["source"] for line in result["lines"]] == ["One two.", "Three"]
@@ -132,9 +146,16 @@ def test_images_stay_in_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a file was made")
 
-    for name in ("NamedTemporaryFile", "TemporaryFile", "mkstemp", "SpooledTemporaryFile"):
+    for name in (
+        "NamedTemporaryFile",
+        "TemporaryFile",
+        "mkstemp",
+        "SpooledTemporaryFile",
+    ):
         monkeypatch.setattr(tempfile, name, refuse)
-    assert ask("/v1/caption", files={"image": PNG + bytes(5_000_000)}).status_code == 200
+    assert (
+        ask("/v1/caption", files={"image": PNG + bytes(5_000_000)}).status_code == 200
+    )
 
 
 ENCODED = base64.b64encode(PNG).decode()
@@ -153,9 +174,15 @@ def test_images_come_in_forms_and_json(ask: Ask, service: FakeService) -> None:
         assert answer["model"] == "captions"
         assert len(answer["hypotheses"]) == 2
     explained = ask("/v1/explain_image", files={"image": PNG}).json()
-    assert explained == {"model": "captions", "explanation": {"target": ["a", "dog", "runs"]}}
+    assert explained == {
+        "model": "captions",
+        "explanation": {"target": ["a", "dog", "runs"]},
+    }
     service.models = {"ko-en": service.models["ko-en"]}
-    assert "no model for captions" in ask("/v1/caption", files={"image": PNG}).json()["detail"]
+    assert (
+        "no model for captions"
+        in ask("/v1/caption", files={"image": PNG}).json()["detail"]
+    )
 
 
 def test_explanations(ask: Ask, service: FakeService) -> None:

@@ -66,13 +66,16 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
         started.wait(60)
 
 
-def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorchProcess) -> None:
+def test_a_model_of_another_process_is_the_model(
+    tmp_path: Path, process: PyTorchProcess
+) -> None:
     run = folder(tmp_path / "run", end=0.5)
     given = Folder(run, "float32", 1, 10**7, ())
     model = process.open(given)
     request = TextRequest(SearchRequest(beam=2, attention="all"))
     expected = [
-        translation.text for translation in load_translator(run).translate(SENTENCES, beam=2)
+        translation.text
+        for translation in load_translator(run).translate(SENTENCES, beam=2)
     ]
 
     def check_translations(model: RemoteModel) -> None:

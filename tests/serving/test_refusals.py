@@ -33,7 +33,9 @@ SHAPES = {"error", "message", "detail"}
 
 
 def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def seen(answer: httpx.Response) -> dict[str, Any]:
@@ -61,7 +63,9 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
     settings = ServerSettings(deadline=0.5)
     listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
+    server = uvicorn.Server(
+        server_config(create_app(FakeService(), settings), settings)
+    )
     running = asyncio.create_task(server.serve([listener]))
     add_key(folder / "keys.json", "a")
     plain = create_app(FakeService(), ServerSettings())
@@ -72,7 +76,11 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
             sent = written(case["raw"])
             answer = await asyncio.to_thread(exchange, address, sent, "127.0.0.1", 60.0)
             assert answer is not None
-            found.append(httpx.Response(answer.status, headers=answer.headers, content=answer.body))
+            found.append(
+                httpx.Response(
+                    answer.status, headers=answer.headers, content=answer.body
+                )
+            )
             continue
         own = case.get("settings", {})
         if "require_key" in own:
@@ -86,11 +94,16 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
 
 async def send(app: Any, case: dict[str, Any]) -> httpx.Response:
     """Send a request to an application, so often as the case says; return the last answer."""
-    headers = [(name.encode(), value.encode("latin-1")) for name, value in case["headers"].items()]
+    headers = [
+        (name.encode(), value.encode("latin-1"))
+        for name, value in case["headers"].items()
+    ]
     path = written(case["path"]).decode()
     content = written(case["content"])
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://localhost"
+    ) as client:
         for _ in range(case.get("times", 1)):
             answer = await client.request(
                 case.get("method", "POST"), path, headers=headers, content=content
@@ -113,7 +126,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         pairs = zip(cases(), asyncio.run(answers(Path(temporary))), strict=True)
         lines = [
-            json.dumps({**case, "answer": answer}, ensure_ascii=False) for case, answer in pairs
+            json.dumps({**case, "answer": answer}, ensure_ascii=False)
+            for case, answer in pairs
         ]
     RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.stdout.write(f"{len(lines)} requests\n")

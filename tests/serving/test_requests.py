@@ -27,7 +27,9 @@ def read(body: bytes) -> tuple[dict[str, object], int]:
 
 
 def test_unknown_names_are_passed_over_without_a_trace() -> None:
-    names = b"".join(b'"name%d": [{"a": 1}], ' % number for number in range(LARGE // 20))
+    names = b"".join(
+        b'"name%d": [{"a": 1}], ' % number for number in range(LARGE // 20)
+    )
     values, memory = read(b"{" + names + b'"q": "a"}')
     assert values == {"q": "a"}
     assert memory < 100_000
@@ -47,4 +49,7 @@ def test_what_is_too_much_is_not_made(body: bytes, sentence: str) -> None:
 
 
 def test_the_last_of_two_values_counts() -> None:
-    assert read(b'{"q": "a", "q": ["b"], "api_key": 5}')[0] == {"q": ["b"], "api_key": 5}
+    assert read(b'{"q": "a", "q": ["b"], "api_key": 5}')[0] == {
+        "q": ["b"],
+        "api_key": 5,
+    }

@@ -49,7 +49,11 @@ def test_libretranslatepy(address: str) -> None:
     assert client.translate(TEXT, "en", "ko") == TRANSLATED
     assert client.translate("안녕 hi", "auto", "en") == "안녕 HI"
     assert client.detect("안녕")[0] == {"confidence": 98.0, "language": "ko"}
-    assert {"code": "ko", "name": "Korean", "targets": ["en", "ko"]} in client.languages()
+    assert {
+        "code": "ko",
+        "name": "Korean",
+        "targets": ["en", "ko"],
+    } in client.languages()
 
 
 def test_deep_translator(address: str) -> None:
@@ -60,7 +64,9 @@ def test_deep_translator(address: str) -> None:
         client.translate("overload")
 
 
-def test_npm_libretranslate(address: str, node_modules: Path, service: FakeService) -> None:
+def test_npm_libretranslate(
+    address: str, node_modules: Path, service: FakeService
+) -> None:
     script = """
         const {translate} = require("libretranslate"), [apiurl, query] = process.argv.slice(1);
         (async () => {
@@ -72,7 +78,9 @@ def test_npm_libretranslate(address: str, node_modules: Path, service: FakeServi
           try { await translate({query, target: "xx", apiurl}) } catch (error) { refused = error.message }
           console.log(JSON.stringify([...texts, refused]));
         })();"""
-    text, html, detected, refused = run_node(script, node_modules, address, "hello <b>there</b>")
+    text, html, detected, refused = run_node(
+        script, node_modules, address, "hello <b>there</b>"
+    )
     assert text == "HELLO <b>THERE</b>"
     assert html == "HELLO <b>THERE</b>"
     assert detected == "안녕"
@@ -89,10 +97,19 @@ def test_deepl_python(address: str) -> None:
     assert [item.text for item in many] == ["hi", "안녕", ""]
     assert [item.detected_source_lang for item in many] == ["EN", "KO", "KO"]
     page = "<p>hello <x>a</x></p>"
-    options = {"tag_handling": "html", "ignore_tags": ["y", "z"], "formality": "prefer_more"}
-    assert client.translate_text(page, target_lang="KO", **options).text == "<p>HELLO <x>A</x></p>"
+    options = {
+        "tag_handling": "html",
+        "ignore_tags": ["y", "z"],
+        "formality": "prefer_more",
+    }
+    assert (
+        client.translate_text(page, target_lang="KO", **options).text
+        == "<p>HELLO <x>A</x></p>"
+    )
     assert "KO" in {str(language) for language in client.get_source_languages()}
-    assert {"EN-US", "EN-GB", "FR"} <= {str(language) for language in client.get_target_languages()}
+    assert {"EN-US", "EN-GB", "FR"} <= {
+        str(language) for language in client.get_target_languages()
+    }
     usage = client.get_usage()
     assert usage.character.count == len(TEXT) + 4 + len(page)
     assert not usage.any_limit_reached
@@ -104,7 +121,9 @@ def test_errors_of_deepl_python(address: str) -> None:
     client = deepl.Translator("any", server_url=address)
     with pytest.raises(deepl.exceptions.TooManyRequestsException, match="more to do"):
         client.translate_text("overload", target_lang="KO", source_lang="EN")
-    with pytest.raises(deepl.DeepLException, match="Service unavailable, message: not done within"):
+    with pytest.raises(
+        deepl.DeepLException, match="Service unavailable, message: not done within"
+    ):
         client.translate_text("deadline", target_lang="KO", source_lang="EN")
     with pytest.raises(
         deepl.DeepLException, match='Bad request, message: the source language "XX"'
@@ -118,7 +137,10 @@ def test_keys_and_quotas(serve: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     key = add_key(file, "one")
     address = serve(key_file=str(file), require_key=True, character_quota=10)
-    assert LibreTranslator("en", "ko", key, custom_url=f"{address}/").translate("hello") == "HELLO"
+    assert (
+        LibreTranslator("en", "ko", key, custom_url=f"{address}/").translate("hello")
+        == "HELLO"
+    )
     with pytest.raises(AuthorizationException):
         LibreTranslator("en", "ko", "any", custom_url=f"{address}/").translate("hello")
     client = deepl.Translator(key, server_url=address)
@@ -127,7 +149,9 @@ def test_keys_and_quotas(serve: Callable[..., str], tmp_path: Path) -> None:
     with pytest.raises(deepl.QuotaExceededException, match="0 are left"):
         client.translate_text("hello", target_lang="KO")
     with pytest.raises(deepl.AuthorizationException, match="not known"):
-        deepl.Translator("other", server_url=address).translate_text("hello", target_lang="KO")
+        deepl.Translator("other", server_url=address).translate_text(
+            "hello", target_lang="KO"
+        )
 
 
 def test_npm_deepl(address: str, node_modules: Path) -> None:
@@ -149,7 +173,11 @@ def test_npm_deepl(address: str, node_modules: Path) -> None:
                                       refused, crowded}));
         })();"""
     result = run_node(script, node_modules, address, TEXT)
-    one = {"text": TRANSLATED, "detectedSourceLang": "en", "billedCharacters": len(TEXT)}
+    one = {
+        "text": TRANSLATED,
+        "detectedSourceLang": "en",
+        "billedCharacters": len(TEXT),
+    }
     assert result["one"] == one
     assert [item["text"] for item in result["many"]] == ["hi", "안녕"]
     assert result["marked"]["text"] == "<p>HELLO</p>"

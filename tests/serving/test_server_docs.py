@@ -35,7 +35,12 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
         command = line.replace("http://localhost:5000", address)
         command = command.replace("curl ", "curl -sS --fail-with-body ", 1)
         done = subprocess.run(
-            command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+            command,
+            shell=True,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert done.stdout[0] in "{[e"

@@ -59,7 +59,9 @@ def test_only_its_owner_may_read_the_file(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path, log: list[str]) -> None:
+def test_a_damaged_file_keeps_the_keys_before_and_says_so(
+    file: Path, log: list[str]
+) -> None:
     one = add_key(file, "one")
     keys = KeyFile(file)
     whole = file.read_bytes()
@@ -106,7 +108,9 @@ def test_names_and_missing_files(file: Path) -> None:
         ServerSettings.parse({"require_key": True}, "serve.toml")
 
 
-def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file: Path) -> None:
+def test_keys_come_in_headers_and_parameters(
+    make_ask: Callable[..., Ask], file: Path
+) -> None:
     key = add_key(file, "one")
     ask = make_ask(key_file=str(file), require_key=True)
     bearer = {"Authorization": f"Bearer {key}"}
@@ -122,7 +126,11 @@ def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file:
     for wrong in (None, "", "x", 5, [key]):
         assert ask("/translate", json={**HELLO, "api_key": wrong}).status_code == 403
     assert ask("/v1/models", "GET", headers=bearer).status_code == 200
-    for path, status in {"/v1/models": 403, "/v2/languages": 403, "/languages": 200}.items():
+    for path, status in {
+        "/v1/models": 403,
+        "/v2/languages": 403,
+        "/languages": 200,
+    }.items():
         assert ask(path, "GET").status_code == status
 
 

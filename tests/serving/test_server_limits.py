@@ -65,13 +65,17 @@ def test_the_quota_is_kept_exactly_and_refusals_are_not_counted() -> None:
     assert (bucket.used("a"), bucket.used("b")) == (10, 0)
 
 
-def test_addresses_are_forgotten_and_keys_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_forgotten_and_keys_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(limits, "MOST_ADDRESSES", 100)
     bucket = Limits(0, 0)
     bucket.take_characters("key 1", 5)
     for number in range(300):
         bucket.take_characters(f"10.0.0.{number}", 5)
-    used = {client: bucket.used(client) for client in ("key 1", "10.0.0.0", "10.0.0.299")}
+    used = {
+        client: bucket.used(client) for client in ("key 1", "10.0.0.0", "10.0.0.299")
+    }
     assert used == {"key 1": 5, "10.0.0.0": 0, "10.0.0.299": 5}
 
 
@@ -99,6 +103,11 @@ def test_sizes_of_requests(make_ask: Callable[..., Ask]) -> None:
     assert ask("/translate", json={**HELLO, "q": ["1234", "5678"]}).status_code == 200
     assert ask("/translate", json={**HELLO, "q": ["1234", "56789"]}).status_code == 413
     many = ask("/translate", json={**HELLO, "q": list("abcd")})
-    assert (many.status_code, many.json()["error"]) == (413, "4 texts; send at most 3 at once")
+    assert (many.status_code, many.json()["error"]) == (
+        413,
+        "4 texts; send at most 3 at once",
+    )
     assert ask("/translate", json=HELLO).status_code == 429
-    assert ask("/health", "GET").status_code == 200, "questions about the server are not counted"
+    assert ask("/health", "GET").status_code == 200, (
+        "questions about the server are not counted"
+    )

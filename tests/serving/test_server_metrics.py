@@ -30,7 +30,10 @@ def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(metrics=True, metrics_token="tökén")
     for header in ("", "Bearer", "Bearer x", "tökén", "Bearer tökén"):
         answer = ask("/metrics", "GET", headers={"Authorization": header.encode()})
-        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (
+            401,
+            "Bearer",
+        )
     ask = make_ask(metrics=True, metrics_token="t")
     assert ask("/metrics", "GET", headers={"Authorization": "Bearer t"}).is_success
 
@@ -41,7 +44,10 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     asked = {"q": texts, "source": "auto", "target": "ko", "api_key": SECRET}
     ask("/translate", json=asked)
     ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
-    ask("/v1/translate", json={"text": "one two", "source": "en", "target": "ko", "stream": True})
+    ask(
+        "/v1/translate",
+        json={"text": "one two", "source": "en", "target": "ko", "stream": True},
+    )
     ask(f"/{SECRET}", "GET")
     ask(f"/v1/models/{SECRET}", "GET")
     ask("/health", "BREW")
@@ -58,8 +64,11 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
         ("other", "/health", "405"),
     ):
         assert table["regard_requests_total"][request] == 1
-    assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
-    assert table["regard_characters_total"]["en", "ko"] == len(texts[0]) + len("one two")
+    # The Korean text was left as it is.
+    assert table["regard_texts_total"] == {("en", "ko"): 2}
+    assert table["regard_characters_total"]["en", "ko"] == len(texts[0]) + len(
+        "one two"
+    )
     assert table["regard_tokens_total"]["en", "ko"] == 5
     assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics

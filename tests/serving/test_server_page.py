@@ -48,16 +48,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def models(folder: Path) -> dict[str, Path]:
     """Write two translators of opposite directions, another one, and a captioner."""
     kinds = {"ko-en": "transformer", "en-ko": "recurrent", "other": "transformer"}
-    files = {name: write_file(folder / f"{name}.regard", kind) for name, kind in kinds.items()}
+    files = {
+        name: write_file(folder / f"{name}.regard", kind)
+        for name, kind in kinds.items()
+    }
     return {**files, "captions": captioner_folder(folder / "captions")}
 
 
 @pytest.fixture(scope="module")
 def server(models: dict[str, Path]) -> Iterator[Running]:
     languages = [
-        part for pair in ("ko,en", "en,ko", "ko,en", "en") for part in ("--languages", pair)
+        part
+        for pair in ("ko,en", "en,ko", "ko,en", "en")
+        for part in ("--languages", pair)
     ]
-    with running(*map(str, models.values()), *languages, "--precision", "float32") as started:
+    with running(
+        *map(str, models.values()), *languages, "--precision", "float32"
+    ) as started:
         yield started
 
 
@@ -80,7 +87,9 @@ def serving(service: FakeService, port: int = 0, **settings: Any) -> Iterator[in
         listener.listen()  # before the server does, so that no page comes too early
         config = uvicorn.Config(app, http="h11", log_config=None, access_log=False)
         running_server = uvicorn.Server(config)
-        thread = threading.Thread(target=running_server.run, kwargs={"sockets": [listener]})
+        thread = threading.Thread(
+            target=running_server.run, kwargs={"sockets": [listener]}
+        )
         thread.start()
         try:
             yield listener.getsockname()[1]
@@ -121,9 +130,12 @@ def test_its_policy_allows_its_own_script_and_server_alone(ask: Ask) -> None:
     answer = ask("/", "GET")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     policy = dict(
-        part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; ")
+        part.split(" ", 1)
+        for part in answer.headers["content-security-policy"].split("; ")
     )
-    assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
+    assert (
+        policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
+    )
     assert policy["frame-ancestors"] == "'none'"
     assert policy["connect-src"] == "'self'"
     assert policy["script-src"].startswith("'sha256-")
@@ -155,7 +167,10 @@ def test_it_can_be_switched_off_and_needs_no_key(
     assert make_ask(page=False)("/", "GET").status_code == 404
     add_key(tmp_path / "keys.json", "somebody")
     ask = make_ask(require_key=True, key_file=str(tmp_path / "keys.json"))
-    assert (ask("/", "GET").status_code, ask("/v1/models", "GET").status_code) == (200, 403)
+    assert (ask("/", "GET").status_code, ask("/v1/models", "GET").status_code) == (
+        200,
+        403,
+    )
 
 
 def test_the_extra_serve_is_enough_for_it() -> None:
@@ -168,7 +183,9 @@ from regard.serving.server_settings import ServerSettings
 serving_process.create_app(FakeService(), ServerSettings())
 application._page()
 """
-    paths = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    paths = os.pathsep.join(
+        (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    )
     subprocess.run(
         [sys.executable, "-c", code],
         check=True,
@@ -180,15 +197,23 @@ application._page()
 # --- translation
 
 
-def test_it_translates_what_is_typed_and_explains_it(page: Any, models: dict[str, Path]) -> None:
+def test_it_translates_what_is_typed_and_explains_it(
+    page: Any, models: dict[str, Path]
+) -> None:
     assert page.title() == page.inner_text("#title") == "Korean → English"
-    assert f"this server, {page.evaluate('location.host')}" in page.inner_text("#private")
+    assert f"this server, {page.evaluate('location.host')}" in page.inner_text(
+        "#private"
+    )
     sent: list[Any] = []
-    page.on("request", lambda request: "translate" in request.url and sent.append(request))
+    page.on(
+        "request", lambda request: "translate" in request.url and sent.append(request)
+    )
     page.click("#input")
     page.keyboard.type("I go home. You read a book.\n\nyou", delay=3)
     page.wait_for_selector(DONE)
-    assert shown(page) == expected(models["ko-en"], "I go home.", "You read a book.", "you")
+    assert shown(page) == expected(
+        models["ko-en"], "I go home.", "You read a book.", "you"
+    )
     counts = "all => all.map(p => p.children.length)"
     assert page.locator("#translation p").evaluate_all(counts) == [2, 0, 1]
     assert len(sent) < 8, "not at every key"
@@ -219,7 +244,9 @@ def test_it_translates_what_is_typed_and_explains_it(page: Any, models: dict[str
     page.wait_for_selector("#player:not([hidden])")
     _, steps = translator.trace(LINE)
     page.fill("#step", "2")  # after two layers of the encoder
-    assert page.locator("#mechanism .candidate").count() == min(6, len(steps[0].candidates))
+    assert page.locator("#mechanism .candidate").count() == min(
+        6, len(steps[0].candidates)
+    )
 
 
 def test_models_and_directions(page: Any, models: dict[str, Path]) -> None:
@@ -254,9 +281,13 @@ def test_alternatives_and_continuations(page: Any, models: dict[str, Path]) -> N
     put(page, LINE)
     page.wait_for_selector("#alternatives:not([hidden])")
     page.click("#alternatives-name")
-    nbest = RuntimeTranslator(models["ko-en"], threads=1).translate(LINE, nbest=3)[0].nbest
+    nbest = (
+        RuntimeTranslator(models["ko-en"], threads=1).translate(LINE, nbest=3)[0].nbest
+    )
     buttons = page.locator("#ranked button span:first-child")
-    assert buttons.all_text_contents() == [hypothesis.text or "–" for hypothesis in nbest]
+    assert buttons.all_text_contents() == [
+        hypothesis.text or "–" for hypothesis in nbest
+    ]
     page.locator("#ranked button").nth(1).click()
     assert shown(page) == [nbest[1].text]
     page.click("#undo")
@@ -281,7 +312,10 @@ def test_the_server_goes_and_comes_back(
         put(page, "first")
         assert shown(page) == ["FIRST"]
     page.fill("#input", "second")
-    until(page, "document.getElementById('notice').textContent.includes('cannot be reached')")
+    until(
+        page,
+        "document.getElementById('notice').textContent.includes('cannot be reached')",
+    )
     service.models = {name: service.models[name] for name in ("ko-en", "en-ko")}
     with serving(service, port):
         until(page, "document.querySelector('.line-of-text').textContent === 'SECOND'")
@@ -304,7 +338,8 @@ def test_what_is_overtaken_refused_or_too_much_spoils_no_other_sentence(
         page = open_page(f"http://127.0.0.1:{port}/", LOADED)
         page.fill("#input", "slow")
         wait_until(
-            lambda: ["slow"] in [lines for _, lines, _, _ in service.calls], "the request arrives"
+            lambda: ["slow"] in [lines for _, lines, _, _ in service.calls],
+            "the request arrives",
         )
         put(page, "quick")
         assert shown(page) == ["QUICK"]
@@ -317,12 +352,19 @@ def test_what_is_overtaken_refused_or_too_much_spoils_no_other_sentence(
             assert wrong.startswith(sentence)
             assert page.locator(".line-of-text.failed").count() == 1
 
-        for line, sentence in (("overload", "too much to do"), ("deadline", "not done in time")):
+        for line, sentence in (
+            ("overload", "too much to do"),
+            ("deadline", "not done in time"),
+        ):
             page.fill("#input", line)
-            notice = "text => document.getElementById('notice').textContent.includes(text)"
+            notice = (
+                "text => document.getElementById('notice').textContent.includes(text)"
+            )
             until(page, notice, arg=sentence)
             if line == "overload":
-                assert "in 7 seconds" in page.inner_text("#notice"), "as Retry-After says"
+                assert "in 7 seconds" in page.inner_text("#notice"), (
+                    "as Retry-After says"
+                )
             put(page, f"fine after {line}")
             assert shown(page) == [f"FINE AFTER {line.upper()}"]
             page.wait_for_selector("#notice:empty", state="attached")
@@ -332,7 +374,9 @@ def test_a_key_is_asked_for(
     open_page: Callable[..., Any], service: FakeService, tmp_path: Path
 ) -> None:
     key = add_key(tmp_path / "keys.json", "somebody")
-    with serving(service, require_key=True, key_file=str(tmp_path / "keys.json")) as port:
+    with serving(
+        service, require_key=True, key_file=str(tmp_path / "keys.json")
+    ) as port:
         page = open_page(f"http://127.0.0.1:{port}/", "#key-form:not([hidden])")
         assert page.inner_text("#notice") == "This server wants an API key."
         page.wait_for_selector("#key:focus")
@@ -375,12 +419,19 @@ def test_the_history_is_kept_once_it_is_on(page: Any) -> None:
     assert page.evaluate(HISTORY) is None, "nothing is stored before it is asked for"
     page.click("#history summary")
     page.check("#history-on")
-    for text in ("you read", "you read a book.", "you read a book. I go home", "너는 책을 읽는다"):
+    for text in (
+        "you read",
+        "you read a book.",
+        "you read a book. I go home",
+        "너는 책을 읽는다",
+    ):
         put(page, text)
         kept = "text => localStorage['regard.history'].includes(JSON.stringify(text))"
         until(page, kept, arg=text)
     texts = page.locator(".past span:first-child").all_text_contents()
-    assert texts == ["너는 책을 읽는다", "you read a book. I go home"], "typed on, it is one entry"
+    assert texts == ["너는 책을 읽는다", "you read a book. I go home"], (
+        "typed on, it is one entry"
+    )
     page.locator(".past").nth(1).click()
     page.wait_for_selector(DONE)
     assert page.input_value("#input") == "you read a book. I go home"
@@ -425,17 +476,23 @@ def send(
     page: Any, kind: str, content: bytes, name: str = "a.png", type: str = "image/png"
 ) -> None:
     """Drop a file on the text, or paste it."""
-    page.evaluate(SEND, ["#input", kind, base64.b64encode(content).decode(), name, type])
+    page.evaluate(
+        SEND, ["#input", kind, base64.b64encode(content).decode(), name, type]
+    )
 
 
 def test_an_image_is_captioned(page: Any, models: dict[str, Path]) -> None:
     send(page, "drop", image_bytes())
     page.wait_for_selector("#caption.done")
-    (caption,) = load_captioner(models["captions"]).caption(image_bytes(), readings=True)
+    (caption,) = load_captioner(models["captions"]).caption(
+        image_bytes(), readings=True
+    )
     assert page.inner_text("#caption") == caption.text
     assert page.title() == "Captions in English"
     page.wait_for_selector("#attention:not([hidden])")
-    assert page.locator("#queries .word bdi").all_text_contents() == caption.text.split(" ")
+    assert page.locator("#queries .word bdi").all_text_contents() == caption.text.split(
+        " "
+    )
     page.click("#open-player")
     page.wait_for_selector("#step-source canvas")
 
@@ -466,7 +523,10 @@ def test_a_server_without_captioner_says_so(
         page = open_page(f"http://127.0.0.1:{port}/", LOADED)
         assert page.is_hidden("#choice"), "there is nothing to choose"
         send(page, "drop", image_bytes())
-        assert page.inner_text("#notice") == "This server has no model for captions of images."
+        assert (
+            page.inner_text("#notice")
+            == "This server has no model for captions of images."
+        )
 
 
 # --- its looks
@@ -474,14 +534,19 @@ def test_a_server_without_captioner_says_so(
 
 @pytest.mark.parametrize(
     "options",
-    [pytest.param({}, marks=pytest.mark.slow), {"color_scheme": "dark", "locale": "ko-KR"}],
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"color_scheme": "dark", "locale": "ko-KR"},
+    ],
     ids=["light", "dark"],
 )
 def test_it_is_accessible_and_fits_a_phone(
     open_page: Callable[..., Any], server: Running, axe: str, options: dict[str, Any]
 ) -> None:
     page = open_page(address(server), LOADED, **options)
-    assert page.inner_text("#title") == ("한국어 → 영어" if options else "Korean → English")
+    assert page.inner_text("#title") == (
+        "한국어 → 영어" if options else "Korean → English"
+    )
     page.click("#history summary")
     page.check("#history-on")
     put(page, "you read a book")

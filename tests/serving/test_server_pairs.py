@@ -9,7 +9,7 @@ from regard.common.errors import UsageError
 from regard.serving.description import check_languages
 from regard.serving.http_errors import HttpError
 from regard.serving.language_names import language_name
-from regard.serving.pairs import LanguagePairs
+from regard.serving.language_pairs import LanguagePairs
 from regard.serving.service import ServedModel
 
 
@@ -19,7 +19,9 @@ def test_codes_of_clients_choose_the_model() -> None:
         [
             ServedModel("chinese", "translation", (("en", "zh-Hans"),)),
             ServedModel("serbian", "translation", (("en-GB", "sr"), ("sr", "en"))),
-            ServedModel("filipino", "translation", (("en", "tl"), ("iw", "en"), ("nb", "en"))),
+            ServedModel(
+                "filipino", "translation", (("en", "tl"), ("iw", "en"), ("nb", "en"))
+            ),
         ]
     )
     service = FakeService()
@@ -41,7 +43,9 @@ def test_codes_of_clients_choose_the_model() -> None:
         assert refused.value.status == 400
     with pytest.raises(HttpError, match=r'the source language "sr-Latn" is not served'):
         pairs.choose(service, "text", "sr-Latn", "en")
-    assert pairs.choose(service, "text", "zh", "zh-CN").model is None, "its languages are the same"
+    assert pairs.choose(service, "text", "zh", "zh-CN").model is None, (
+        "its languages are the same"
+    )
 
 
 def test_detection_keeps_to_what_can_be_translated() -> None:

@@ -26,7 +26,11 @@ APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
 DOCUMENT = APP.openapi()
 SCHEMA = schemathesis.openapi.from_asgi("/spec", APP)
 # Of the statuses from 500 on, 503 and 504 are described, no other one is.
-CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 
 
 @SCHEMA.parametrize()
@@ -52,13 +56,17 @@ def test_the_document_is_complete() -> None:
         for method, item in methods.items()
     ]
     assert len(operations) > 15
-    named = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    named = {
+        f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]
+    }
     assert set(re.findall(r'"\$ref": "(.*?)"', json.dumps(DOCUMENT))) == named
     assert len({item["operationId"] for _, _, item in operations}) == len(operations)
     for path, method, item in operations:
         assert item.get("description"), path
         if "requestBody" in item:
             assert {"400", "413", "429", "503"} <= item["responses"].keys(), path
-            schemas = [content["schema"] for content in item["requestBody"]["content"].values()]
+            schemas = [
+                content["schema"] for content in item["requestBody"]["content"].values()
+            ]
             assert all(schema["properties"] for schema in schemas)
         assert not {"422", "500", "502"} & item["responses"].keys(), f"{method} {path}"

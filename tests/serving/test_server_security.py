@@ -18,7 +18,10 @@ HELLO = {"q": "hello", "source": "en", "target": "ko"}
 
 def test_hosts_that_settings_name(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(hosts=("translate.example",))
-    assert ask("/health", "GET", headers={"Host": "translate.example:8443"}).status_code == 200
+    assert (
+        ask("/health", "GET", headers={"Host": "translate.example:8443"}).status_code
+        == 200
+    )
     refused = ask("/v2/usage", "GET", headers={"Host": "localhost"})
     assert (refused.status_code, list(refused.json())) == (421, ["message"])
     ask = make_ask(hosts=("*",))
@@ -29,7 +32,9 @@ def test_pages_of_its_own_and_extensions_may_call(ask: Ask) -> None:
     for origin in ("http://localhost", "https://localhost", "moz-extension://abc"):
         answer = ask("/translate", data=HELLO, headers={"Origin": origin})
         assert answer.status_code == 200
-        assert not [name for name in answer.headers if name.startswith("access-control")]
+        assert not [
+            name for name in answer.headers if name.startswith("access-control")
+        ]
 
 
 def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
@@ -43,7 +48,12 @@ def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
         "Access-Control-Request-Headers": "content-type",
     }
     assert ask("/translate", "OPTIONS", headers=asked).status_code == 200
-    assert ask("/translate", json=HELLO, headers={"Origin": "https://b.example"}).status_code == 403
+    assert (
+        ask(
+            "/translate", json=HELLO, headers={"Origin": "https://b.example"}
+        ).status_code
+        == 403
+    )
     ask = make_ask(cors_origins=("*",))
     assert ask("/translate", json=HELLO, headers={"Origin": "null"}).status_code == 200
 
@@ -51,7 +61,14 @@ def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
 def test_origins_of_settings() -> None:
     origins = ("*", "https://a.example", "http://[::1]:80", "moz-extension://abc-def")
     assert ServerSettings(cors_origins=origins).cors_origins == origins
-    for wrong in ("https://a.example/", "a.example", "https://", "http://a:b", "null", ""):
+    for wrong in (
+        "https://a.example/",
+        "a.example",
+        "https://",
+        "http://a:b",
+        "null",
+        "",
+    ):
         sentence = rf"cors_origins: wanted \* or an origin such as .*got '{wrong}'$"
         with pytest.raises(ConfigurationError, match=sentence):
             ServerSettings.parse({"cors_origins": (wrong,)}, "regard serve")

@@ -72,7 +72,8 @@ class Running(RunningServer):
 
     def is_refused(self) -> httpx.Response | None:
         """Return the answer to a request if it is 503."""
-        with contextlib.suppress(httpx.TransportError):  # it came at the moment of the change
+        # It came at the moment of the change.
+        with contextlib.suppress(httpx.TransportError):
             answer = self.ask("hello")
             return answer if answer.status_code == 503 else None
         return None
@@ -96,7 +97,11 @@ class Running(RunningServer):
     def serving(self) -> int:
         """The serving process, as soon as there is one."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return int(wait_until(lambda: path.read_text().split(), "there is a serving process")[0])
+        return int(
+            wait_until(lambda: path.read_text().split(), "there is a serving process")[
+                0
+            ]
+        )
 
     def kill_serving(self) -> None:
         serving = self.serving
@@ -131,12 +136,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @linux
-def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running) -> None:
+def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(
+    server: Running,
+) -> None:
     is_over = threading.Event()
 
     def ask(client: int) -> int:
         answered = 0
-        for number in itertools.count():  # never the same again: it would be taken for what kills
+        # Never the same again: it would be taken for what kills.
+        for number in itertools.count():
             texts = [f"text {client} of {number}", f"more of {client}"]
             with contextlib.suppress(httpx.TransportError):
                 translated = server.ask(*texts).json()["translatedText"]
@@ -158,7 +166,9 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
 
 
 @linux
-def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Running) -> None:
+def test_a_poisonous_call_ends_the_service_three_times_and_no_more(
+    server: Running,
+) -> None:
     before = server.text.count("has ended")
     for _ in range(3):
         with ThreadPoolExecutor(1) as client:
@@ -169,7 +179,9 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
             with pytest.raises(httpx.TransportError):
                 beside.result()
         (server.folder / "go").touch()
-        assert server.answer("wait go") == ["WAIT GO"], "asked again, the neighbour is answered"
+        assert server.answer("wait go") == ["WAIT GO"], (
+            "asked again, the neighbour is answered"
+        )
         (server.folder / "go").unlink()
         server.wait_for("go")
     refused = server.ask("poison")
@@ -181,7 +193,10 @@ def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Runni
 
 @linux
 def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
-    with running(tmp_path, max_memory=300 << 20) as server, ThreadPoolExecutor(1) as client:
+    with (
+        running(tmp_path, max_memory=300 << 20) as server,
+        ThreadPoolExecutor(1) as client,
+    ):
         before = server.serving
         open_call = client.submit(server.ask, "wait go")
         server.wait_for("go")
@@ -221,7 +236,9 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(
 
 
 @linux
-def test_the_folder_of_a_server_is_locked_against_those_who_tidy_up(server: Running) -> None:
+def test_the_folder_of_a_server_is_locked_against_those_who_tidy_up(
+    server: Running,
+) -> None:
     """As tmpfiles.d(5) has it: what lies in a folder that is locked is left alone, however old."""
     (folder,) = server.folder.glob("regard-*")
     with pytest.raises(BlockingIOError), lock_folder(folder, wait=False):
@@ -247,11 +264,15 @@ from regard.serving import serving_process
 server = SimpleNamespace(started=False)
 serving_process._read_commands(server, None, 0, Path({str(left)!r}))
 """
-    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False
+    )
     assert (done.returncode, left.exists()) == (1, False)
 
 
-def test_after_a_death_the_others_are_served_without_a_model_that_is_away(server: Running) -> None:
+def test_after_a_death_the_others_are_served_without_a_model_that_is_away(
+    server: Running,
+) -> None:
     path = server.folder / "model"
     path.unlink(missing_ok=True)
     with contextlib.suppress(httpx.TransportError):
@@ -286,10 +307,18 @@ def supervised(
     ]
     events: Events = queue.SimpleQueue()
     lines = list[str]()
-    with contextlib.closing(listen("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+    with (
+        contextlib.closing(listen("127.0.0.1", 0)) as listener,
+        ThreadPoolExecutor(1) as thread,
+    ):
         port = listener.getsockname()[1]
         one = Supervisor(
-            {"settings": {}}, listener, events, lines.append, commands=commands, **options
+            {"settings": {}},
+            listener,
+            events,
+            lines.append,
+            commands=commands,
+            **options,
         )
         number = thread.submit(one.run)
         try:
@@ -302,7 +331,9 @@ def supervised(
             raise problem
 
 
-def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_hangs_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(child_process, "_SILENT_SECONDS", 0.3)
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
     with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
@@ -337,7 +368,9 @@ def test_while_a_process_cannot_start_the_supervisor_answers(
     with supervised(tmp_path, code) as (port, _):
         address = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
-        answer = httpx.post(f"{address}/translate", json={"q": "x" * 200_000}, timeout=60)
+        answer = httpx.post(
+            f"{address}/translate", json={"q": "x" * 200_000}, timeout=60
+        )
         wait_until((tmp_path / "serving-3").exists, "it is started again and again")
     assert answer.status_code == 503
     assert int(answer.headers["Retry-After"]) in range(1, 61)
@@ -347,7 +380,9 @@ def test_while_a_process_cannot_start_the_supervisor_answers(
 def test_a_process_that_was_never_ready_is_an_error() -> None:
     code = "print('from a library\\nnull\\n3'); raise SystemExit(3)"
     commands = [[sys.executable, "-c", code]] * 2
-    with pytest.raises(WorkerError, match="ended with status 3 before the server was ready"):
+    with pytest.raises(
+        WorkerError, match="ended with status 3 before the server was ready"
+    ):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 
 
@@ -355,7 +390,9 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_process, "_SHORTEST_PAUSE", 0.2)
-    serving = "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
+    serving = (
+        "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
+    )
     with supervised(tmp_path, serving, "if number == 0: sys.exit(1)") as (_, lines):
         again = tmp_path / "pytorch-1"
         wait_until(lambda: again.exists() and again.read_text(), "it is started twice")
@@ -398,7 +435,10 @@ def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
 
 def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
     """Nor is a head too large for it, or comes too late, that the serving process would take."""
-    with contextlib.closing(listen("127.0.0.1", 0)) as listener, contextlib.ExitStack() as open_:
+    with (
+        contextlib.closing(listen("127.0.0.1", 0)) as listener,
+        contextlib.ExitStack() as open_,
+    ):
         address = listener.getsockname()
         unavailable = Unavailable(listener, lambda: 37)
         for _ in range(400):
@@ -406,7 +446,9 @@ def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
         late = open_.enter_context(socket.create_connection(address, timeout=60))
         late.sendall(b"GET /ready HTTP/1.1\r\n")
         asked = {"X-Large": "x" * 200_000}
-        answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60)
+        answer = httpx.get(
+            f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60
+        )
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
         unavailable.stop()
         late.sendall(b"\r\n")
@@ -421,7 +463,9 @@ if any("regard.supervise" in argument for argument in sys.orig_argv):
 """A program that runs before any other: a user's Ctrl-C comes while the supervisor starts."""
 
 
-def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(tmp_path: Path) -> None:
+def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPT)
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     done = subprocess.run(
@@ -435,7 +479,9 @@ def test_ctrl_c_during_imports_stops_the_command_without_a_traceback(tmp_path: P
     assert (done.returncode, done.stderr) == (130, "regard: stopped\n")
 
 
-def test_memory_is_limited_where_it_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_where_it_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Path, "exists", lambda _: False)
     with pytest.raises(UsageError, match="max_memory"):
         serve({}, "127.0.0.1", 0, max_memory=1)

@@ -15,7 +15,9 @@ SCRIPT = Path(__file__).parents[2] / "integrations" / "check_weblate.py"
 
 
 @pytest.mark.slow
-def test_the_forms_of_weblate_accept_the_server(serve: Callable[..., str], tmp_path: Path) -> None:
+def test_the_forms_of_weblate_accept_the_server(
+    serve: Callable[..., str], tmp_path: Path
+) -> None:
     python = os.environ.get("REGARD_WEBLATE")
     if python is None:
         pytest.skip(
@@ -26,12 +28,21 @@ def test_the_forms_of_weblate_accept_the_server(serve: Callable[..., str], tmp_p
         "Open %s now\nno placeholder\nOpen {name} & close <b>it</b>\n", encoding="utf-8"
     )
     command = [python, str(SCRIPT), serve(), "en", "ko", str(strings)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [
         line
         for line in done.stdout.splitlines()
         if "its form accepts the server; supported: True" in line
     ]
-    assert [line.partition(":")[0] for line in lines] == ["LibreTranslate", "DeepL", "Regard"]
-    assert [line.endswith("placeholders kept in 2 of 2") for line in lines[1:]] == [True, True]
+    assert [line.partition(":")[0] for line in lines] == [
+        "LibreTranslate",
+        "DeepL",
+        "Regard",
+    ]
+    assert [line.endswith("placeholders kept in 2 of 2") for line in lines[1:]] == [
+        True,
+        True,
+    ]

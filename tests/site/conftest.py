@@ -18,10 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site, built as `make site` does, where every warning is an error."""
     pytest.importorskip(
-        "furo", reason="the generator of the site is not installed: pip install '.[site]'"
+        "furo",
+        reason="the generator of the site is not installed: pip install '.[site]'",
     )
     pytest.importorskip(
-        "myst_parser", reason="the generator of the site is not installed: pip install '.[site]'"
+        "myst_parser",
+        reason="the generator of the site is not installed: pip install '.[site]'",
     )
     try:
         native.wasm_file()

@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]  # the generator takes most of a minute
+# The generator takes most of a minute.
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 1_000_000
 # Made by the program; tested in tests/js, tests/lessons.
@@ -64,7 +65,13 @@ WISHES = {
 results.
 """
 NOT_FOUND = ["어션텐", "퉤퉤"]
-TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
+TRIED = [
+    "index",
+    "ko/index",
+    "tutorials/translator",
+    "ko/tutorials/translator",
+    "reference/http",
+]
 TRIED += ["glossary", "ko/glossary", "search-ko"]
 
 
@@ -97,7 +104,9 @@ class _Page(HTMLParser):
             "prefetch",
         }
         if tag in {"script", "img", "link", "iframe", "source"} and is_loaded:
-            self.resources += [str(values[name]) for name in ("src", "href") if values.get(name)]
+            self.resources += [
+                str(values[name]) for name in ("src", "href") if values.get(name)
+            ]
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +136,9 @@ def test_no_link_and_no_anchor_is_dead(site: Path, pages: dict[str, _Page]) -> N
                 continue
             path, anchor = _target(site, name, link)
             assert path.is_file(), f"{name}: {link}"
-            assert not anchor or anchor in ids.get(path.resolve(), {anchor}), f"{name}: {link}"
+            assert not anchor or anchor in ids.get(path.resolve(), {anchor}), (
+                f"{name}: {link}"
+            )
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -> None:
@@ -137,7 +148,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -
             assert _target(site, name, resource)[0].is_file(), f"{name}: {resource}"
     for style in site.rglob("*.css"):
         assert not re.search(
-            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")
+            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//",
+            style.read_text(encoding="utf-8"),
         ), style
 
 
@@ -157,13 +169,17 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
     assert ((site / name).parent / link).is_file()
 
 
-@pytest.mark.parametrize("name", ["index.html", "install.html", "ko/index.html", "ko/install.html"])
+@pytest.mark.parametrize(
+    "name", ["index.html", "install.html", "ko/index.html", "ko/install.html"]
+)
 def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None:
     archive = pytest.importorskip(
         "source_archive", reason="Sphinx is not installed: pip install '.[site]'"
     )
     asks = (
-        "이 사이트를 준 사람에게서" if name.startswith("ko/") else "from whoever gave you this site"
+        "이 사이트를 준 사람에게서"
+        if name.startswith("ko/")
+        else "from whoever gave you this site"
     )
     text = (site / name).read_text(encoding="utf-8")
 
@@ -179,7 +195,9 @@ def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
     for name, page in pages.items():
-        files = {_target(site, name, resource)[0] for resource in page.resources} | {site / name}
+        files = {_target(site, name, resource)[0] for resource in page.resources} | {
+            site / name
+        }
         size = sum(file.stat().st_size for file in files)
         assert size < LARGEST, f"{name}: {size:,} bytes with all that it loads"
 
@@ -191,21 +209,32 @@ def test_every_page_says_its_language_and_leads_to_the_other(
         is_korean = name.startswith("ko/") or name == "search-ko.html"
         assert page.language == ("ko" if is_korean else "en"), name
         counterpart = name.removeprefix("ko/") if is_korean else f"ko/{name}"
-        counterpart = {"search.html": "search-ko.html", "search-ko.html": "search.html"}.get(
-            name, counterpart
-        )
+        counterpart = {
+            "search.html": "search-ko.html",
+            "search-ko.html": "search.html",
+        }.get(name, counterpart)
         wanted = (
-            counterpart if counterpart in pages else "index.html" if is_korean else "ko/index.html"
+            counterpart
+            if counterpart in pages
+            else "index.html"
+            if is_korean
+            else "ko/index.html"
         )
-        assert site / wanted in {_target(site, name, link)[0] for link in page.links}, name
+        assert site / wanted in {_target(site, name, link)[0] for link in page.links}, (
+            name
+        )
 
 
 def test_llms_txt_lists_the_pages(site: Path, pages: dict[str, _Page]) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
+    links = re.findall(
+        r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8")
+    )
     assert set(links) <= set(pages)
 
     listed = {
-        name for name in pages if not name.endswith(("search.html", "search-ko.html", "index.html"))
+        name
+        for name in pages
+        if not name.endswith(("search.html", "search-ko.html", "index.html"))
     }
     assert listed <= set(links), listed - set(links)
 
@@ -218,7 +247,8 @@ def context(browser: Any) -> Iterator[Any]:
     context.on(
         "request",
         lambda request: (
-            request.url.startswith(("file:", "data:", "blob:")) or requests.append(request.url)
+            request.url.startswith(("file:", "data:", "blob:"))
+            or requests.append(request.url)
         ),
     )
     yield context
@@ -227,7 +257,9 @@ def context(browser: Any) -> Iterator[Any]:
     assert requests == []
 
 
-def test_search_finds_words_with_particles_and_in_compounds(site: Path, context: Any) -> None:
+def test_search_finds_words_with_particles_and_in_compounds(
+    site: Path, context: Any
+) -> None:
     page = context.new_page()
     page.goto(f"{(site / 'search-ko.html').as_uri()}?q=어텐션은")
     page.wait_for_selector("#search-results li a")
@@ -235,7 +267,10 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
 
     assert first.startswith("ko/")
     assert (
-        page.locator("#search-results li p", has_text="어텐션은 부드러운 사전입니다").count() == 1
+        page.locator(
+            "#search-results li p", has_text="어텐션은 부드러운 사전입니다"
+        ).count()
+        == 1
     )
     assert (site / first.partition("#")[0]).is_file()
 
@@ -260,16 +295,22 @@ def test_the_first_three_results_hold_the_page_that_is_wished_for(
     results = {query: page.evaluate(find, query) for query in WISHES[start]}
 
     assert {
-        query: pages for query, pages in results.items() if WISHES[start][query] not in pages
+        query: pages
+        for query, pages in results.items()
+        if WISHES[start][query] not in pages
     } == {}
 
     page.close()
 
 
-def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: str) -> None:
+def test_a_result_shows_the_words_in_their_text(
+    site: Path, context: Any, axe: str
+) -> None:
     page = context.new_page()
     page.goto(f"{(site / 'search.html').as_uri()}?q=offline")
-    first = page.locator("#search-results li", has=page.locator("a[href^='tutorials/phone.html']"))
+    first = page.locator(
+        "#search-results li", has=page.locator("a[href^='tutorials/phone.html']")
+    )
     first.locator("mark", has_text="without a network").wait_for()
 
     assert (
@@ -277,7 +318,8 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
         <= page.locator("#search-results li").count()
     )
     assert all(
-        len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents()
+        len(text) < 300
+        for text in page.locator("#search-results p.summary").all_text_contents()
     )
 
     page.evaluate(axe)
@@ -287,11 +329,21 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
     assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
 
     page.goto(f"{(site / 'search.html').as_uri()}?q=%3Cimg+src%3Dx%3E+offline+%22")
-    page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
+    page.wait_for_function(
+        "document.querySelector('.search-summary').textContent !== ''"
+    )
     assert page.locator("#search-results img").count() == 0
 
     find = "word => Search._performSearch(...Search._parseQuery(word)).length"
-    for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "한" * 2000):
+    for word in (
+        "constructor",
+        "__proto__",
+        "(",
+        "c++ \\",
+        "\U0001f600",
+        " ",
+        "한" * 2000,
+    ):
         assert page.evaluate(find, word) >= 0, word
 
     page.close()
@@ -345,21 +397,27 @@ def _check_the_translator(page: Any) -> None:
     page.locator("[data-part=message]").wait_for(state="hidden")
     for unlike in ("너를 사랑해", "asdf"):  # of which the model is sure
         page.fill("#try-input", unlike)
-        message = page.locator("[data-part=message]", has_text=re.compile("not learnt|배우지 않은"))
+        message = page.locator(
+            "[data-part=message]", has_text=re.compile("not learnt|배우지 않은")
+        )
         message.wait_for()
         page.fill("#try-input", "나는 집에 간다")
         page.locator("[data-part=message]").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
-def test_the_start_page_translates_from_disk(site: Path, context: Any, name: str) -> None:
+def test_the_start_page_translates_from_disk(
+    site: Path, context: Any, name: str
+) -> None:
     page = context.new_page()
     page.goto((site / name).as_uri())
     _check_the_translator(page)
     page.close()
 
 
-def test_the_start_page_of_a_server_loads_the_model_as_a_file(site: Path, browser: Any) -> None:
+def test_the_start_page_of_a_server_loads_the_model_as_a_file(
+    site: Path, browser: Any
+) -> None:
     handler = functools.partial(_Silent, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -395,7 +453,9 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
             violations = page.evaluate(
                 "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)"
             )
-            assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
+            assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], (
+                f"{width} {scheme}"
+            )
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     page.close()

@@ -70,7 +70,9 @@ def test_other_lines_stay_as_they_are(line: str) -> None:
     assert READER.read(line) == KnownCase(line)
 
 
-@pytest.mark.parametrize("line", ["ⅯⅯ", "ŉ ŉ ŉ ŉ", "ǅ ǅ ǅ ǅ", "ẞ ẞẞ", "İİ", "👍 AA", "A" * 5000])
+@pytest.mark.parametrize(
+    "line", ["ⅯⅯ", "ŉ ŉ ŉ ŉ", "ǅ ǅ ǅ ǅ", "ẞ ẞẞ", "İİ", "👍 AA", "A" * 5000]
+)
 def test_letters_of_any_kind_are_read(line: str) -> None:
     assert READER.read(line).restore("a") in ("a", "A")
 
@@ -96,7 +98,9 @@ def reader() -> Callable[[str, str], CaseReader]:
         if (source, target) not in readers:
             text = CORPORA[source.partition("-")[0]].split("|") * 20
             tokenizer = Tokenizer.train(text, text, TokenizerSettings())
-            readers[source, target] = CaseReader((source, target), tokenizer.source.encode)
+            readers[source, target] = CaseReader(
+                (source, target), tokenizer.source.encode
+            )
         return readers[source, target]
 
     return make
@@ -136,7 +140,8 @@ def test_capitals_are_read_by_the_language_of_the_source(
     reader: Callable[[str, str], CaseReader], source: str, line: str, known: str
 ) -> None:
     case = reader(source, "")
-    for text in (line, line, unicodedata.normalize("NFD", line)):  # again it is remembered
+    # Again it is remembered.
+    for text in (line, line, unicodedata.normalize("NFD", line)):
         assert case.read(text).line == known
     assert case.read(line).is_capital == (line.replace("ß", "").isupper())
 
@@ -154,7 +159,9 @@ def test_capitals_are_read_by_the_language_of_the_source(
         >>zh-Hans<<  | IPTAL ΤΏΡΑ IJS
     """),
 )
-def test_the_code_of_a_line_is_the_language_of_its_translation(code: str, capitals: str) -> None:
+def test_the_code_of_a_line_is_the_language_of_its_translation(
+    code: str, capitals: str
+) -> None:
     for prefix in (code, f" {code} "):
         case = CaseReader(("en", "tr"), ENCODE).read(f"{prefix}OPEN THE FILE")
         assert case.line == f"{prefix}Open the file"

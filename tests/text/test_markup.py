@@ -19,7 +19,9 @@ def names(*tags: str) -> frozenset[str]:
     return frozenset(tags)
 
 
-def lines(text: str, kind: Kind = "html", options: MarkupOptions | None = None) -> tuple[str, ...]:
+def lines(
+    text: str, kind: Kind = "html", options: MarkupOptions | None = None
+) -> tuple[str, ...]:
     return parse_markup(text, kind, options).lines
 
 
@@ -166,7 +168,9 @@ def translate(
     weit weg liegt <b>Seoul</b>
     """),
 )
-def test_tags_go_with_their_words(text: str, target: str, links: str, result: str) -> None:
+def test_tags_go_with_their_words(
+    text: str, target: str, links: str, result: str
+) -> None:
     assert translate(text, target, links) == result
     assert translate(f"<p>{text}</p>\n", target, links) == f"<p>{result}</p>\n"
 
@@ -310,7 +314,9 @@ def test_translations_may_be_empty_or_have_no_break_spaces() -> None:
     Jetzt <x/> löschen?
     """),
 )
-def test_elements_without_letters_are_kept(text: str, target: str, links: str, result: str) -> None:
+def test_elements_without_letters_are_kept(
+    text: str, target: str, links: str, result: str
+) -> None:
     if "<x/>" in text:
         assert translate(text, target, links, "xml") == result
     in_html = translate(f"<p>{text}</p>\n".replace("<x/>", "<wbr>"), target, links)
@@ -318,7 +324,14 @@ def test_elements_without_letters_are_kept(text: str, target: str, links: str, r
 
 
 @pytest.mark.parametrize(
-    "note", ["<sup>1</sup>", '<a href="#fn1">[1]</a>', "<sup>[<a>2</a>]</sup>", "<i>†</i>", "[1]"]
+    "note",
+    [
+        "<sup>1</sup>",
+        '<a href="#fn1">[1]</a>',
+        "<sup>[<a>2</a>]</sup>",
+        "<i>†</i>",
+        "[1]",
+    ],
 )
 def test_notes_after_a_sentence_stay_with_it(note: str) -> None:
     document = parse_markup(f"<p>A man plays.{note} A woman sings.{note}</p>")
@@ -334,8 +347,12 @@ def test_ignored_tags_keep_their_text() -> None:
     text = "Please open the page <x>Settings</x> to configure your system."
     target = "Bitte öffnen Sie die Seite Settings um Ihr System zu konfigurieren."
     links = "0-0 1-1 2-3 3-4 4-5 5-6 7-7 8-8 6-10"
-    result = translate(text, target, links, "xml", MarkupOptions(ignore_tags=names("x")))
-    assert result == ("Bitte öffnen Sie die Seite <x>Settings</x> um Ihr System zu konfigurieren.")
+    result = translate(
+        text, target, links, "xml", MarkupOptions(ignore_tags=names("x"))
+    )
+    assert result == (
+        "Bitte öffnen Sie die Seite <x>Settings</x> um Ihr System zu konfigurieren."
+    )
 
 
 DOCUMENT = """<document>
@@ -361,7 +378,9 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
     parts = ("The firm said it was", "conducting an investigation.")
     assert lines(text, "xml") == parts
     joined = MarkupOptions(non_splitting_tags=names("par"))
-    assert lines(text, "xml", joined) == ("The firm said it was conducting an investigation.",)
+    assert lines(text, "xml", joined) == (
+        "The firm said it was conducting an investigation.",
+    )
     split = MarkupOptions(splitting_tags=names("b"))
     assert lines("<a>one <b>two</b></a>", "xml", split) == ("one", "two")
 
@@ -369,13 +388,21 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
 @pytest.mark.parametrize(
     ("text", "result"),
     [
-        ("<p>One<br>two.<br/>Three <b>four</b></p>five", ("One", "two.", "Three four", "five")),
-        ("<ul><li>One<li>Two</ul><table><tr><td>a<td>b</table>", ("One", "Two", "a", "b")),
+        (
+            "<p>One<br>two.<br/>Three <b>four</b></p>five",
+            ("One", "two.", "Three four", "five"),
+        ),
+        (
+            "<ul><li>One<li>Two</ul><table><tr><td>a<td>b</table>",
+            ("One", "Two", "a", "b"),
+        ),
         (
             "<select><option>Red<option>Blue</select><button>Send it</button>",
             ("Red", "Blue", "Send it"),
         ),
-        ("<title>A &lt;b> <i></title><textarea>x\n y</textarea><pre>One\n  two. Three</pre>",)
+        (
+            "<title>A &lt;b> <i></title><textarea>x\n y</textarea><pre>One\n  two. Three</pre>",
+        )
         + (("A", "x", "y", "One", "two.", "Three"),),
         ("<p>One\n   two.\n  Three</p>", ("One two.", "Three")),
         ("<b>One.</b> <i>Two three.</i> 4.", ("One.", "Two three.")),
@@ -383,7 +410,10 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
             "a<script>if (a<b) x('</p>')</script>b<style>p{}</style>c<template><p>x</p></template>",
             ("abc",),
         ),
-        ("a <svg><title>x</title><style/><path/></svg> b<math><mi>x</mi></math>c", ("a b c",)),
+        (
+            "a <svg><title>x</title><style/><path/></svg> b<math><mi>x</mi></math>c",
+            ("a b c",),
+        ),
         ("<ruby>漢<rt>かん</rt>字</ruby>", ("漢字",)),
         (
             "fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x",
@@ -400,7 +430,10 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
             "One<b>.</b> Two<i> </i>x <b>3</b> <i>4</i>.<b>.</b> H<sup>5</sup>",
             ("One.", "Two x 3 4..", "H"),
         ),
-        (f"a &#{'1' * 5000}; b<i>&#{'1' * 5000};</i>", (f"a &#{'1' * 5000}; b&#{'1' * 5000};",)),
+        (
+            f"a &#{'1' * 5000}; b<i>&#{'1' * 5000};</i>",
+            (f"a &#{'1' * 5000}; b&#{'1' * 5000};",),
+        ),
         ("5 < 6 <3 <<< <제목> a>b </> <!x> <?y?>z", ("5 < 6 <3 <<< <제목> a>b z",)),
         ('<p class="x"">a</p><p title="unclosed>b</p>', ("a", "b")),
         ("a <!-- b -- c", ("a",)),
@@ -418,7 +451,11 @@ def test_lines_of_xml() -> None:
     assert lines(text, "xml") == ("a bé e",)
     result = translate(text, "x y\x00z e", "0-0 1-1 2-2", "xml")
     assert result == f"{head}<r>x &e; y\ufffdz <![CDATA[c <d>]]> <E/>e</r>"
-    assert lines('<r><p xml:space="preserve">a\nb</p><p>c\nd</p></r>', "xml") == ("a", "b", "c d")
+    assert lines('<r><p xml:space="preserve">a\nb</p><p>c\nd</p></r>', "xml") == (
+        "a",
+        "b",
+        "c d",
+    )
     ignored = MarkupOptions(ignore_tags=names("title"))
     assert lines("<r><Title>a</Title><title>b</title></r>", "xml", ignored) == ("a",)
 
@@ -427,12 +464,19 @@ def test_options_of_sentences() -> None:
     text = "<p>One. Two\nthree.</p>"
     assert lines(text) == ("One.", "Two three.")
     assert lines(text, options=MarkupOptions(sentences=False)) == ("One. Two three.",)
-    assert lines(text, options=MarkupOptions(newlines=True)) == ("One.", "Two", "three.")
+    assert lines(text, options=MarkupOptions(newlines=True)) == (
+        "One.",
+        "Two",
+        "three.",
+    )
 
 
 def test_an_element_may_reach_over_several_sentences() -> None:
     document = parse_markup("One <b>two three. Four</b> five.")
-    translated = [linked("drei zwei eins.", "0-2 1-1 2-0"), linked("fünf vier.", "0-1 1-0")]
+    translated = [
+        linked("drei zwei eins.", "0-2 1-1 2-0"),
+        linked("fünf vier.", "0-1 1-0"),
+    ]
     assert document.render(translated) == "<b>drei zwei eins. fünf vier</b>."
     document = parse_markup("One <b>two. Four</b> five.")
     translated = [AlignedLine("eins zwei."), AlignedLine("vier fünf.")]
@@ -469,7 +513,9 @@ def test_placeholders_and_addresses_in_markup_stand_apart_as_tags_do() -> None:
     text = "<p>Hello %1$s, see https://x.org/a?b=1&amp;c=2 for <b>the {name} dog</b> &amp; 🙂.</p>"
     document = parse_markup(text)
     assert document.lines == ("Hello, see for the dog &.",)
-    rendered = document.render([linked(document.lines[0].upper(), "0-0 1-1 2-2 3-3 4-4 5-5")])
+    rendered = document.render(
+        [linked(document.lines[0].upper(), "0-0 1-1 2-2 3-3 4-4 5-5")]
+    )
     assert rendered == (
         "<p>HELLO %1$s, SEE https://x.org/a?b=1&amp;c=2 FOR <b>THE {name} DOG</b> &amp; 🙂.</p>"
     )
@@ -536,13 +582,19 @@ def test_escaped_marks_are_kept_as_they_were_written(mark: str, kind: Kind) -> N
     ich &lt;b&gt;lese &lt;i&gt;ein&lt;/b&gt; Buch&lt;/i&gt;
     """),
 )
-def test_escaped_tags_go_with_their_words(text: str, target: str, links: str, result: str) -> None:
+def test_escaped_tags_go_with_their_words(
+    text: str, target: str, links: str, result: str
+) -> None:
     assert translate(text, target, links) == result
 
 
 def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
     text = "A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id=&quot;1&quot;&gt;it barks"
-    assert lines(f"<string>{text}</string>", "xml") == ("A man runs", "a dog sits", "it barks")
+    assert lines(f"<string>{text}</string>", "xml") == (
+        "A man runs",
+        "a dog sits",
+        "it barks",
+    )
     assert lines("<p>Write &lt;br&gt; in HTML</p>") == ("Write in HTML",)
     assert lines("<s>A man &lt;brand/> runs</s>", "xml") == ("A man runs",)
 
@@ -591,7 +643,9 @@ def test_no_space_comes_before_closing_punctuation_or_behind_opening(seed: int) 
         words = draw.choices(parts.split("|"), k=draw.randint(2, 5))
         text = " ".join(words) + draw.choice(["", ".", "!"])
         document = parse_markup(f"<p>{text}</p>")
-        target = ["Drücken", "Sie", "die", "(Taste)", "Enter,", "bitte."][draw.randint(0, 3) :]
+        target = ["Drücken", "Sie", "die", "(Taste)", "Enter,", "bitte."][
+            draw.randint(0, 3) :
+        ]
         for line in document.lines:
             every = itertools.product(range(len(line.split())), range(len(target)))
             links = [link for link in every if draw.random() < 0.3]

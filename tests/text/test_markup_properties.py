@@ -36,7 +36,15 @@ ATTRIBUTES = (
     ' translate="yes"',
     ' id="1" class="k"',
 )
-POINTS = ("<img/>", "<wbr/>", "<!-- a <b> -->", "<?php x ?>", "<br/>", "<i></i>", "<b/>")
+POINTS = (
+    "<img/>",
+    "<wbr/>",
+    "<!-- a <b> -->",
+    "<?php x ?>",
+    "<br/>",
+    "<i></i>",
+    "<b/>",
+)
 SYMBOLS = lines("""
     <sup>®</sup>
     <sup>1</sup>
@@ -63,7 +71,9 @@ def inline(draw: random.Random, depth: int) -> str:
             parts.append(draw.choice(WORDS))
         elif choice < 0.9:
             name = draw.choice(INLINE)
-            parts.append(f"<{name}{draw.choice(ATTRIBUTES)}>{inline(draw, depth + 1)}</{name}>")
+            parts.append(
+                f"<{name}{draw.choice(ATTRIBUTES)}>{inline(draw, depth + 1)}</{name}>"
+            )
         else:
             parts.append(draw.choice((*POINTS, *SYMBOLS)))
         parts.append(draw.choice(SPACES))
@@ -75,7 +85,9 @@ def block(draw: random.Random, depth: int = 0) -> str:
     for _ in range(draw.randint(1, 3)):
         if draw.random() < 0.4 and depth < 3:
             name = draw.choice(BLOCKS)
-            parts.append(f"<{name}{draw.choice(ATTRIBUTES)}>{block(draw, depth + 1)}</{name}>")
+            parts.append(
+                f"<{name}{draw.choice(ATTRIBUTES)}>{block(draw, depth + 1)}</{name}>"
+            )
         else:
             parts.append(inline(draw, 0))
     return "".join(parts)
@@ -97,14 +109,18 @@ PARTS = {"few": (0, 60), "many": (60, 1200)}
 """Seeds of the documents: few by default, the others in the slow tests."""
 
 
-@pytest.fixture(scope="module", params=["few", pytest.param("many", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=["few", pytest.param("many", marks=pytest.mark.slow)]
+)
 def documents(request: pytest.FixtureRequest) -> Drawn:
     """Draw documents, each with what draws its translations."""
     result = []
     for seed in range(*PARTS[request.param]):
         draw = random.Random(seed)
         kind: Kind = draw.choice(("html", "xml"))
-        result.append((draw, parse_markup(f"<root>{block(draw)}</root>", kind, options(draw))))
+        result.append(
+            (draw, parse_markup(f"<root>{block(draw)}</root>", kind, options(draw)))
+        )
     return result
 
 
@@ -122,7 +138,9 @@ def reversed_words(line: str, draw: random.Random) -> AlignedLine:
 def random_links(line: str, draw: random.Random) -> AlignedLine:
     words = ["neu", "Wort,", "«x»", "<&>", "Regard는", "]]>", *line.split(" ")]
     drawn = draw.choices(words, k=draw.randint(1, 9))
-    links = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(draw.randint(0, 12))]
+    links = [
+        (draw.randint(0, 9), draw.randint(0, 9)) for _ in range(draw.randint(0, 12))
+    ]
     return AlignedLine(" ".join(drawn), links)
 
 
@@ -157,7 +175,9 @@ def tree(text: str) -> ElementTree.Element:
 
 def nesting(text: str) -> Counter[tuple[str, str]]:
     """Count the pairs of an element and the one that it is in, by their names."""
-    return Counter((parent.tag, child.tag) for parent in tree(text).iter() for child in parent)
+    return Counter(
+        (parent.tag, child.tag) for parent in tree(text).iter() for child in parent
+    )
 
 
 def letters(text: str) -> Counter[str]:
@@ -177,12 +197,18 @@ def test_the_lines_themselves_give_the_text_back(documents: Drawn) -> None:
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_a_sentence_projected_on_itself_is_the_sentence(documents: Drawn, has_links: bool) -> None:
+def test_a_sentence_projected_on_itself_is_the_sentence(
+    documents: Drawn, has_links: bool
+) -> None:
     """`render` returns an unchanged line as it is; this is what it would be by projection."""
     for _, document in documents:
         text = document.source.text
         for sentence in document.sentences:
-            links = [(index, index) for index in range(len(sentence.words))] if has_links else None
+            links = (
+                [(index, index) for index in range(len(sentence.words))]
+                if has_links
+                else None
+            )
             projected = project(sentence, sentence.words, links)
             result = write_sentence(document.source, sentence, *projected)
             assert result == text[sentence.start : sentence.end]
@@ -207,8 +233,11 @@ def hostile(share: int) -> dict[str, str]:
     """Return hostile markup by name, a share of the greatest length."""
     return {
         "open": "<b>" * (9_375 // share) + "x word",
-        "nested": "<b>" * (18_750 // share) + "x word here" + "</b>" * (18_750 // share),
-        "nested deeper at each word": "<b>a " * (18_750 // share) + "</b>" * (18_750 // share),
+        "nested": "<b>" * (18_750 // share)
+        + "x word here"
+        + "</b>" * (18_750 // share),
+        "nested deeper at each word": "<b>a " * (18_750 // share)
+        + "</b>" * (18_750 // share),
         "closed": "x" + "</b>" * (31_250 // share),
         "crossed": "<b><i>x </b></i>" * (9_375 // share),
         "less than": "<" * (2_500_000 // share),
@@ -238,18 +267,28 @@ HOSTILE = hostile(4)
 @pytest.mark.parametrize("kind", ["html", pytest.param("xml", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", hostile(1))
-def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind, share: int) -> None:
+def test_hostile_markup_takes_linear_time_and_is_kept(
+    name: str, kind: Kind, share: int
+) -> None:
     """Each of the largest takes a few seconds on an idle core; quadratic time would be many
     minutes.
     """
     text = hostile(share)[name]
     links = [(0, 1), (1, 0), (5, 3)]
-    forms = (("{}", None), ("neu {} neu", None), ("neu {} neu", links), ("", None), ("neu", []))
+    forms = (
+        ("{}", None),
+        ("neu {} neu", None),
+        ("neu {} neu", links),
+        ("", None),
+        ("neu", []),
+    )
     results = []
     with time_limit():
         document = parse_markup(text, kind)
         for form, known in forms:
-            translated = [AlignedLine(form.format(line), known) for line in document.lines]
+            translated = [
+                AlignedLine(form.format(line), known) for line in document.lines
+            ]
             results.append(document.render(translated))
     assert results[0] == text
     assert all(marks(result, kind) == marks(text, kind) for result in results)
@@ -260,11 +299,19 @@ DAMAGE = [
         <b> </b> <i> </i> <p> </p> <li> <br> <code> </code> <svg> </svg> <pre> </pre> <title>
         </title>
     """),
-    *items("<script> </script> <!-- --> <![CDATA[ ]]> <? </ < > & &lt &#0; &#xD800; &foo; &nbsp;"),
+    *items(
+        "<script> </script> <!-- --> <![CDATA[ ]]> <? </ < > & &lt &#0; &#xD800; &foo; &nbsp;"
+    ),
     *items("""
         word Two. 나는 你好。 1 = " ' />
     """),
-    *("<a href='", '<a title="x>', "<p translate=no>", "<b translate=yes>", "<!DOCTYPE ["),
+    *(
+        "<a href='",
+        '<a title="x>',
+        "<p translate=no>",
+        "<b translate=yes>",
+        "<!DOCTYPE [",
+    ),
     *(" ", " ", "\n", "\0", "\u2028", "\ud800"),
 ]
 

@@ -19,7 +19,9 @@ TEXT = lines("""
     drag and drop
     black and white
 """)
-ENCODE = Tokenizer.train(TEXT * 20, TEXT * 20, TokenizerSettings(size=340)).source.encode
+ENCODE = Tokenizer.train(
+    TEXT * 20, TEXT * 20, TokenizerSettings(size=340)
+).source.encode
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,9 @@ def test_other_lines_have_none(line: str) -> None:
         ("Datei", "", "Datei"),
     ],
 )
-def test_a_mnemonic_is_put_into_a_translation(text: str, mnemonic: str, marked: str) -> None:
+def test_a_mnemonic_is_put_into_a_translation(
+    text: str, mnemonic: str, marked: str
+) -> None:
     assert insert_mnemonic(text, mnemonic) == marked
 
 

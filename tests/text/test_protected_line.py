@@ -14,7 +14,9 @@ from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import parse_markup
 from regard.text.protected_line import ProtectedLine, protect_line
 
-SPANS = [*items("%s {name} {{a.b}} %1$S [X8X] <b> </b> &amp; https://x.org/a?b=1&c 👍🏽")]
+SPANS = [
+    *items("%s {name} {{a.b}} %1$S [X8X] <b> </b> &amp; https://x.org/a?b=1&c 👍🏽")
+]
 SPANS += ["{ $name }", "`a < b`"]
 WORDS = items("Open the file, and close (all) of it & go < on")
 
@@ -49,7 +51,9 @@ def test_spans_are_taken_out_of_the_lines() -> None:
 def test_a_span_in_quotes_is_parted_from_the_words_around_it(quotes: str) -> None:
     """Also if the translation has lost the quotes."""
     protected = protect(f"I go {quotes[0]}{{x}}{quotes[1]} home")
-    rendered = protected.render([AlignedLine("Ich gehe heim", [(0, 0), (1, 1), (3, 2)])])
+    rendered = protected.render(
+        [AlignedLine("Ich gehe heim", [(0, 0), (1, 1), (3, 2)])]
+    )
     assert "{x}" in rendered.translate(str.maketrans(quotes, "  ")).split()
 
 
@@ -61,7 +65,8 @@ def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", ["<br>", "<br/>", "<br />", "<BR>", "<br\tclass='x'/>", "</p><p>", "<hr>", "<LI>"]
+    "mark",
+    ["<br>", "<br/>", "<br />", "<BR>", "<br\tclass='x'/>", "</p><p>", "<hr>", "<LI>"],
 )
 def test_breaks_part_a_line(mark: str) -> None:
     protected = protect(f"A man <b>runs</b>{mark} a dog sits")
@@ -99,4 +104,7 @@ def test_a_line_taken_apart_and_put_together_is_the_same(
     if protected is not None:
         assert protected.render([AlignedLine(line) for line in protected.lines]) == text
     document = parse_markup(f"<p>{text}</p>", "html")
-    assert document.render([AlignedLine(line) for line in document.lines]) == f"<p>{text}</p>"
+    assert (
+        document.render([AlignedLine(line) for line in document.lines])
+        == f"<p>{text}</p>"
+    )

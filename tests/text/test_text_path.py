@@ -85,33 +85,44 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
         assert capitals.source_tokens[-1] == "</s>"
         assert [part.source for part in capitals.parts] == ["OPEN THE FILE"]
         assert title.text == plain.text
-        assert translator.translate("OPEN THE FILE", keep=False)[0].text != capitals.text
+        assert (
+            translator.translate("OPEN THE FILE", keep=False)[0].text != capitals.text
+        )
 
 
 def test_mnemonics_come_back(translators: list[Translator]) -> None:
     for translator in translators:
         label, plain = translator.translate(["_PDF", "PDF"])
         assert label.text == insert_mnemonic(plain.text, "_P")
-        assert (label.tokens, [part.source for part in label.parts]) == (plain.tokens, ["_PDF"])
+        assert (label.tokens, [part.source for part in label.parts]) == (
+            plain.tokens,
+            ["_PDF"],
+        )
 
 
 def test_spans_and_a_mnemonic_stand_apart(translators: list[Translator]) -> None:
     for translator in translators:
-        label, plain = translator.translate(["_PDF %s to %s of %s", "PDF %s to %s of %s"])
+        label, plain = translator.translate(
+            ["_PDF %s to %s of %s", "PDF %s to %s of %s"]
+        )
         assert label.text == insert_mnemonic(plain.text, "_P")
         (capital,) = translator.translate(["&OPEN THE FILE"])
         assert capital.text == capital.text.upper()
         assert "&" in capital.text
 
 
-def test_lines_stay_whole_if_nothing_is_to_be_kept(translators: list[Translator]) -> None:
+def test_lines_stay_whole_if_nothing_is_to_be_kept(
+    translators: list[Translator],
+) -> None:
     for translator in translators:
         whole = texts(translator.translate(LINES, keep=False))
         assert texts(translator.translate(LINES, keep=False, alignments=True)) == whole
         assert texts(translator.translate(LINES)) != whole
 
 
-def test_a_line_with_a_language_code_is_kept_in_one_part(translators: list[Translator]) -> None:
+def test_a_line_with_a_language_code_is_kept_in_one_part(
+    translators: list[Translator],
+) -> None:
     for translator in translators:
         (one,) = translator.translate(f">>deu<< {SENTENCES[0]} {{x}}")
         assert "{x}" in one.text
@@ -140,7 +151,9 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_note() -> None:
             text = line.replace("20", "2")
             part = TranslatedPart(text, text, 0.0)
             repetition = ("2", 9) if text != line else None
-            results.append(Translation(text, (), 0.0, (), repetition=repetition, parts=(part,)))
+            results.append(
+                Translation(text, (), 0.0, (), repetition=repetition, parts=(part,))
+            )
         return results
 
     first, second = run_path(path_of(["at 20 now", "go"]), decode)

@@ -26,14 +26,18 @@ def as_threads() -> Iterator[AsThreads]:
     threaded._install_threaded_pg()
     torch._C._distributed_c10d._set_thread_isolation_mode(True)
 
-    def run(size: int, work: Callable[[World], Any], sharded: bool = False) -> list[Any]:
+    def run(
+        size: int, work: Callable[[World], Any], sharded: bool = False
+    ) -> list[Any]:
         store = dist.HashStore()
         problems = list[BaseException]()
 
         def process(rank: int) -> Any:
             torch.set_num_threads(1)
             try:
-                dist.init_process_group("threaded", rank=rank, world_size=size, store=store)
+                dist.init_process_group(
+                    "threaded", rank=rank, world_size=size, store=store
+                )
                 return work(World(rank, size).split(sharded))
             except BaseException as problem:
                 problems.append(problem)

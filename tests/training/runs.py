@@ -29,12 +29,30 @@ __all__ = [
 ]
 
 SIDES: dict[str, dict[str, Any]] = {
-    "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
+    "transformer": {
+        "kind": "transformer",
+        "layers": 1,
+        "size": 16,
+        "heads": 2,
+        "feedforward": 32,
+    },
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
     "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16},
-    "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
+    "convolutional": {
+        "kind": "convolutional",
+        "layers": 2,
+        "size": 16,
+        "embedding": 16,
+    },
     "resnet": {"kind": "resnet", "width": 8, "depths": "[1, 1]", "size": 16},
-    "vit": {"kind": "vit", "patch_size": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
+    "vit": {
+        "kind": "vit",
+        "patch_size": 8,
+        "layers": 1,
+        "size": 16,
+        "heads": 2,
+        "feedforward": 32,
+    },
     "timm": {"kind": "timm", "name": "resnet10t", "stride": 16, "size": 16},
 }
 """Small settings of each registered encoder and decoder kind."""
@@ -49,10 +67,14 @@ def corpus(folder: Path) -> Path:
     return folder
 
 
-def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any) -> list[str]:
+def arguments(
+    data: Path, out: Path, encoder: str, decoder: str, **training: Any
+) -> list[str]:
     """Build the arguments of `regard train`: sentences, or images for an image encoder."""
     overrides = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
-    overrides |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
+    overrides |= {
+        f"model.decoder.{key}": value for key, value in SIDES[decoder].items()
+    }
     overrides |= {
         "tokenizer.size": 560,
         "batching.tokens": 256,
@@ -71,7 +93,11 @@ def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any
             f"--valid-captions={data / 'valid.en.tsv'}",
         ]
         files = [f"--images={data / 'images'}", *captions]
-        overrides |= {"tokenizer.size": 300, "data.images.height": 32, "data.images.width": 32}
+        overrides |= {
+            "tokenizer.size": 300,
+            "data.images.height": 32,
+            "data.images.width": 32,
+        }
     return [
         "train",
         *files,
@@ -92,8 +118,20 @@ def command(*options: str) -> list[str]:
 
 def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
     """Build the same command line, started by torchrun."""
-    launcher = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
-    return [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "regard", *options]
+    launcher = [
+        "--standalone",
+        f"--nproc-per-node={processes}",
+        f"--max-restarts={restarts}",
+    ]
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *launcher,
+        "-m",
+        "regard",
+        *options,
+    ]
 
 
 def workers(torchrun: int) -> list[int]:
@@ -106,7 +144,9 @@ def workers(torchrun: int) -> list[int]:
 
 def run_command(command_line: Sequence[str]) -> str:
     """Run a command line that must succeed; return its stderr."""
-    process = subprocess.run(command_line, capture_output=True, text=True, timeout=300, check=False)
+    process = subprocess.run(
+        command_line, capture_output=True, text=True, timeout=300, check=False
+    )
     assert process.returncode == 0, process.stderr[-3000:]
     return process.stderr
 
@@ -116,7 +156,9 @@ def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
     last = sorted((run / "checkpoints").iterdir())[-1]
     files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
     return {
-        f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path)
+        f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(
+            path
+        )
         for path in files
     }
 

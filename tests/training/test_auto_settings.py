@@ -13,7 +13,13 @@ from systems import posix
 
 from regard.data.corpus import CorpusSettings
 from regard.training import auto_settings
-from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
+from regard.training.auto_settings import (
+    SMALLEST,
+    CorpusSize,
+    corpus_size,
+    describe,
+    suitable,
+)
 from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 
 
@@ -21,13 +27,18 @@ from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 def pairs(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
     path.write_text(
-        "".join(f"source {i}\ttarget {i}\n" for i in range(10)) + "\tno source\n", encoding="utf-8"
+        "".join(f"source {i}\ttarget {i}\n" for i in range(10)) + "\tno source\n",
+        encoding="utf-8",
     )
     return path
 
 
-def test_pairs_and_characters_are_counted_over_all_corpora(pairs: Path, tmp_path: Path) -> None:
-    data = CorpusSettings.parse({"pairs": str(pairs), "mix": [{"pairs": str(pairs)}]}, "the test")
+def test_pairs_and_characters_are_counted_over_all_corpora(
+    pairs: Path, tmp_path: Path
+) -> None:
+    data = CorpusSettings.parse(
+        {"pairs": str(pairs), "mix": [{"pairs": str(pairs)}]}, "the test"
+    )
     assert corpus_size(data) == CorpusSize(20, 2 * 10 * len("source 0target 0"))
     missing = CorpusSettings.parse({"pairs": str(tmp_path / "missing.tsv")}, "the test")
     assert corpus_size(missing) is None
@@ -38,22 +49,35 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     """It would block: nobody writes into it."""
     os.mkfifo(tmp_path / "pipe.tsv")
     assert (
-        corpus_size(CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")) is None
+        corpus_size(
+            CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")
+        )
+        is None
     )
 
 
-def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_corpus_no_more_is_read(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(auto_settings, "MANY", 5)
     assert corpus_size(CorpusSettings.parse({"pairs": str(pairs)}, "the test")) is None
 
 
 @pytest.mark.parametrize(
     ("characters", "tokens", "every"),
-    [(100, 1024, 100), (900_000, 1024, 200), (3_800_000, 2048, 500), (7_000_000, 4096, 400)],
+    [
+        (100, 1024, 100),
+        (900_000, 1024, 200),
+        (3_800_000, 2048, 500),
+        (7_000_000, 4096, 400),
+    ],
 )
 def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -> None:
     values = suitable(CorpusSize(1000, characters), SMALLEST)
-    assert (values["batching"]["tokens"], values["training"]["validate_every"]) == (tokens, every)
+    assert (values["batching"]["tokens"], values["training"]["validate_every"]) == (
+        tokens,
+        every,
+    )
 
 
 def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) -> None:
@@ -65,20 +89,35 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
     ).compose()
     assert (set_deeper.model.encoder.layers, set_deeper.model.decoder.layers) == (3, 2)
     assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
-    assert "model" not in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST)
+    assert "model" not in suitable(
+        CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST
+    )
     assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
-    assert "model" in suitable(CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK)
-    assert "model" not in suitable(CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK + 1)
+    assert "model" in suitable(
+        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK
+    )
+    assert "model" not in suitable(
+        CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK + 1
+    )
 
 
-def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: Path) -> None:
-    strings = {"text": "strings", "characters": 50_000, "chrf": {"240": 20.4, "720": 31.5}}
+def test_the_corpus_most_alike_is_named(
+    monkeypatch: pytest.MonkeyPatch, pairs: Path
+) -> None:
+    strings = {
+        "text": "strings",
+        "characters": 50_000,
+        "chrf": {"240": 20.4, "720": 31.5},
+    }
     sentences = {"text": "sentences", "characters": 200_000, "chrf": {"720": 11.0}}
     corpora = [{"pairs": 1000, **strings}, {"pairs": 1000, **sentences}]
     monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
     recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
     for size, expected in (
-        (CorpusSize(2000, 150_000), "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes"),
+        (
+            CorpusSize(2000, 150_000),
+            "1,000 strings, came to chrF 20 after 4, 32 after 12 minutes",
+        ),
         (CorpusSize(500, 80_000), "1,000 sentences"),
         (CorpusSize(8_000, 400_000), "none of the corpora that were measured"),
     ):
@@ -93,7 +132,12 @@ def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: 
         ({"settings": {"batching.tokens": 300}}, 300),
         ({"preset": "transformer-tiny"}, 4096),
         (
-            {"settings": {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}},
+            {
+                "settings": {
+                    "model.encoder.kind": "recurrent",
+                    "model.decoder.kind": "recurrent",
+                }
+            },
             1024,
         ),
     ],
@@ -121,7 +165,9 @@ def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
     )
     request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
     first, *_ = request.describe_choices(request.compose())
-    assert first.startswith("every line of the target is the same: nothing can be learnt")
+    assert first.startswith(
+        "every line of the target is the same: nothing can be learnt"
+    )
 
 
 def test_every_size_of_a_budget_has_them(pairs: Path) -> None:

@@ -23,7 +23,8 @@ from regard.training.script_check import check_scripts
 
 
 @pytest.mark.parametrize(
-    ("text", "minutes"), [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("10min", 10), (" 5M ", 5)]
+    ("text", "minutes"),
+    [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("10min", 10), (" 5M ", 5)],
 )
 def test_times_are_converted_to_minutes(text: str, minutes: float) -> None:
     assert minutes_of(text) == pytest.approx(minutes)
@@ -38,14 +39,22 @@ def test_invalid_times_are_refused(text: str) -> None:
 def _recipes() -> dict[str, Recipe]:
     recipes = {}
     for name, size in {"small": 8, "large": 64}.items():
-        side = {"layers": 1, "heads": 2, "dropout": 0.0, "size": size, "feedforward": size}
+        side = {
+            "layers": 1,
+            "heads": 2,
+            "dropout": 0.0,
+            "size": size,
+            "feedforward": size,
+        }
         values = {
             "data": {"source": "a", "target": "b"},
             "model": {"encoder": side, "decoder": side},
             "training": {"precision": "float32"},
             "batching": {"tokens": 32, "micro_batches": 1},
         }
-        recipes[name] = Recipe.parse(merge(preset("transformer-tiny"), values), "the test")
+        recipes[name] = Recipe.parse(
+            merge(preset("transformer-tiny"), values), "the test"
+        )
     return recipes
 
 
@@ -53,7 +62,9 @@ def _recipes() -> dict[str, Recipe]:
 def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(
     monkeypatch: pytest.MonkeyPatch, minutes: float, expected: str
 ) -> None:
-    monkeypatch.setattr("regard.training.budget.trial", lambda *_: Trial(1e-6, 20, 100, 4))
+    monkeypatch.setattr(
+        "regard.training.budget.trial", lambda *_: Trial(1e-6, 20, 100, 4)
+    )
     recipes = _recipes()
     examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
     batches = BatchStream(examples, recipes["small"].batching, 1)
@@ -67,11 +78,14 @@ def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(
 
 
 def test_a_budget_below_one_update_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.training.budget.trial", lambda *_: Trial(3.0, 20, 100, 4))
+    monkeypatch.setattr(
+        "regard.training.budget.trial", lambda *_: Trial(3.0, 20, 100, 4)
+    )
     recipes = _recipes()
     batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
     with pytest.raises(
-        TrainingError, match=r"`budget=`: 2 seconds are too few for one update, which takes 3 here"
+        TrainingError,
+        match=r"`budget=`: 2 seconds are too few for one update, which takes 3 here",
     ):
         choose(2 / 60, recipes, batches, (20, 20), "cpu")
 
@@ -100,7 +114,9 @@ def test_a_trial_computes_the_share_of_one_process(
     gradients = GradientWorkers.gradients
     sample = sample_target_inputs
 
-    def count_batches(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
+    def count_batches(
+        self: GradientWorkers, batches: Sequence[Any], tokens: int
+    ) -> Any:
         sizes.append(len(batches))
         return gradients(self, batches, tokens)
 
@@ -109,8 +125,12 @@ def test_a_trial_computes_the_share_of_one_process(
         return sample(model, batch, share, generator)
 
     monkeypatch.setattr(GradientWorkers, "gradients", count_batches)
-    monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", record_probability)
-    batches = BatchStream([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
+    monkeypatch.setattr(
+        "regard.training.gradient_workers.sample_target_inputs", record_probability
+    )
+    batches = BatchStream(
+        [Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1
+    )
     result = trial(recipe, batches, (20, 20), "cpu", processes)
     assert set(sizes) == {share}
     assert probabilities == [0.5] * sum(sizes)
@@ -156,5 +176,7 @@ def test_a_script_without_tokens_is_refused_with_the_reason() -> None:
 
 def test_a_few_foreign_names_are_not_refused() -> None:
     check_scripts(
-        ["hello world " * 30, "나"], _Letters("abcdefghijklmnopqrstuvwxyz"), "the source side"
+        ["hello world " * 30, "나"],
+        _Letters("abcdefghijklmnopqrstuvwxyz"),
+        "the source side",
     )

@@ -18,11 +18,18 @@ from safetensors.torch import load_file, save_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
-from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
+from regard.training.checkpoint_tensors import (
+    DamagedCheckpoint,
+    Parts,
+    read_parts,
+    save_parts,
+)
 from regard.training.distributed import full_tensor
 
 SHAPES = [(7, 3), (1,), (2, 2), (5,), ()]
-WHOLES = [torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) for shape in SHAPES]
+WHOLES = [
+    torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) for shape in SHAPES
+]
 AsThreads = Callable[..., list[Any]]
 
 
@@ -50,7 +57,11 @@ def _own() -> Parts:
 def shards(tmp_path: Path, as_threads: AsThreads) -> Path:
     """Write tensors by three threads: some have no row of the smaller ones."""
     (tmp_path / "three").mkdir()
-    as_threads(3, lambda world: save_parts(tmp_path / "three", _split(WHOLES), world), sharded=True)
+    as_threads(
+        3,
+        lambda world: save_parts(tmp_path / "three", _split(WHOLES), world),
+        sharded=True,
+    )
     return tmp_path
 
 
@@ -71,7 +82,9 @@ def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
 def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
     own = _own()
     read_parts(sorted((shards / "three").iterdir()), own)
-    assert all(torch.equal(own["model"][str(i)], whole) for i, whole in enumerate(WHOLES))
+    assert all(
+        torch.equal(own["model"][str(i)], whole) for i, whole in enumerate(WHOLES)
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -91,18 +104,27 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
         return [*map(full_tensor, split["model"].values()), split["random"]["cpu"]]
 
     results = as_threads(
-        size, lambda _: [read_all(folder) for folder in (shards / "three", whole)], sharded=True
+        size,
+        lambda _: [read_all(folder) for folder in (shards / "three", whole)],
+        sharded=True,
     )
     for tensors in itertools.chain(*results):
-        assert all(torch.equal(*pair) for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True))
+        assert all(
+            torch.equal(*pair)
+            for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True)
+        )
 
 
 @pytest.mark.parametrize("left_out", ["model-00001", "model-00003", "random-00001"])
 def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
     own = _own()
     files = [
-        path for path in sorted((shards / "three").iterdir()) if not path.name.startswith(left_out)
+        path
+        for path in sorted((shards / "three").iterdir())
+        if not path.name.startswith(left_out)
     ]
     with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
         read_parts(files, own)
-    assert not any(bool(tensor.any()) for tensors in own.values() for tensor in tensors.values())
+    assert not any(
+        bool(tensor.any()) for tensors in own.values() for tensor in tensors.values()
+    )

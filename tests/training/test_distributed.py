@@ -68,11 +68,15 @@ def assert_close_weights(run: Path, other: Path) -> None:
 
     Adam scales these up to its learning rate.
     """
-    actual, expected = (load_file(folder / "model.safetensors") for folder in (run, other))
+    actual, expected = (
+        load_file(folder / "model.safetensors") for folder in (run, other)
+    )
     assert actual.keys() == expected.keys()
     for name in expected:
         if not name.endswith("key.bias"):
-            torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                actual[name], expected[name], rtol=1e-4, atol=1e-5
+            )
 
 
 @pytest.mark.slow
@@ -81,11 +85,15 @@ def test_two_processes_equal_one(
     data: Path, single_process_run: Path, tmp_path: Path, sharded: bool
 ) -> None:
     run = tmp_path / "run"
-    options = arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=sharded)
+    options = arguments(
+        data, run, "transformer", "recurrent", **TRAINING, sharded=sharded
+    )
     stderr = run_command(torchrun(2, *options, *_extra_options(data)))
     assert stderr.count("training ended after 12 updates") == 1, "one process reports"
     assert ("weights split over them" in stderr) == sharded
-    for actual, expected in zip(train_losses(run), train_losses(single_process_run), strict=True):
+    for actual, expected in zip(
+        train_losses(run), train_losses(single_process_run), strict=True
+    ):
         assert actual == pytest.approx(expected, rel=1e-5)
     guided = [
         [line["guided"] for line in read(r / "journal.jsonl") if "guided" in line]
@@ -103,12 +111,16 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     killed = tmp_path / "killed"
     training = {**TRAINING, "updates": 150, "validate_every": 50}
     run_command(
-        torchrun(2, *arguments(data, uninterrupted, "transformer", "transformer", **training))
+        torchrun(
+            2, *arguments(data, uninterrupted, "transformer", "transformer", **training)
+        )
     )
     options = arguments(
         data, killed, "transformer", "transformer", **training, checkpoint_minutes=0
     )
-    process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True
+    )
 
     def is_resumable() -> bool:
         assert process.poll() is None, "the run ended before a process could be killed"
@@ -123,7 +135,9 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     expected = weights_of(uninterrupted)
     for name in expected:
         for tensor in expected[name]:
-            assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"
+            assert torch.equal(actual[name][tensor], expected[name][tensor]), (
+                f"{name}: {tensor}"
+            )
 
 
 @pytest.mark.slow
@@ -135,12 +149,16 @@ def test_a_refused_run_is_not_resumed_by_a_restart(
     before = (run / "journal.jsonl").read_bytes()
     options = arguments(data, run, "transformer", "transformer", **TRAINING)
     process = subprocess.run(
-        torchrun(2, *options, restarts=1), capture_output=True, text=True, timeout=300, check=False
+        torchrun(2, *options, restarts=1),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert process.returncode != 0
-    assert process.stderr.count("there is a run already; add --resume to continue it") == 2, (
-        "at each start"
-    )
+    assert (
+        process.stderr.count("there is a run already; add --resume to continue it") == 2
+    ), "at each start"
     assert "internal error" not in process.stderr
     assert (run / "journal.jsonl").read_bytes() == before
 
@@ -149,7 +167,11 @@ def test_collectives_of_a_single_process_return_its_values() -> None:
     world = World()
     assert world.is_main
     assert list(world.share("abc")) == [0, 1, 2]
-    assert (world.all_reduce_sum(1.0, 2.0), world.all_reduce_max(3.0), world.broadcast(4.0)) == (
+    assert (
+        world.all_reduce_sum(1.0, 2.0),
+        world.all_reduce_max(3.0),
+        world.broadcast(4.0),
+    ) == (
         [1.0, 2.0],
         [3.0],
         [4.0],

@@ -34,11 +34,18 @@ def test_batches_of_many_shapes_take_little_memory() -> None:
     cache.
     """
     environment = {
-        name: value for name, value in os.environ.items() if not name.endswith("_CACHE_CAPACITY")
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_CACHE_CAPACITY")
     }
     command = [sys.executable, "-c", SHAPES]
     process = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert process.returncode == 0, process.stderr
     assert float(process.stdout) < 150
@@ -52,7 +59,12 @@ def test_cache_sizes_set_by_the_user_are_kept() -> None:
     ]
     environment = {**os.environ, "LRU_CACHE_CAPACITY": "7"}
     process = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=True
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     assert process.stdout.strip() == "7"
     assert os.environ["LRU_CACHE_CAPACITY"], "of this process, by the import above"

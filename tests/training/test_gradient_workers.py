@@ -25,9 +25,12 @@ PAIRS = [
     [([5] * 5, [6, 7, 8])],
 ]
 EXAMPLES = [
-    [Example([*source, EOS], [*target, EOS]) for source, target in sentences] for sentences in PAIRS
+    [Example([*source, EOS], [*target, EOS]) for source, target in sentences]
+    for sentences in PAIRS
 ]
-BATCHES = [(collate(examples), f"1/1/{number}") for number, examples in enumerate(EXAMPLES)]
+BATCHES = [
+    (collate(examples), f"1/1/{number}") for number, examples in enumerate(EXAMPLES)
+]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
 ALL_KINDS = kinds("target")
 # Every encoder and every decoder, not every pair.
@@ -70,7 +73,10 @@ def take_gradients(model: nn.Module) -> Gradients:
 
 
 def compute_gradients(
-    objective: Objective, threads: int, batches: Batches = BATCHES, precision: str = "float32"
+    objective: Objective,
+    threads: int,
+    batches: Batches = BATCHES,
+    precision: str = "float32",
 ) -> tuple[Gradients, list[Loss]]:
     """Compute gradients and losses with this number of threads."""
     workers = GradientWorkers(objective, precision, CPU, threads)
@@ -87,7 +93,11 @@ def assert_gradients_close(actual: Gradients, expected: Gradients) -> None:
 
 def rounded(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
     return [
-        (round(float(loss.smoothed), 3), round(float(loss.cross_entropy), 3), loss.tokens)
+        (
+            round(float(loss.smoothed), 3),
+            round(float(loss.cross_entropy), 3),
+            loss.tokens,
+        )
         for loss in losses
     ]
 
@@ -118,7 +128,9 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(
 def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
     settings: ModelSettings, precision: str
 ) -> None:
-    objective = Objective(make(with_dropout(settings)).train(), 0.1, 5.0, doubly_stochastic=0.1)
+    objective = Objective(
+        make(with_dropout(settings)).train(), 0.1, 5.0, doubly_stochastic=0.1
+    )
     batches = batches_for(settings)
     expected, expected_losses = compute_gradients(objective, 1, batches, precision)
     torch.manual_seed(99)  # the global generator has no influence
@@ -127,8 +139,12 @@ def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(
         assert_gradients_close(actual, expected)
         assert rounded(losses) == rounded(expected_losses)
     else:
-        assert [gradient is None for gradient in actual] == [g is None for g in expected]
-        pairs = [[g for g in gradients if g is not None] for gradients in (actual, expected)]
+        assert [gradient is None for gradient in actual] == [
+            g is None for g in expected
+        ]
+        pairs = [
+            [g for g in gradients if g is not None] for gradients in (actual, expected)
+        ]
         assert all(gradient.dtype == torch.float32 for gradient in pairs[0])
         assert_all_near(*pairs, 1e-2)
 
@@ -157,7 +173,9 @@ def test_there_may_be_fewer_batches_than_threads(count: int) -> None:
 # --- the weights
 
 
-def test_frozen_and_shared_weights_get_the_gradients_that_they_get_in_one_thread() -> None:
+def test_frozen_and_shared_weights_get_the_gradients_that_they_get_in_one_thread() -> (
+    None
+):
     model = make(kinds("all")[0].values[0])
     expected, _ = compute_gradients(Objective(model, 0.1), 1)
     frozen = next(model.encoder.layers.parameters())
@@ -212,7 +230,9 @@ def test_replicas_follow_the_training_mode_of_the_model() -> None:
     model.train()
     workers.gradients(BATCHES, TOKENS)
     workers.close()
-    assert_gradients_close(take_gradients(objective), compute_gradients(objective, 1)[0])
+    assert_gradients_close(
+        take_gradients(objective), compute_gradients(objective, 1)[0]
+    )
 
 
 # --- errors, and torch's threads
@@ -306,6 +326,8 @@ def test_every_batch_is_computed_once_and_by_threads_that_end() -> None:
 @pytest.mark.parametrize(
     ("name", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)]
 )
-def test_autocast_sets_the_precision_of_matrix_products(name: str, dtype: torch.dtype) -> None:
+def test_autocast_sets_the_precision_of_matrix_products(
+    name: str, dtype: torch.dtype
+) -> None:
     with autocast(name, CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype

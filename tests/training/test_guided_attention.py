@@ -18,8 +18,8 @@ from laws.models import kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, attention, watch
+from regard.common.checksums import sealed
 from regard.common.errors import ConfigurationError
-from regard.common.seal import sealed
 from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream
@@ -27,7 +27,10 @@ from regard.data.vocabulary import EOS
 from regard.model_folder import load_alignment, named_weights
 from regard.models import DECODERS, Batch, Model, ModelSettings, build
 from regard.models.recurrent import RecurrentEncoderSettings
-from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.models.transformer import (
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
 from regard.training import Recipe, Trainer
 from regard.training.guided import Guide
 from regard.training.journal import read as read_journal
@@ -39,13 +42,18 @@ EXAMPLES = [
     Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 1, 2, 1, 1, 0])),
     Example([4, EOS], [10, 11, 12, 13, 5, EOS], links=array("i", [0, 2, 0, 3])),
     Example([9, 9, 4, 8, EOS], [EOS], links=array("i")),
-    Example([6, 5, EOS], [4, 4, 7, EOS], links=array("i", [0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2])),
+    Example(
+        [6, 5, EOS],
+        [4, 4, 7, EOS],
+        links=array("i", [0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2]),
+    ),
 ]
 GUIDED = [
     parameter
     for parameter in kinds(reads=["text"])
     if any(
-        isinstance(m, Attention) and m.role == "cross" for m in make(parameter.values[0]).modules()
+        isinstance(m, Attention) and m.role == "cross"
+        for m in make(parameter.values[0]).modules()
     )
 ]
 
@@ -56,7 +64,9 @@ def guide(model: Model, weight: float = 0.5, **settings: Any) -> Guide:
     return guide
 
 
-def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
+def plain_divergence(
+    model: Model, guide: Guide, batch: TrainingBatch
+) -> tuple[Tensor, int]:
     """Sum, over linked target tokens, the mean of log (1/n) − log weight over the n source tokens
     linked to each.
     """
@@ -83,7 +93,9 @@ def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[
 
 @pytest.mark.parametrize("row", ["before", "after"])
 @pytest.mark.parametrize("settings", GUIDED)
-def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str) -> None:
+def test_the_guided_loss_equals_the_plain_loop(
+    settings: ModelSettings, row: str
+) -> None:
     model = make(settings)
     batch = collate(EXAMPLES)
     guided = guide(model, guided_row=row)
@@ -95,15 +107,21 @@ def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str
     assert loss.linked is not None
     torch.testing.assert_close(loss.guided, expected, **CLOSE)
     assert int(loss.linked) == count == 7
-    torch.testing.assert_close(loss.smoothed, unguided.smoothed + 0.5 * expected, **CLOSE)
+    torch.testing.assert_close(
+        loss.smoothed, unguided.smoothed + 0.5 * expected, **CLOSE
+    )
     assert torch.equal(loss.cross_entropy, unguided.cross_entropy)
     parameters = list(model.parameters())
     actual = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
-    assert_all_close(actual, torch.autograd.grad(expected, parameters, allow_unused=True), **CLOSE)
+    assert_all_close(
+        actual, torch.autograd.grad(expected, parameters, allow_unused=True), **CLOSE
+    )
     parts = [objective(part).detached() for part in batch.split(3)]
     total = sum(float(part.guided) for part in parts)
     assert total == pytest.approx(expected.item(), rel=1e-4)
-    without_links = collate([Example(example.source, example.target) for example in EXAMPLES])
+    without_links = collate(
+        [Example(example.source, example.target) for example in EXAMPLES]
+    )
     loss = objective(without_links)
     assert (loss.guided, loss.linked) == (None, None)
     assert torch.equal(loss.smoothed, unguided.smoothed)
@@ -112,7 +130,9 @@ def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str
 def test_both_passes_of_rdrop_are_guided() -> None:
     model = make(GUIDED[0].values[0])
     batch = collate(EXAMPLES)
-    once, twice = (Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0))
+    once, twice = (
+        Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0)
+    )
     torch.testing.assert_close(once.guided, twice.guided, **CLOSE)
     torch.testing.assert_close(once.smoothed, twice.smoothed, **CLOSE)
 
@@ -127,7 +147,9 @@ def three_layers(**settings: Any) -> Model:
     return make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
 
 
-def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_guided_layer_computes_its_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = three_layers()
     calls = []
     softmax = attention.masked_softmax
@@ -163,10 +185,15 @@ def test_auto_guides_the_layer_before_the_last_or_the_only_one() -> None:
             {"guided_layer": 4},
             "guided_layer: layer 4 was asked for, and this decoder has 3 with cross-attention; give 1 to 3",
         ),
-        ({"guided_head": 5}, "guided_head: head 5 was asked for, and layer 2 has 4; give 1 to 4"),
+        (
+            {"guided_head": 5},
+            "guided_head: head 5 was asked for, and layer 2 has 4; give 1 to 4",
+        ),
     ],
 )
-def test_a_head_that_the_model_lacks_is_refused(settings: dict[str, int], message: str) -> None:
+def test_a_head_that_the_model_lacks_is_refused(
+    settings: dict[str, int], message: str
+) -> None:
     with pytest.raises(ConfigurationError, match=message):
         guide(three_layers(), **settings)
 
@@ -194,7 +221,9 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
     loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
     assert math.isfinite(loss.guided.item())
     (loss.smoothed).backward()
-    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
+    assert all(
+        bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None
+    )
 
 
 # --- learning
@@ -234,8 +263,12 @@ def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("kind", broad(kind for kind in DECODERS if "score" in kind.model_fields))
-def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Settings]) -> None:
+@pytest.mark.parametrize(
+    "kind", broad(kind for kind in DECODERS if "score" in kind.model_fields)
+)
+def test_a_guided_head_learns_links_that_an_unguided_one_does_not(
+    kind: type[Settings],
+) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
     decoder = kind.parse({**sizes, "dropout": 0.0}, "the test")
     settings = ModelSettings(encoder=ENCODER, decoder=decoder, share="none")
@@ -244,14 +277,18 @@ def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Set
         torch.manual_seed(0)
         generator = random.Random(0)
         model = build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
-        objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
+        objective = Objective(
+            model, 0.0, guide=guide(model, weight) if weight else None
+        )
         optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
         for _ in range(60 if weight else 30):
             loss = objective(mirrored(generator))
             optimizer.zero_grad()
             (loss.smoothed / loss.tokens).backward()
             optimizer.step()
-        accuracies[weight] = accuracy(model.eval(), guide(model), mirrored(random.Random(1)))
+        accuracies[weight] = accuracy(
+            model.eval(), guide(model), mirrored(random.Random(1))
+        )
     assert accuracies[0.0] < 0.5
     assert accuracies[2.0] > 0.9
 
@@ -309,18 +346,24 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     weights = named_weights(uninterrupted.model)
     for name, weight in named_weights(resumed.model).items():
         assert torch.equal(weight, weights[name]), name
-    assert len([line["guided"] for line in train_events(tmp_path / "uninterrupted")]) == 6
+    assert (
+        len([line["guided"] for line in train_events(tmp_path / "uninterrupted")]) == 6
+    )
     unguided = trainer(recipe(guided=0.0), tmp_path / "unguided")
     unguided.run()
     assert not any("guided" in line for line in train_events(tmp_path / "unguided"))
 
 
 def train_events(run: Path) -> list[dict[str, Any]]:
-    return [line for line in read_journal(run / "journal.jsonl") if line["event"] == "train"]
+    return [
+        line for line in read_journal(run / "journal.jsonl") if line["event"] == "train"
+    ]
 
 
 @pytest.mark.system
-def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
+def test_alignments_come_from_the_guided_head_unless_another_was_chosen(
+    tmp_path: Path,
+) -> None:
     default = {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(updates=1, guided_head=2, guided_row="after"), tmp_path).run()
     expected = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True}
@@ -328,10 +371,16 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path
     resumed = trainer(recipe(updates=2, guided_layer=2), tmp_path)
     resumed.resume()
     resumed.run()
-    expected = {"layer": "decoder.layers.1.cross_attention", "head": 0, "shifted": False}
+    expected = {
+        "layer": "decoder.layers.1.cross_attention",
+        "head": 0,
+        "shifted": False,
+    }
     assert load_alignment(tmp_path) == {**expected, **default}
     # Written by a version without with_reverse.
     chosen = {**expected, "head": None, "symmetry": None}
-    (tmp_path / "alignment.json").write_text(json.dumps(sealed(chosen, id="")), encoding="utf-8")
+    (tmp_path / "alignment.json").write_text(
+        json.dumps(sealed(chosen, id="")), encoding="utf-8"
+    )
     trainer(recipe(updates=1), tmp_path).run()
     assert load_alignment(tmp_path) == {**chosen, **default}

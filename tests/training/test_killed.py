@@ -14,7 +14,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import SIDES, arguments, command, corpus, run_command, train_losses, weights_of
+from runs import (
+    SIDES,
+    arguments,
+    command,
+    corpus,
+    run_command,
+    train_losses,
+    weights_of,
+)
 from systems import posix
 
 from regard.models import DECODERS, ENCODERS
@@ -22,7 +30,10 @@ from regard.training.journal import read
 
 pytestmark = pytest.mark.slow
 
-KINDS = [[kind.model_fields["kind"].default for kind in kinds] for kinds in (ENCODERS, DECODERS)]
+KINDS = [
+    [kind.model_fields["kind"].default for kind in kinds]
+    for kinds in (ENCODERS, DECODERS)
+]
 PAIRS = list(itertools.product(*KINDS))
 TRAINING = {"updates": 200, "validate_every": 100, "log_every": 1}
 
@@ -51,13 +62,18 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     length = times[-1] - times[0]
     generator = random.Random(encoder + decoder)
     # A checkpoint after every update, so that most kills interrupt the writing of one.
-    options = arguments(data, killed_run, encoder, decoder, **TRAINING, checkpoint_minutes=0)
+    options = arguments(
+        data, killed_run, encoder, decoder, **TRAINING, checkpoint_minutes=0
+    )
     killed = 0
     for _ in range(2 * kills):
         if killed == kills:
             break
         killed += _kill(
-            _start_or_resume(options, killed_run), killed_run, generator, length / (2 * kills)
+            _start_or_resume(options, killed_run),
+            killed_run,
+            generator,
+            length / (2 * kills),
         )
     assert killed == kills, "the run ended before it could be killed often enough"
     run_command(_start_or_resume(options, killed_run))
@@ -79,7 +95,9 @@ def _start_or_resume(options: list[str], run: Path) -> list[str]:
     )
 
 
-def _kill(command_line: list[str], run: Path, generator: random.Random, span: float) -> bool:
+def _kill(
+    command_line: list[str], run: Path, generator: random.Random, span: float
+) -> bool:
     """Kill a run at a random time, mostly during training; return whether it was still running."""
     journal = run / "journal.jsonl"
     before = journal.stat().st_size if journal.exists() else 0
@@ -87,7 +105,8 @@ def _kill(command_line: list[str], run: Path, generator: random.Random, span: fl
     training = generator.random() < 0.8
     if training:
         while (
-            process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before
+            process.poll() is None
+            and (journal.stat().st_size if journal.exists() else 0) <= before
         ):
             time.sleep(0.01)
     time.sleep(generator.uniform(0, span if training else 3))

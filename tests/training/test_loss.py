@@ -18,7 +18,12 @@ from regard.attention import Attention, record_attention
 from regard.data.batch import Example, TrainingBatch
 from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
-from regard.training.loss import SLICE, Objective, rdrop_cross_entropy, smoothed_cross_entropy
+from regard.training.loss import (
+    SLICE,
+    Objective,
+    rdrop_cross_entropy,
+    smoothed_cross_entropy,
+)
 
 D = 12
 V = 37
@@ -43,10 +48,14 @@ def plain(
     return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
 
 
-def plain_rdrop(leaves: list[Tensor], targets: Tensor, smoothing: float, rdrop: float) -> Tensor:
+def plain_rdrop(
+    leaves: list[Tensor], targets: Tensor, smoothing: float, rdrop: float
+) -> Tensor:
     """Equations 1 to 3 of Liang et al. 2021, halved."""
     first, second, weight, bias = leaves
-    p, q = ((features @ weight.T + bias).log_softmax(-1) for features in (first, second))
+    p, q = (
+        (features @ weight.T + bias).log_softmax(-1) for features in (first, second)
+    )
     entropy = plain(first, weight, bias, targets, smoothing)
     entropy = entropy + plain(second, weight, bias, targets, smoothing)
     divergence = F.kl_div(q, p, reduction="sum", log_target=True)
@@ -54,12 +63,16 @@ def plain_rdrop(leaves: list[Tensor], targets: Tensor, smoothing: float, rdrop: 
     return entropy / 2 + rdrop / 4 * divergence
 
 
-def one_pass(leaves: list[Tensor], targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def one_pass(
+    leaves: list[Tensor], targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
     first, _, weight, bias = leaves
     return smoothed_cross_entropy(first, weight, bias, targets, smoothing)
 
 
-def two_passes(leaves: list[Tensor], targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def two_passes(
+    leaves: list[Tensor], targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
     return rdrop_cross_entropy(*leaves, targets, smoothing, RDROP)
 
 
@@ -81,7 +94,9 @@ BOTH_LOSSES = pytest.mark.parametrize(
 
 @BOTH_LOSSES
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
-@pytest.mark.parametrize("count", [0, 1, SLICE // 2, SLICE // 2 + 1, SLICE + 1, 2 * SLICE + 77])
+@pytest.mark.parametrize(
+    "count", [0, 1, SLICE // 2, SLICE // 2 + 1, SLICE + 1, 2 * SLICE + 77]
+)
 def test_the_loss_equals_its_formula_in_value_and_gradients(
     count: int, smoothing: float, loss_of: LossFunction, formula: Callable[..., Tensor]
 ) -> None:
@@ -89,7 +104,9 @@ def test_the_loss_equals_its_formula_in_value_and_gradients(
     smoothed, entropy = loss_of(leaves, targets, smoothing)
     expected = formula(leaves, targets, smoothing)
     actual = with_gradients([-3 * smoothed], leaves)
-    assert_all_close(actual, with_gradients([-3 * expected], leaves), rtol=1e-4, atol=1e-4)
+    assert_all_close(
+        actual, with_gradients([-3 * expected], leaves), rtol=1e-4, atol=1e-4
+    )
     first, second, weight, bias = leaves
     plain_entropy = plain(first, weight, bias, targets, 0.0)
     if loss_of is two_passes:
@@ -103,7 +120,9 @@ def test_the_slices_of_a_gpu_give_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     results = []
     leaves, targets = inputs(700)
     for rows in (SLICE, 400, 10_000):
-        monkeypatch.setattr("regard.training.loss._rows_at_once", lambda *_, rows=rows: rows)
+        monkeypatch.setattr(
+            "regard.training.loss._rows_at_once", lambda *_, rows=rows: rows
+        )
         smoothed, entropy = one_pass(leaves, targets, 0.1)
         results.append([entropy, *with_gradients([smoothed], leaves)])
     for other in results[1:]:
@@ -138,7 +157,9 @@ def test_very_large_logits_give_no_nan(
 ) -> None:
     leaves, targets = inputs(40, scale=1e4)
     loss, _ = loss_of(leaves, targets, 0.1)
-    torch.testing.assert_close(loss, formula(leaves, targets, 0.1), rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(
+        loss, formula(leaves, targets, 0.1), rtol=1e-4, atol=1e-2
+    )
     for gradient in gradients(loss, leaves):
         assert bool(gradient.isfinite().all())
 
@@ -156,7 +177,9 @@ def test_bfloat16_is_close(
         loss, entropy = loss_of(used, targets, 0.1)
     actual = with_gradients([loss], leaves)
     assert all(tensor.dtype == torch.float32 for tensor in actual)
-    assert_all_near(actual, with_gradients([formula(leaves, targets, 0.1)], leaves), 0.03)
+    assert_all_near(
+        actual, with_gradients([formula(leaves, targets, 0.1)], leaves), 0.03
+    )
     assert_all_near([entropy], [loss_of(leaves, targets, 0.1)[1]], 0.01)
 
 
@@ -174,7 +197,12 @@ def test_a_second_backward_pass_is_an_error_and_not_a_wrong_number(
 # --- the objective
 
 
-PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13, 5]), ([9, 9, 4, 8], []), ([6, 5], [4, 4, 7])]
+PAIRS = [
+    ([5, 6, 7], [8, 9]),
+    ([4], [10, 11, 12, 13, 5]),
+    ([9, 9, 4, 8], []),
+    ([6, 5], [4, 4, 7]),
+]
 EXAMPLES = [Example([*source, EOS], [*target, EOS]) for source, target in PAIRS]
 
 
@@ -213,12 +241,18 @@ def test_the_objective_is_its_formula_over_all_tokens_but_padding(
     output = model.decoder.output
     leaves = [passes[0], passes[-1], output.weight, output.bias]
     targets = batch.target_out.flatten()[keep]
-    assert loss.tokens == len(targets) == sum(len(example.target) for example in EXAMPLES)
+    assert (
+        loss.tokens == len(targets) == sum(len(example.target) for example in EXAMPLES)
+    )
     actual = with_gradients([loss.smoothed], learning(model))
-    expected = with_gradients([plain_rdrop(leaves, targets, 0.1, rdrop)], learning(model))
+    expected = with_gradients(
+        [plain_rdrop(leaves, targets, 0.1, rdrop)], learning(model)
+    )
     assert_all_close(actual, expected, rtol=1e-4, atol=1e-3)
     plain_entropy = plain_rdrop(leaves, targets, 0.0, 0.0)
-    torch.testing.assert_close(loss.cross_entropy, plain_entropy.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        loss.cross_entropy, plain_entropy.detach(), rtol=1e-4, atol=1e-4
+    )
 
 
 @EVERY_KIND
@@ -256,7 +290,9 @@ def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> float:
 
 
 @EVERY_KIND
-def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSettings) -> None:
+def test_the_doubly_stochastic_penalty_is_the_published_sum(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     batch = batched(settings, EXAMPLES)
     unpenalised = Objective(model, 0.1)(batch)
@@ -266,14 +302,19 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSetti
     assert penalty == pytest.approx(expected, rel=1e-4, abs=1e-3)
     assert torch.equal(penalised.cross_entropy, unpenalised.cross_entropy)
     with_rdrop = Objective(model, 0.1, RDROP, doubly_stochastic=0.7)(batch)
-    torch.testing.assert_close(with_rdrop.smoothed, penalised.smoothed, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(
+        with_rdrop.smoothed, penalised.smoothed, rtol=1e-4, atol=1e-3
+    )
 
 
 def test_training_with_the_penalty_makes_attention_more_even() -> None:
     settings = next(
         parameter.values[0]
         for parameter in kinds()
-        if any(isinstance(module, Attention) for module in make(parameter.values[0]).modules())
+        if any(
+            isinstance(module, Attention)
+            for module in make(parameter.values[0]).modules()
+        )
     )
     model = make(settings)
     batch = batched(settings, EXAMPLES)
@@ -291,7 +332,9 @@ def test_training_with_the_penalty_makes_attention_more_even() -> None:
 
 
 @EVERY_KIND
-def test_captions_of_one_image_count_like_separate_examples(settings: ModelSettings) -> None:
+def test_captions_of_one_image_count_like_separate_examples(
+    settings: ModelSettings,
+) -> None:
     model = make(settings)
     others = [
         Example(first.source, last.target)
@@ -313,7 +356,9 @@ def test_captions_of_one_image_count_like_separate_examples(settings: ModelSetti
     cross_entropy = first_loss.cross_entropy + second_loss.cross_entropy
     torch.testing.assert_close(loss.cross_entropy, cross_entropy, rtol=1e-4, atol=1e-4)
     actual = with_gradients([loss.smoothed], learning(model))
-    expected = with_gradients([first_loss.smoothed + second_loss.smoothed], learning(model))
+    expected = with_gradients(
+        [first_loss.smoothed + second_loss.smoothed], learning(model)
+    )
     assert_all_close(actual, expected, rtol=1e-3, atol=1e-3)
     parts = [objective(part) for part in whole.split(2)]
     smoothed = sum(part.smoothed for part in parts)

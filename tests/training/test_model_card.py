@@ -43,7 +43,10 @@ PLAIN = [
     "می\u200cخواهم",
     "a - b + c #1!",
 ]
-PARSERS = [MarkdownIt("commonmark"), MarkdownIt("commonmark").enable(["table", "strikethrough"])]
+PARSERS = [
+    MarkdownIt("commonmark"),
+    MarkdownIt("commonmark").enable(["table", "strikethrough"]),
+]
 
 
 def parts_of(text: str, parser: MarkdownIt) -> list[Any]:
@@ -77,7 +80,9 @@ def test_a_text_is_shown_as_it_is(parser: MarkdownIt, text: str) -> None:
     }
     if text in PLAIN:
         assert escape_text(text) == text
-    shown = "".join(part.content for part in parts if part.type in ("text", "text_special"))
+    shown = "".join(
+        part.content for part in parts if part.type in ("text", "text_special")
+    )
     assert shown == f"Author: {readable(text)}"
 
 
@@ -131,9 +136,15 @@ def test_a_run_of_hostile_names_has_the_card_of_any_other(
         data = {"author": name, "origin": name, "source": "a.ko", "target": "a.en"}
         recipe = Recipe.parse({**preset("transformer-tiny"), "data": data}, "recipe")
         facts = {name: CorpusFacts(5, "0" * 64, "1" * 64)}
-        model_card.write(folder, recipe, facts, Outcome(Progress(), "the updates are done"))
+        model_card.write(
+            folder, recipe, facts, Outcome(Progress(), "the updates are done")
+        )
         parts = parts_of((folder / "README.md").read_text(encoding="utf-8"), PARSERS[1])
         cards.append(
-            [part.type for part in parts if part.type not in ("text", "text_special", "inline")]
+            [
+                part.type
+                for part in parts
+                if part.type not in ("text", "text_special", "inline")
+            ]
         )
     assert cards[0] == cards[1]

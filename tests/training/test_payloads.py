@@ -23,8 +23,8 @@ from runs import SIDES
 
 import regard
 from regard.common.atomic import file_sha256
+from regard.common.checksums import json_digest
 from regard.common.errors import RegardError, TrainingError
-from regard.common.seal import json_digest
 from regard.data.image_cache import cached_images
 from regard.data.images import ImageSizeSettings
 from regard.learn.samples import korean_english
@@ -89,7 +89,9 @@ SETTINGS: dict[str, object] = {
     "training.sharded": True,
 }
 for side in ("encoder", "decoder"):
-    SETTINGS |= {f"model.{side}.{key}": value for key, value in SIDES["transformer"].items()}
+    SETTINGS |= {
+        f"model.{side}.{key}": value for key, value in SIDES["transformer"].items()
+    }
 PROCESS = {
     "RANK": "0",
     "WORLD_SIZE": "1",
@@ -126,7 +128,9 @@ def sharded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             device="cpu",
         )
     newest = run / "checkpoints" / "update-00000002"
-    assert "model-00001-of-00001.safetensors" in {path.name for path in newest.iterdir()}
+    assert "model-00001-of-00001.safetensors" in {
+        path.name for path in newest.iterdir()
+    }
     return run
 
 
@@ -156,9 +160,14 @@ def _resume(run: Path, expected: Path) -> bool:
         regard.train(out=run, resume=True, threads=1, device="cpu")
     except RegardError:
         return False
-    weights = [expected / "model.safetensors", *(expected / NEWEST).glob("*.safetensors")]
+    weights = [
+        expected / "model.safetensors",
+        *(expected / NEWEST).glob("*.safetensors"),
+    ]
     for path in weights:
-        assert (run / path.relative_to(expected)).read_bytes() == path.read_bytes(), path.name
+        assert (run / path.relative_to(expected)).read_bytes() == path.read_bytes(), (
+            path.name
+        )
     return True
 
 
@@ -185,7 +194,11 @@ def test_resuming_executes_no_file_of_a_sharded_run(
     names = sorted(str(path.relative_to(sharded_run)) for path in files)
     names += [f"{NEWEST}/{name}" for name in UNLISTED]
     if forms != ["pickle"]:  # where a reader of this form could be
-        names = [name for name in names if name.startswith("shards") or Path(name).name in FEW]
+        names = [
+            name
+            for name in names
+            if name.startswith("shards") or Path(name).name in FEW
+        ]
     for number, name in enumerate(names):
         run = shutil.copytree(sharded_run, tmp_path / f"run{number}")
         (run / name).parent.mkdir(exist_ok=True)
@@ -213,7 +226,9 @@ def test_resuming_in_one_process_executes_no_sealed_payload(
                 (state.parent / name).write_bytes(form(Payload(marker)))
                 contents["files"][name] = file_sha256(state.parent / name)
             (state.parent / ".metadata").write_bytes(form(Payload(marker)))
-            state.write_text(json.dumps({**contents, "checksum": json_digest(contents)}))
+            state.write_text(
+                json.dumps({**contents, "checksum": json_digest(contents)})
+            )
         with pytest.raises(TrainingError, match="no checkpoint can be read"):
             regard.train(out=run, resume=True, threads=1, device="cpu")
         shutil.rmtree(run)
@@ -228,7 +243,9 @@ def test_loading_executes_no_file_of_a_model_folder(
     problems = dict[str, str]()
     for path in [path for path in sharded_run.iterdir() if path.is_file()]:
         folder = tmp_path / path.name
-        shutil.copytree(sharded_run, folder, ignore=shutil.ignore_patterns("checkpoints", "shards"))
+        shutil.copytree(
+            sharded_run, folder, ignore=shutil.ignore_patterns("checkpoints", "shards")
+        )
         (folder / path.name).write_bytes(next(payloads))
         try:
             regard.load(folder).translate("나는 집에 간다")
@@ -259,11 +276,15 @@ def test_cached_images_are_not_executed(
 
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
     settings = ImageSizeSettings(height=8, width=8)
-    expected = cached_images([tmp_path / "a.png"], settings, tmp_path / "images").pixels.copy()
+    expected = cached_images(
+        [tmp_path / "a.png"], settings, tmp_path / "images"
+    ).pixels.copy()
     for path in sorted((tmp_path / "images").iterdir()):
         path.write_bytes(FORMS[form](Payload(marker)))
         log: list[str] = []
-        cache = cached_images([tmp_path / "a.png"], settings, tmp_path / "images", log.append)
+        cache = cached_images(
+            [tmp_path / "a.png"], settings, tmp_path / "images", log.append
+        )
         assert np.array_equal(cache.pixels, expected)
         assert "decoded again" in log[0]
 
@@ -292,7 +313,9 @@ def test_the_source_calls_no_unpickler() -> None:
     ],
 )
 def test_the_look_at_the_source_sees_unpicklers(source: str) -> None:
-    assert [problem for node in ast.walk(ast.parse(source)) for problem in _unpickles(node)]
+    assert [
+        problem for node in ast.walk(ast.parse(source)) for problem in _unpickles(node)
+    ]
 
 
 def _unpickles(node: ast.AST) -> Iterator[str]:

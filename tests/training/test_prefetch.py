@@ -86,7 +86,10 @@ def test_items_are_made_in_the_block_by_a_thread_of_their_own() -> None:
 @pytest.mark.parametrize("after", [0, 5])
 def test_an_error_is_raised_at_the_position_of_its_item(after: int) -> None:
     taken: list[int] = []
-    with pytest.raises(Broken, match=f"after {after}"), Prefetcher(failing(after)) as stream:
+    with (
+        pytest.raises(Broken, match=f"after {after}"),
+        Prefetcher(failing(after)) as stream,
+    ):
         taken.extend(stream)
     assert taken == list(range(after))
     assert threads() == 0

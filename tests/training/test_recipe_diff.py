@@ -13,7 +13,9 @@ from regard.training.recipe_diff import IMAGE, reconcile
 
 def recipe(**changes: Any) -> Recipe:
     data = {"data": {"source": "a", "target": "b"}}
-    return Recipe.parse(merge(merge(preset("transformer-tiny"), data), changes), "the test")
+    return Recipe.parse(
+        merge(merge(preset("transformer-tiny"), data), changes), "the test"
+    )
 
 
 def test_equal_recipes_have_no_differences() -> None:
@@ -23,7 +25,8 @@ def test_equal_recipes_have_no_differences() -> None:
 
 def test_settings_that_may_change_take_the_new_value() -> None:
     reconciled, differences = reconcile(
-        recipe(training={"updates": 10}), recipe(training={"updates": 20}, schedule={"warmup": 7})
+        recipe(training={"updates": 10}),
+        recipe(training={"updates": 20}, schedule={"warmup": 7}),
     )
     assert (reconciled.training.updates, reconciled.schedule.warmup) == (20, 7)
     assert differences == [
@@ -47,7 +50,10 @@ def test_model_tokenizer_search_and_seed_stay() -> None:
         "tokenizer.size",
         "training.seed",
     ]
-    assert "4 holds, the weights have that shape; for the other value train anew" in differences[0]
+    assert (
+        "4 holds, the weights have that shape; for the other value train anew"
+        in differences[0]
+    )
 
 
 def test_another_kind_of_decoder_is_refused() -> None:
@@ -76,5 +82,6 @@ def test_minutes_stay_the_updates_they_became() -> None:
 
 
 def test_settings_of_images_that_a_model_depends_on_are_fixed() -> None:
-    limits = {"max_pixels", "max_file_side"}  # of files: they may be raised when a run is resumed
+    # Of files: they may be raised when a run is resumed.
+    limits = {"max_pixels", "max_file_side"}
     assert set(IMAGE) == ImageSizeSettings.model_fields.keys() - limits

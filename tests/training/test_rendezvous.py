@@ -38,7 +38,9 @@ def _join_all(store: dist.Store, late: int) -> list[Rendezvous]:
 def test_each_start_has_its_own_store(store: dist.Store, late: int) -> None:
     for start in range(3):
         processes = _join_all(store, late)
-        assert not processes[0].store.check(["address"]), "that of an earlier start is not visible"
+        assert not processes[0].store.check(["address"]), (
+            "that of an earlier start is not visible"
+        )
         processes[0].store.set("address", str(start))
         addresses = [process.store.get("address") for process in processes]
         assert addresses == [str(start).encode()] * SIZE
@@ -55,10 +57,15 @@ def test_only_a_run_that_had_started_is_resumed(store: dist.Store) -> None:
 
 
 def test_a_missing_process_is_named(store: dist.Store) -> None:
-    with pytest.raises(TrainingError, match=r"process 2 of 3 did not join within 0.1 seconds"):
+    with pytest.raises(
+        TrainingError, match=r"process 2 of 3 did not join within 0.1 seconds"
+    ):
         rendezvous(store, 0, SIZE, 0.1)
-    with pytest.raises(TrainingError, match=r"the first process did not answer within 0.1 seconds"):
-        rendezvous(store, 1, SIZE, 0.1)  # the entry in the store is of a process that has ended
+    with pytest.raises(
+        TrainingError, match=r"the first process did not answer within 0.1 seconds"
+    ):
+        # The entry in the store is of a process that has ended.
+        rendezvous(store, 1, SIZE, 0.1)
 
 
 @pytest.fixture
@@ -82,14 +89,17 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.system
 @pytest.mark.usefixtures("agent")
-def test_a_process_that_joins_knows_if_it_was_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_joins_knows_if_it_was_restarted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with join_processes("cpu", 1) as (world, device):
         assert (world.restarted, world.size, device) == (False, 1, "cpu")
         world.mark_started()
     with join_processes("cpu", 1) as (world, _):
         assert world.restarted
         assert world.split(True).restarted
-    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")  # a launcher that counts its restarts
+    # A launcher that counts its restarts.
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")
     monkeypatch.setenv("MASTER_PORT", "0")
     for restarts in (0, 1):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))

@@ -56,6 +56,6 @@ def test_file_systems_that_lock_no_folders_are_accepted(
     before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     with lock_run(tmp_path / "run"), lock_run(tmp_path / "run"):
         pass
-    assert before == (len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0), (
-        "no handle is left open"
-    )
+    assert before == (
+        len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    ), "no handle is left open"

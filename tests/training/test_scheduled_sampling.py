@@ -19,7 +19,9 @@ def generator(seed: int = 1) -> torch.Generator:
 
 
 @pytest.mark.parametrize("settings", kinds())
-def test_probability_one_replaces_all_inputs_and_zero_none(settings: ModelSettings) -> None:
+def test_probability_one_replaces_all_inputs_and_zero_none(
+    settings: ModelSettings,
+) -> None:
     """Logits are scaled until a sample is the argmax."""
     model = make(settings)
     with torch.no_grad():
@@ -29,7 +31,9 @@ def test_probability_one_replaces_all_inputs_and_zero_none(settings: ModelSettin
     mixed = sample_target_inputs(model, batch, 1.0, generator())
     with torch.no_grad():
         features = model(Batch(batch.source, batch.source_keep), batch.target_in)
-    assert torch.equal(mixed.target_in[:, 1:], model.project(features)[:, :-1].argmax(-1))
+    assert torch.equal(
+        mixed.target_in[:, 1:], model.project(features)[:, :-1].argmax(-1)
+    )
     assert mixed.target_in[:, 0].tolist() == [BOS, BOS]
     assert torch.equal(mixed.target_out, batch.target_out), "the labels stay"
     assert not mixed.target_in.requires_grad

@@ -45,14 +45,19 @@ def group() -> Iterator[None]:
 def _model() -> Model:
     torch.manual_seed(3)
     return build(
-        ModelSettings.parse({"encoder": SIDE, "decoder": SIDE}, "the test"), 20, 20, joint=True
+        ModelSettings.parse({"encoder": SIDE, "decoder": SIDE}, "the test"),
+        20,
+        20,
+        joint=True,
     )
 
 
 def _gathered(model: Model) -> list[str]:
     """Return the layers whose own weights, cross-attention aside, are gathered."""
     layers = {
-        name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, ShardUnit)
     }
     return [
         name
@@ -92,16 +97,21 @@ def test_layers_are_gathered_only_while_they_compute(
         for name in names:
             assert forward[name] == ([name] if layers else names)
             assert name in backward[name]
-            assert not layers or len(backward[name]) <= 2, "the next layer may be prefetched"
+            assert not layers or len(backward[name]) <= 2, (
+                "the next layer may be prefetched"
+            )
         assert _gathered(model) == ([] if layers or last else names)
     gradient = torch.cat(
         [parameter.grad.full_tensor().flatten() for parameter in model.parameters()]
     )
     expected = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
-    tolerance = 0.02 if layers and precision == "bfloat16" else 1e-6  # summed in another order
+    # Summed in another order.
+    tolerance = 0.02 if layers and precision == "bfloat16" else 1e-6
     assert float((gradient - expected).norm() / expected.norm()) < tolerance
     reshard(model)
-    assert not any(not isinstance(parameter, DTensor) for parameter in model.parameters())
+    assert not any(
+        not isinstance(parameter, DTensor) for parameter in model.parameters()
+    )
 
 
 def test_sharded_layers_refuse_layer_drop() -> None:
@@ -110,7 +120,9 @@ def test_sharded_layers_refuse_layer_drop() -> None:
         "model": {"encoder": {**SIDE, "layer_dropout": 0.1}, "decoder": SIDE},
     }
     values["training"] = {"sharded": "layers"}
-    with pytest.raises(ConfigurationError, match="none may leave one out; set layer_dropout to 0"):
+    with pytest.raises(
+        ConfigurationError, match="none may leave one out; set layer_dropout to 0"
+    ):
         Recipe.parse(values, "the test")
 
 
@@ -142,7 +154,9 @@ print(resident() - before, flush=True)
     reason="only glibc keeps freed memory, and has a setting to return it",
 )
 def test_freed_memory_returns_to_the_system() -> None:
-    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FREED], capture_output=True, text=True, check=True
+    )
     returned, default = map(float, done.stdout.split())
     assert default > 100, "otherwise the setting is not needed"
     assert returned < 20

@@ -30,7 +30,9 @@ def _step(
     """Return the threads that a step saw, and the weights after three steps."""
     monkeypatch.setattr(updater, "WEIGHTS_A_THREAD", weights_a_thread)
     data = {"data": {"source": "a", "target": "b"}}
-    recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test").resolved("cpu")
+    recipe = Recipe.parse(merge(preset("transformer-tiny"), data), "the test").resolved(
+        "cpu"
+    )
     torch.manual_seed(1)
     model = build(recipe.model, 300, 300, True)
     trained = Updater(model, recipe, 1)
@@ -52,10 +54,16 @@ def _step(
     return max(threads), [parameter.detach() for parameter in model.parameters()]
 
 
-def test_a_small_model_takes_one_thread_and_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (_step(monkeypatch, weights) for weights in (updater.WEIGHTS_A_THREAD, 1))
+def test_a_small_model_takes_one_thread_and_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = (
+        _step(monkeypatch, weights) for weights in (updater.WEIGHTS_A_THREAD, 1)
+    )
     assert (one[0], two[0]) == (1, 2)
-    assert all(torch.equal(first, second) for first, second in zip(one[1], two[1], strict=True))
+    assert all(
+        torch.equal(first, second) for first, second in zip(one[1], two[1], strict=True)
+    )
     assert torch.get_num_threads() == 2, "the threads of everything else are as before"
 
 

@@ -14,7 +14,8 @@ from regard.training.tensorboard_log import with_tensorboard
 
 def test_the_log_holds_the_numbers_of_the_journal(tmp_path: Path) -> None:
     accumulator = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard"
+        "tensorboard.backend.event_processing.event_accumulator",
+        reason="no tensorboard",
     )
     events: list[tuple[str, dict[str, Any]]] = []
     report = with_tensorboard(
@@ -24,7 +25,11 @@ def test_the_log_holds_the_numbers_of_the_journal(tmp_path: Path) -> None:
     report("train", {"update": 50, "loss": 3.5, "learning_rate": 0.1})
     report(
         "valid",
-        {"update": 50, "chrf": 40.0, "attention": {"decoder.layers.0.cross_attention": 1.25}},
+        {
+            "update": 50,
+            "chrf": 40.0,
+            "attention": {"decoder.layers.0.cross_attention": 1.25},
+        },
     )
     assert [event for event, _ in events] == ["machine", "train", "valid"]
     log = accumulator.EventAccumulator(str(tmp_path / "board"))
@@ -46,7 +51,9 @@ def test_a_disabled_log_writes_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(
         MissingExtra,

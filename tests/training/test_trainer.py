@@ -38,7 +38,13 @@ from regard.training.journal import read
 from regard.training.recipe import read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
-TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16}
+TRANSFORMER = {
+    "kind": "transformer",
+    "layers": 1,
+    "size": 8,
+    "heads": 2,
+    "feedforward": 16,
+}
 RESNET: dict[str, Any] = {"kind": "resnet", "width": 8, "depths": [1, 1], "size": 8}
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": TRANSFORMER,
@@ -68,10 +74,14 @@ def test_every_registered_kind_is_covered() -> None:
     """But for networks of timm, which need its package."""
     for kinds, side in ((ENCODERS, 0), (DECODERS, 1)):
         covered = {SIDES[pair[side]]["kind"] for pair in PAIRS}
-        assert {kind.model_fields["kind"].default for kind in kinds} <= covered | {"timm"}
+        assert {kind.model_fields["kind"].default for kind in kinds} <= covered | {
+            "timm"
+        }
 
 
-def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
+def _recipe(
+    encoder: str = "transformer", decoder: str = "transformer", **training: Any
+) -> Recipe:
     images = {"images": {"folder": "unread", "captions": "unread"}}
     text = {"source": "unread", "target": "unread"}
     values = {
@@ -94,7 +104,9 @@ def _recipe(encoder: str = "transformer", decoder: str = "transformer", **traini
 
 
 def _scores(model: Model) -> dict[str, float]:
-    total = sum(float(parameter.detach().abs().sum()) for parameter in model.parameters())
+    total = sum(
+        float(parameter.detach().abs().sum()) for parameter in model.parameters()
+    )
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
@@ -110,7 +122,12 @@ class _ImagePlan(BatchPlan):
             pixels.append(torch.rand(3, 6 + index % 3, 8, generator=generator))
         source, keep = pad_images(pixels)
         return TrainingBatch(
-            source, keep, text.target_in, text.target_out, text.tokens, list(self.indices)
+            source,
+            keep,
+            text.target_in,
+            text.target_out,
+            text.tokens,
+            list(self.indices),
         )
 
     @property
@@ -146,8 +163,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     extra = {}
     if encoder in IMAGE_ENCODERS:
         extra = {"encoder_rate": 0.3, "doubly_stochastic": 0.5}
-    uninterrupted = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "uninterrupted")
-    initial = {name: weight.clone() for name, weight in named_weights(uninterrupted.model).items()}
+    uninterrupted = _trainer(
+        _recipe(encoder, decoder, **extra), tmp_path / "uninterrupted"
+    )
+    initial = {
+        name: weight.clone()
+        for name, weight in named_weights(uninterrupted.model).items()
+    }
     uninterrupted.run()
     _trainer(_recipe(encoder, decoder, updates=7, **extra), tmp_path / "stopped").run()
     resumed = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "stopped")
@@ -157,7 +179,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     weights = named_weights(resumed.model)
     for name, weight in named_weights(uninterrupted.model).items():
         assert torch.equal(weight, weights[name]), name
-        assert torch.equal(uninterrupted.ema.weights[name], resumed.ema.weights[name]), name
+        assert torch.equal(
+            uninterrupted.ema.weights[name], resumed.ema.weights[name]
+        ), name
         unchanged = "running" in name or (encoder == "frozen" and "backbone" in name)
         assert torch.equal(weight, initial[name]) == unchanged, name
     assert uninterrupted.progress.tokens == resumed.progress.tokens
@@ -177,33 +201,47 @@ def _result(chrf: float, loss: float = 1.0) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("encoder", "share"), [("transformer", "all"), ("transformer", "target"), ("resnet", "target")]
+    ("encoder", "share"),
+    [("transformer", "all"), ("transformer", "target"), ("resnet", "target")],
 )
-def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, encoder: str, share: str) -> None:
+def test_the_encoder_has_its_own_learning_rate(
+    tmp_path: Path, encoder: str, share: str
+) -> None:
     """The first step of Adam is as long as the learning rate, whatever the gradient."""
     recipe = _recipe(
-        encoder, updates=1, encoder_rate=0.1, max_grad_norm=0.0, ema_decay=0.0, weight_decay=0.0
+        encoder,
+        updates=1,
+        encoder_rate=0.1,
+        max_grad_norm=0.0,
+        ema_decay=0.0,
+        weight_decay=0.0,
     )
     recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
     trainer = _trainer(recipe, tmp_path)
-    before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
+    before = {
+        name: weight.clone() for name, weight in named_weights(trainer.model).items()
+    }
     trainer.run()
     rate = learning_rate(recipe.schedule, 1, 8)
     for name, weight in named_weights(trainer.model).items():
         if name.endswith("key.bias"):  # attention weights do not depend on it
             continue
-        own_rate = name.startswith("encoder") and not (share == "all" and "embedding" in name)
-        steps = (weight - before[name]).abs()
-        assert float(steps.max()) == pytest.approx(rate * (0.1 if own_rate else 1.0), rel=0.05), (
-            name
+        own_rate = name.startswith("encoder") and not (
+            share == "all" and "embedding" in name
         )
+        steps = (weight - before[name]).abs()
+        assert float(steps.max()) == pytest.approx(
+            rate * (0.1 if own_rate else 1.0), rel=0.05
+        ), name
 
 
 def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:
     validated: list[dict[str, torch.Tensor]] = []
 
     def validate(model: Model) -> dict[str, float]:
-        validated.append({name: weight.clone() for name, weight in named_weights(model).items()})
+        validated.append(
+            {name: weight.clone() for name, weight in named_weights(model).items()}
+        )
         return _result([10.0, 30.0, 20.0][len(validated) - 1])
 
     outcome = _trainer(_recipe(), tmp_path, validate).run()
@@ -226,7 +264,13 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
         trainer.resume()
         best = trainer.run().progress
         bests.append((best.best_update, best.validations_since_best, best.best_loss))
-    assert bests == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
+    assert bests == [
+        (5, 0, 3.0),
+        (10, 0, 2.0),
+        (10, 1, 2.0),
+        (20, 0, 4.0),
+        (20, 1, 4.0),
+    ]
 
 
 def test_a_validation_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
@@ -245,7 +289,9 @@ def test_a_validation_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
 
 def test_scores_of_another_kind_are_not_compared(tmp_path: Path) -> None:
     _trainer(_recipe(updates=10), tmp_path, lambda _: _result(40.0, 3.0)).run()
-    trainer = _trainer(_recipe(updates=15, best_by="loss"), tmp_path, lambda _: _result(40.0, 3.0))
+    trainer = _trainer(
+        _recipe(updates=15, best_by="loss"), tmp_path, lambda _: _result(40.0, 3.0)
+    )
     trainer.resume()
     progress = trainer.run().progress
     assert (progress.best, progress.best_update, progress.best_by) == (-3.0, 15, "loss")
@@ -303,7 +349,9 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(
     for name, weight in named_weights(unhalved.model).items():
         # The loss does not depend on the bias of keys: Adam follows rounding errors.
         if not name.endswith("key.bias"):
-            torch.testing.assert_close(halved_weights[name], weight, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(
+                halved_weights[name], weight, rtol=1e-3, atol=1e-5
+            )
     with pytest.raises(
         TrainingError,
         match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true",
@@ -312,7 +360,8 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(
 
 
 @pytest.mark.parametrize(
-    "function", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"]
+    "function",
+    ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"],
 )
 def test_out_of_memory_outside_the_batches_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
@@ -349,13 +398,17 @@ def test_a_failed_write_leaves_the_old_weights(
     assert path.read_bytes() == before
 
 
-def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: Path) -> None:
+def test_validation_uses_the_moving_average_and_training_the_weights(
+    tmp_path: Path,
+) -> None:
     averaged = []
 
     def validate(model: Model) -> dict[str, float]:
         weights = named_weights(model)
         average = trainer.ema.weights
-        averaged.append(all(torch.equal(average[name], weights[name]) for name in weights))
+        averaged.append(
+            all(torch.equal(average[name], weights[name]) for name in weights)
+        )
         return _result(float(len(averaged)))
 
     trainer = _trainer(_recipe(ema_decay=0.9), tmp_path, validate)
@@ -371,7 +424,9 @@ def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: P
 
 def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
     scores = iter([3.0, 2.0, 1.0, 0.0])
-    trainer = _trainer(_recipe(updates=100, patience=2), tmp_path, lambda _: _result(next(scores)))
+    trainer = _trainer(
+        _recipe(updates=100, patience=2), tmp_path, lambda _: _result(next(scores))
+    )
     outcome = trainer.run()
     assert outcome.progress.update == 15
     assert "no better score in 2 validations" in outcome.reason
@@ -428,7 +483,9 @@ def test_minutes_end_by_the_clock_and_their_updates_are_saved(
         repeated = Recipe.parse(read_run_recipe(run / "train.toml"), "the run")
         _trainer(repeated, tmp_path / "by-updates").run()
         again = file_sha256(tmp_path / "by-updates" / WEIGHTS)
-        assert file_sha256(run / WEIGHTS) == again, "training by the recipe that was written"
+        assert file_sha256(run / WEIGHTS) == again, (
+            "training by the recipe that was written"
+        )
 
 
 def test_the_pace_is_that_of_the_last_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,12 +503,18 @@ def test_updates_and_minutes_exclude_each_other() -> None:
         _recipe(updates=5, minutes=1.0)
 
 
-def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
     trainer = _trainer(_recipe(), tmp_path)
     with torch.no_grad():
         trainer.model.decoder.output.bias.fill_(math.nan)
-    before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
-    with pytest.raises(TrainingError, match="update 1: the gradient is infinite or NaN"):
+    before = {
+        name: weight.clone() for name, weight in named_weights(trainer.model).items()
+    }
+    with pytest.raises(
+        TrainingError, match="update 1: the gradient is infinite or NaN"
+    ):
         trainer.run()
     after = named_weights(trainer.model)
     assert all(
@@ -491,7 +554,9 @@ def test_an_interrupt_while_a_checkpoint_is_read_damages_none(
     monkeypatch.setattr(checkpoint, "read_parts", read_interrupted)
     with pytest.raises(KeyboardInterrupt):
         trainer.resume()
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["update-00000005"]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == [
+        "update-00000005"
+    ]
 
 
 def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -> None:
@@ -509,7 +574,9 @@ def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -
     assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in saved)
 
 
-def test_resuming_falls_back_from_a_damaged_checkpoint_to_the_one_before(tmp_path: Path) -> None:
+def test_resuming_falls_back_from_a_damaged_checkpoint_to_the_one_before(
+    tmp_path: Path,
+) -> None:
     _trainer(_recipe(), tmp_path).run()
     folders = sorted((tmp_path / "checkpoints").iterdir())
     assert [folder.name for folder in folders] == ["update-00000010", "update-00000012"]
@@ -574,7 +641,9 @@ def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     own = {"model": {"weight": torch.zeros(2)}}
     for number in (1, 2):
         checkpoints.save(
-            3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number}
+            3,
+            {"model": {"weight": torch.full((2,), float(number))}},
+            {"number": number},
         )
     seal = checkpoints.load(own, pytest.fail)
     assert seal is not None
@@ -590,13 +659,16 @@ def test_a_full_disk_while_writing_a_sharded_checkpoint_is_reported(
     monkeypatch.setattr("regard.training.checkpoint_tensors.save_tensors", full)
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
     with pytest.raises(
-        TrainingError, match=r"could not be written \(No space left on device\); there is none yet"
+        TrainingError,
+        match=r"could not be written \(No space left on device\); there is none yet",
     ):
         checkpoints.save(3, {"model": {}}, {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_restarted_without_a_checkpoint_has_every_event_once(tmp_path: Path) -> None:
+def test_a_run_restarted_without_a_checkpoint_has_every_event_once(
+    tmp_path: Path,
+) -> None:
     _trainer(_recipe(), tmp_path).run()
     shutil.rmtree(tmp_path / "checkpoints")
     restarted = _trainer(_recipe(), tmp_path)
@@ -608,9 +680,15 @@ def test_a_run_restarted_without_a_checkpoint_has_every_event_once(tmp_path: Pat
 @pytest.mark.parametrize(
     ("values", "rates"),
     [
-        ({"kind": "constant", "peak": 3.0, "warmup": 4}, {1: 0.75, 2: 1.5, 4: 3, 5: 3, 10_000: 3}),
+        (
+            {"kind": "constant", "peak": 3.0, "warmup": 4},
+            {1: 0.75, 2: 1.5, 4: 3, 5: 3, 10_000: 3},
+        ),
         ({"kind": "constant", "peak": 2.0, "warmup": 0}, {1: 2, 4: 2}),
-        ({"kind": "inverse_square_root", "peak": 3.0, "warmup": 50}, {25: 1.5, 50: 3, 200: 1.5}),
+        (
+            {"kind": "inverse_square_root", "peak": 3.0, "warmup": 50},
+            {25: 1.5, 50: 3, 200: 1.5},
+        ),
         ({"kind": "inverse_square_root", "peak": 2.0, "warmup": 0}, {1: 2, 4: 1}),
         ({"kind": "noam", "peak": 2.0, "warmup": 0}, {1: 2 * 64**-0.5, 4: 64**-0.5}),
         # Vaswani et al. 2017, equation 3.
@@ -708,7 +786,8 @@ def test_best_weights_that_nothing_holds_stop_the_run(tmp_path: Path) -> None:
         return values
 
     with pytest.raises(
-        TrainingError, match=r"model.safetensors: not the weights .* no checkpoint holds the best"
+        TrainingError,
+        match=r"model.safetensors: not the weights .* no checkpoint holds the best",
     ):
         _trainer(_recipe(), tmp_path, validate).run()
     with pytest.raises(
@@ -726,12 +805,15 @@ def test_best_weights_that_cannot_be_replaced_stop_the_resumption(
     path.mkdir()
     (path / "file").touch()
     with pytest.raises(
-        TrainingError, match=r"model.safetensors: missing, and the best weights cannot be restored"
+        TrainingError,
+        match=r"model.safetensors: missing, and the best weights cannot be restored",
     ):
         _trainer(_recipe(), tmp_path).resume()
 
 
-def test_weights_of_a_run_without_a_best_validation_are_its_last(tmp_path: Path) -> None:
+def test_weights_of_a_run_without_a_best_validation_are_its_last(
+    tmp_path: Path,
+) -> None:
     """Weights that another run, or a lost part of this one, left in the folder are not taken for
     its own.
     """
@@ -739,14 +821,19 @@ def test_weights_of_a_run_without_a_best_validation_are_its_last(tmp_path: Path)
     trainer = _trainer(_recipe(), tmp_path, lambda _: _result(0.0, math.nan))
     assert trainer.run().progress.best_update == 0
     saved = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in trainer.ema.weights)
+    assert all(
+        torch.equal(saved[name], trainer.ema.weights[name])
+        for name in trainer.ema.weights
+    )
 
 
 def _reseal(folder: Path, **changes: Any) -> None:
     """Seal a checkpoint again, as somebody who knows the format can."""
     contents = json.loads((folder / "state.json").read_text())
     sums = {
-        name: file_sha256(folder / name) for name in contents["files"] if (folder / name).is_file()
+        name: file_sha256(folder / name)
+        for name in contents["files"]
+        if (folder / name).is_file()
     }
     contents = {"state": contents["state"], "files": sums, **changes}
     digest = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
@@ -772,7 +859,10 @@ def _spoil_shape(folder: Path) -> None:
 def _spoil_state(folder: Path) -> None:
     _reseal(
         folder,
-        state={**json.loads((folder / "state.json").read_text())["state"], "update": "twelve"},
+        state={
+            **json.loads((folder / "state.json").read_text())["state"],
+            "update": "twelve",
+        },
     )
 
 
@@ -793,15 +883,23 @@ def _spoil_values(folder: Path) -> None:
 def _spoil_rows(folder: Path) -> None:
     tensors = load_tensors(folder / "ema.safetensors")
     save_tensors(
-        folder / "ema.safetensors", tensors, {"rows": json.dumps({next(iter(tensors)): [1, "7"]})}
+        folder / "ema.safetensors",
+        tensors,
+        {"rows": json.dumps({next(iter(tensors)): [1, "7"]})},
     )
     _reseal(folder)
 
 
 CHECKPOINT_DAMAGE: list[Any] = [
-    (_spoil_unlisted, "more.safetensors is not listed in state.json: training did not write it"),
+    (
+        _spoil_unlisted,
+        "more.safetensors is not listed in state.json: training did not write it",
+    ),
     pytest.param(_spoil_link, "ema.safetensors is not a file", marks=posix),
-    (lambda folder: (folder / "random.safetensors").unlink(), "random.safetensors is missing"),
+    (
+        lambda folder: (folder / "random.safetensors").unlink(),
+        "random.safetensors is missing",
+    ),
     (
         lambda folder: (folder / "best.safetensors").write_bytes(b""),
         "best.safetensors does not match its checksum",
@@ -813,7 +911,9 @@ CHECKPOINT_DAMAGE: list[Any] = [
     (lambda folder: _reseal(folder, state={}), "damaged .'update'"),
     (_spoil_state, "its state has update = 'twelve'"),
     (
-        lambda folder: _reseal(folder, files={"../../outside": "0", "best.safetensors": "0"}),
+        lambda folder: _reseal(
+            folder, files={"../../outside": "0", "best.safetensors": "0"}
+        ),
         "is not listed|no file of",
     ),
     (

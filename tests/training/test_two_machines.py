@@ -31,7 +31,12 @@ from tests.training.runs import (
 
 pytestmark = [linux, pytest.mark.slow]
 
-TRAINING: dict[str, Any] = {"updates": 6, "validate_every": 3, "log_every": 1, "patience": 100}
+TRAINING: dict[str, Any] = {
+    "updates": 6,
+    "validate_every": 3,
+    "log_every": 1,
+    "patience": 100,
+}
 NO_DROPOUT = ("--set=model.encoder.dropout=0.0", "--set=model.decoder.dropout=0.0")
 
 
@@ -68,9 +73,21 @@ def _agent(port: int, options: list[str]) -> subprocess.Popen[str]:
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "GLOO_SOCKET_IFNAME": "lo",
     }
-    arguments = [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "regard", *options]
+    arguments = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *launcher,
+        "-m",
+        "regard",
+        *options,
+    ]
     return subprocess.Popen(
-        arguments, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        arguments,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
 
 
@@ -88,14 +105,21 @@ def _wait(*agents: subprocess.Popen[str]) -> str:
     return "".join(texts)
 
 
-def test_two_machines_train_to_the_loss_of_one_process(data: Path, tmp_path: Path) -> None:
+def test_two_machines_train_to_the_loss_of_one_process(
+    data: Path, tmp_path: Path
+) -> None:
     one = tmp_path / "one"
     two = tmp_path / "two"
     run_command(
-        command(*arguments(data, one, "transformer", "transformer", **TRAINING), *NO_DROPOUT)
+        command(
+            *arguments(data, one, "transformer", "transformer", **TRAINING), *NO_DROPOUT
+        )
     )
     port = _free_port()
-    options = [*arguments(data, two, "transformer", "transformer", **TRAINING), *NO_DROPOUT]
+    options = [
+        *arguments(data, two, "transformer", "transformer", **TRAINING),
+        *NO_DROPOUT,
+    ]
     agents = [_agent(port, options) for _ in range(2)]
     _wait(*agents)
     assert len(train_losses(two)) == TRAINING["updates"]
@@ -142,4 +166,6 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(
     expected = weights_of(undisturbed)
     for name in expected:
         for tensor in expected[name]:
-            assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"
+            assert torch.equal(actual[name][tensor], expected[name][tensor]), (
+                f"{name}: {tensor}"
+            )

@@ -33,7 +33,8 @@ SIDE = {
     "dropout": 0.2,
 }
 EXAMPLES = [
-    Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)
+    Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS])
+    for i in range(40)
 ]
 
 AsThreads = Callable[..., list[Any]]
@@ -68,7 +69,9 @@ def _trainer(
 ) -> Trainer:
     folder.mkdir(parents=True, exist_ok=True)
     batches = BatchStream(EXAMPLES, BatchingSettings(tokens=64, micro_batches=2), 1)
-    return Trainer(model or _model(recipe), batches, recipe, folder, _scores, None, world)
+    return Trainer(
+        model or _model(recipe), batches, recipe, folder, _scores, None, world
+    )
 
 
 def _model(recipe: Recipe) -> Model:
@@ -78,7 +81,8 @@ def _model(recipe: Recipe) -> Model:
 
 def _scores(model: Model) -> dict[str, float]:
     total = sum(
-        float(full_tensor(parameter.detach()).abs().sum()) for parameter in model.parameters()
+        float(full_tensor(parameter.detach()).abs().sum())
+        for parameter in model.parameters()
     )
     return {"loss": total, "chrf": -total, "bleu": 0.0}
 
@@ -86,7 +90,8 @@ def _scores(model: Model) -> dict[str, float]:
 def _train_together(
     run: AsThreads, size: int, recipe: Recipe, folder: Path, resume: bool = False
 ) -> list[Outcome]:
-    models = [_model(recipe) for _ in range(size)]  # before the threads, which share the seed
+    # Before the threads, which share the seed.
+    models = [_model(recipe) for _ in range(size)]
 
     def work(world: World) -> Outcome:
         trainer = _trainer(recipe, folder, world, models[world.rank])
@@ -105,11 +110,15 @@ def _assert_same(actual: Path, expected: Path) -> None:
     for one, other in zip(*events, strict=True):
         for key in ("update", "loss", "gradient_norm"):
             assert one[key] == pytest.approx(other[key], rel=1e-5), key
-    weights, others = (load_file(run / "model.safetensors") for run in (actual, expected))
+    weights, others = (
+        load_file(run / "model.safetensors") for run in (actual, expected)
+    )
     assert weights.keys() == others.keys()
     for name in others:
         atol = KEY_BIAS if name.endswith(".key.bias") else 1e-5
-        torch.testing.assert_close(weights[name], others[name], rtol=1e-4, atol=atol, msg=name)
+        torch.testing.assert_close(
+            weights[name], others[name], rtol=1e-4, atol=atol, msg=name
+        )
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -129,29 +138,43 @@ Weights that are split, but whole in a pass, are in the next test.
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_two_processes_equal_one(as_threads: AsThreads, tmp_path: Path, way: str) -> None:
+def test_two_processes_equal_one(
+    as_threads: AsThreads, tmp_path: Path, way: str
+) -> None:
     one = _trainer(_recipe(**{**WAYS[way], "sharded": False}), tmp_path / "one").run()
     outcomes = _train_together(as_threads, 2, _recipe(**WAYS[way]), tmp_path / "two")
     _assert_same(tmp_path / "two", tmp_path / "one")
-    assert [outcome.progress.best_update for outcome in outcomes] == [one.progress.best_update] * 2
+    assert [outcome.progress.best_update for outcome in outcomes] == [
+        one.progress.best_update
+    ] * 2
     assert [outcome.progress.best for outcome in outcomes] == pytest.approx(
         [one.progress.best] * 2, rel=1e-5
     )
-    assert [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")].count("end") == 1, (
-        "one of them reports"
-    )
+    assert [line["event"] for line in read(tmp_path / "two" / "journal.jsonl")].count(
+        "end"
+    ) == 1, "one of them reports"
 
 
-def test_a_run_becomes_sharded_and_unsharded_again(as_threads: AsThreads, tmp_path: Path) -> None:
+def test_a_run_becomes_sharded_and_unsharded_again(
+    as_threads: AsThreads, tmp_path: Path
+) -> None:
     """One process, then two that share the weights, then one ends as one alone would have."""
     undisturbed = tmp_path / "undisturbed"
     run = tmp_path / "run"
     drops = {"layer_dropout": 0.5}
     _trainer(_recipe(updates=6, **drops), undisturbed).run()
     _trainer(_recipe(updates=2, **drops), run).run()
-    _train_together(as_threads, 2, _recipe(updates=4, sharded=True, **drops), run, resume=True)
+    _train_together(
+        as_threads, 2, _recipe(updates=4, sharded=True, **drops), run, resume=True
+    )
     assert (
-        len(list((run / "checkpoints" / "update-00000004").glob("model-*-of-00002.safetensors")))
+        len(
+            list(
+                (run / "checkpoints" / "update-00000004").glob(
+                    "model-*-of-00002.safetensors"
+                )
+            )
+        )
         == 2
     )
     # One process, although sharding is still set.

@@ -89,7 +89,11 @@ def _random_alignment(
     weights = softmax(rng.normal(size=(rows, columns + 1), scale=3))
     on_end = weights[:, -1] if has_end else None
     return Alignment(
-        english(columns), korean(rows), weights[:, :-1], special_weights=on_end, **options
+        english(columns),
+        korean(rows),
+        weights[:, :-1],
+        special_weights=on_end,
+        **options,
     )
 
 
@@ -134,7 +138,9 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
         for number in range(layers):
             weights = softmax(rng.normal(size=(heads, rows, columns + 1), scale=3))
             name = str(number + 1)
-            layers_.append(LayerWeights(name, role, weights[..., :-1], weights[..., -1]))
+            layers_.append(
+                LayerWeights(name, role, weights[..., :-1], weights[..., -1])
+            )
 
     attributions = Attributions(
         ("gradient × input", "word erasure"),
@@ -171,7 +177,13 @@ def without_attention() -> ExplanationData:
     tokens = tokens_of(("I", "go"))
     steps = search_of(tokens)
     return ExplanationData(
-        ("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=steps, states=states
+        ("나는", "간다"),
+        ("I", "go"),
+        tokens,
+        (0, 1, -1),
+        (),
+        steps=steps,
+        states=states,
     )
 
 
@@ -190,7 +202,9 @@ def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationDa
         weights = rng.random((2, T + 1, rows * columns)) + 0.1
         weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
         weights /= weights.sum(-1, keepdims=True)
-        layers_.append(LayerWeights(str(layer + 1), "cross", weights, np.zeros((2, T + 1))))
+        layers_.append(
+            LayerWeights(str(layer + 1), "cross", weights, np.zeros((2, T + 1)))
+        )
 
     weights = softmax(rng.random((2, T, T)))
     layers_.append(LayerWeights("1", "decoder", weights, np.zeros((2, T))))

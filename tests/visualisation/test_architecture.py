@@ -7,10 +7,10 @@ import pytest
 from drawn import assert_inside, boxes_of, lines_of, texts_of, words_of
 from small import SIDES
 
-from regard.explain.architecture import describe_architecture
+from regard.explain.model_architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters
 from regard.training import preset, presets
-from regard.visualisation.architecture import (
+from regard.visualisation.architecture_diagram import (
     HEIGHT,
     WIDTH,
     Architecture,
@@ -34,7 +34,12 @@ for _encoder in ENCODERS:
             }
 MODELS["ablated"] = {
     "encoder": {**SIDES["transformer"], "norm": "none", "residual": False},
-    "decoder": {**SIDES["transformer"], "norm": "batch", "causal": False, "positions": "learned"},
+    "decoder": {
+        **SIDES["transformer"],
+        "norm": "batch",
+        "causal": False,
+        "positions": "learned",
+    },
 }
 
 
@@ -65,7 +70,9 @@ def places(architecture: Architecture) -> dict[Place, str]:
 def test_every_weight_is_in_one_part_and_every_part_is_connected(name: str) -> None:
     settings = ModelSettings.parse(MODELS[name], name)
     architecture = described(name)
-    total = count_parameters(build(settings, 500, 500, settings.encoder.reads == "text"))
+    total = count_parameters(
+        build(settings, 500, 500, settings.encoder.reads == "text")
+    )
 
     assert sum(count for _, count in architecture.kinds) == total
 
@@ -151,7 +158,11 @@ def test_what_goes_around_parts_is_drawn(name: str, around: list[int]) -> None:
     parts = parts_of(architecture, "encoder") + parts_of(architecture, "decoder")
     assert [part.around for part in parts if part.around] == around
 
-    bends = [line for line in lines_of(layout_architecture(architecture)) if len(line.points) == 5]
+    bends = [
+        line
+        for line in lines_of(layout_architecture(architecture))
+        if len(line.points) == 5
+    ]
     assert len(bends) == len(around)
 
 
@@ -184,7 +195,9 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
         columns = []
         for column in range(3):
             end = Place("decoder", number, 0, column)
-            columns.append([(boxes[one.start], one.kind) for one in arrows if one.end == end])
+            columns.append(
+                [(boxes[one.start], one.kind) for one in arrows if one.end == end]
+            )
 
         return columns
 
@@ -204,14 +217,20 @@ def test_an_attention_opens_into_values_keys_and_queries() -> None:
 
 
 def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:
-    bahdanau, luong = (set(connections(described(name))) for name in ("rnn-bahdanau", "rnn-luong"))
+    bahdanau, luong = (
+        set(connections(described(name))) for name in ("rnn-bahdanau", "rnn-luong")
+    )
     # embedding, bridge, then attention and GRU, or GRU and attention, readout, output
-    assert Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
+    assert (
+        Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
+    )
     assert Connection(Place("decoder", 2), Place("decoder", 3, 0, 2), "up") in luong
     assert Connection(Place("decoder", 2), Place("decoder", 2), "before") in luong
 
     readout = Place("decoder", 4)
-    assert Connection(Place("decoder", 2), readout, "also") in luong, "it takes in h and c"
+    assert Connection(Place("decoder", 2), readout, "also") in luong, (
+        "it takes in h and c"
+    )
 
     taken = {arrow.start.part for arrow in bahdanau if arrow.end == readout}
     assert taken == {0, 2, 3}, "y, c and s"

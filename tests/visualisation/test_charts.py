@@ -39,7 +39,9 @@ def logarithmic(lines: int = 3) -> Chart:
         series.append(Series(f"line {k}", points, label=f"{k}.00"))
 
     panels = [Panel(name, "n", tuple(series)) for name in ("time, ms", "memory, MiB")]
-    return Chart("Costs", tuple(panels), "of a layer", scale="log", columns=2, table="a <table>")
+    return Chart(
+        "Costs", tuple(panels), "of a layer", scale="log", columns=2, table="a <table>"
+    )
 
 
 def drawn_series(figure: Figure) -> list[Polyline]:
@@ -74,7 +76,11 @@ def test_points_are_aligned_with_their_ticks() -> None:
 
 
 def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
-    lines = [line for line in drawn_series(layout_chart(logarithmic())) if len(line.points) == 4]
+    lines = [
+        line
+        for line in drawn_series(layout_chart(logarithmic()))
+        if len(line.points) == 4
+    ]
     slopes = []
     for line in lines[:3]:
         (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
@@ -103,7 +109,9 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
 def test_all_marks_are_inside_the_canvas(count: int) -> None:
     points = tuple((float(n), 1 / (n + 1)) for n in range(count))
     assert_inside(
-        layout_chart(linear(Series("a long name of a line", points), Series("another", points)))
+        layout_chart(
+            linear(Series("a long name of a line", points), Series("another", points))
+        )
     )
 
 
@@ -122,7 +130,9 @@ def test_series_differ_in_shape_and_colour() -> None:
     for line in lines_of(layout_chart(logarithmic(6))):
         if not line.width:
             x, y = line.points[0]
-            shape = tuple((round(px - x, 3), round(py - y, 3)) for px, py in line.points)
+            shape = tuple(
+                (round(px - x, 3), round(py - y, 3)) for px, py in line.points
+            )
             markers.setdefault(line.paint, set()).add(shape)
 
     assert len(markers) == 6
@@ -145,11 +155,18 @@ def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
 
     assert [element.getAttribute("class") for element in elements].count("s0-line") == 3
 
-    hints = [title.firstChild.data for title in document.getElementsByTagName("title")[1:]]  # type: ignore[union-attr]
+    hints = [
+        title.firstChild.data for title in document.getElementsByTagName("title")[1:]
+    ]  # type: ignore[union-attr]
     assert "line 1: 4 at 8" in hints
-    assert ".s1-line{fill:none;stroke:#ff9a57}" in svg.split("prefers-color-scheme:dark")[1]
+    assert (
+        ".s1-line{fill:none;stroke:#ff9a57}"
+        in svg.split("prefers-color-scheme:dark")[1]
+    )
     assert "time, ms by n: line 0 from 0.5 to 0.5 0.00" in svg
-    assert "<style>" not in draw_svg(figure, styled=False), "a page has a style of its own"
+    assert "<style>" not in draw_svg(figure, styled=False), (
+        "a page has a style of its own"
+    )
 
     image = Image.open(io.BytesIO(draw_png(figure, 1)))
     colours = {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in image.getcolors(1 << 20)}
@@ -166,7 +183,11 @@ def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         save(logarithmic(), tmp_path / "a.gif")
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.html",
+        "a.png",
+        "a.svg",
+    ]
 
 
 def test_invalid_charts_are_refused() -> None:
@@ -220,13 +241,17 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
 
 
 def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
-    seeds = [Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8)]
+    seeds = [
+        Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8)
+    ]
     figure = layout_of(*seeds)
     assert {line.paint for line in lines_of(figure)} == {"s3", "t3"}, "and a tint of it"
     assert words_of(figure).count("rnn") == 1
 
 
-def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_markers() -> None:
+def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_markers() -> (
+    None
+):
     slopes = {"rnn": (0.0, 1.0, 5.0), "lstm": (0.5, 1.5, 5.2)}
     series = []
     for paint, (name, values) in enumerate(slopes.items()):
@@ -245,7 +270,9 @@ def test_the_mean_of_seeds_is_thick_and_labelled_and_seeds_are_thin_without_mark
 
     for mean, seeds in zip(means, (lines[:3], lines[3:6]), strict=True):
         for place, (_, height) in enumerate(mean.points):
-            assert height == pytest.approx(sum(seed.points[place][1] for seed in seeds) / 3)
+            assert height == pytest.approx(
+                sum(seed.points[place][1] for seed in seeds) / 3
+            )
 
     markers = [line.paint for line in lines_of(figure) if not line.width]
     assert {*markers} == {"s0", "s1"}, "only means have markers"

@@ -34,7 +34,9 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
     assert len(filled) == len(lines)
 
     numbers = [text for text in texts_of(figure, "words") if text.paint[0] == "s"]
-    expected = {(f"s{head}", f"{row.max():.2f}") for head, row in enumerate(drawn.weights)}
+    expected = {
+        (f"s{head}", f"{row.max():.2f}") for head, row in enumerate(drawn.weights)
+    }
     assert {(text.paint, text.text) for text in numbers} == expected
 
     assert_inside(figure)

@@ -14,8 +14,22 @@ from regard.visualisation.figure import Figure, Text
 from regard.visualisation.fonts import elide, has, load, measure
 from regard.visualisation.heatmap import layout_heatmap
 
-SIZES = [(1, 1), (5, 1), (1, 5), (12, 12), (18, 20), (31, 24), (3, 60), (60, 3), (80, 80)]
-LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아자차" * 4, "m" * 40)
+SIZES = [
+    (1, 1),
+    (5, 1),
+    (1, 5),
+    (12, 12),
+    (18, 20),
+    (31, 24),
+    (3, 60),
+    (60, 3),
+    (80, 80),
+]
+LONG = (
+    "Donaudampfschifffahrtselektrizitätenhaup",
+    "가나다라마바사아자차" * 4,
+    "m" * 40,
+)
 NASTY = ["😀", "👩‍👩‍👧", "שלום", "日本語", "", " ", "\ufffd", "a\u0301\u0302", "ᄒᆞᆫ글"]
 
 
@@ -96,7 +110,9 @@ def test_every_word_and_weight_has_a_mark(bread: Alignment) -> None:
 
     faint = Alignment(bread.source, bread.target, bread.weights / 10)
     assert boxes_of(layout_heatmap(faint), "cells")[0].paint == "w90"
-    assert boxes_of(layout_heatmap(faint, 1.0), "cells")[0].paint == "w9", "a fixed ceiling"
+    assert boxes_of(layout_heatmap(faint, 1.0), "cells")[0].paint == "w9", (
+        "a fixed ceiling"
+    )
 
 
 @pytest.mark.system

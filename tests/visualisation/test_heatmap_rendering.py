@@ -50,9 +50,16 @@ def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
     assert "있었다 ← end of sentence 0.200" in hints
 
 
-def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignment) -> None:
+def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(
+    bread: Alignment,
+) -> None:
     document = svg(bread)
-    for name in ("Noto Sans KR", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
+    for name in (
+        "Noto Sans KR",
+        "Malgun Gothic",
+        "sans-serif",
+        "prefers-color-scheme:dark",
+    ):
         assert name in document
 
     assert re.search(r'lang="ko"[^>]*>나는<', document)
@@ -61,7 +68,9 @@ def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignme
 
 
 def test_svg_escapes_text_of_users() -> None:
-    alignment = Alignment(NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1])
+    alignment = Alignment(
+        NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1]
+    )
     root = ElementTree.fromstring(svg(alignment))
     assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
 
@@ -94,7 +103,8 @@ def test_png_draws_hangul_not_boxes() -> None:
 
     assert rendered("한글") != rendered("글한")
     assert rendered("\u1112\u1161\u11ab\u1100\u1173\u11af") == rendered("한글")
-    assert rendered("שלום") == rendered("םולש")  # boxes, for scripts which the font lacks
+    # Boxes, for scripts which the font lacks.
+    assert rendered("שלום") == rendered("םולש")
 
 
 def test_png_never_crashes_on_text_and_never_outgrows_memory(

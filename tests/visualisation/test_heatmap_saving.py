@@ -29,7 +29,9 @@ def test_the_suffix_chooses_the_format(
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a", "svg"])
-def test_unsupported_suffixes_are_refused(tmp_path: Path, bread: Alignment, name: str) -> None:
+def test_unsupported_suffixes_are_refused(
+    tmp_path: Path, bread: Alignment, name: str
+) -> None:
     with pytest.raises(UsageError, match=rf"\.svg, \.png or \.html; got '{name}'"):
         save(bread, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -11,19 +11,29 @@ import numpy as np
 import pytest
 from test_architecture import MODELS
 
-from regard.explain.architecture import describe_architecture
+from regard.explain.model_architecture import describe_architecture
 from regard.models import ModelSettings
-from regard.visualisation import Alignment, ExplanationData, Heads, SourceImage, language, save
-from regard.visualisation.architecture import layout_architecture
+from regard.visualisation import (
+    Alignment,
+    ExplanationData,
+    Heads,
+    SourceImage,
+    language,
+    save,
+)
+from regard.visualisation.architecture_diagram import layout_architecture
 from regard.visualisation.figure import Figure, Text
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
-from regard.visualisation.heads import layout_heads
+from regard.visualisation.head_grid import layout_heads
 from regard.visualisation.heatmap import layout_heatmap
 from regard.visualisation.language import LANGUAGE, words
 from regard.visualisation.linear_map import layout_linear_map
 from regard.visualisation.overlay import Overlay, layout_overlay
 from regard.visualisation.player import layout_frames
-from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
+from regard.visualisation.position_figures import (
+    layout_learned_positions,
+    layout_sinusoids,
+)
 
 INTERNATIONAL = re.compile(
     r"softmax|tanh|relu|gelu|silu|swiglu|GLU|GRU|LSTM|RNN|WO|BLEU|chrF|nat|basic|bottleneck|dot|general|additive|cosine|noam|[QKVhcet]\b"
@@ -40,13 +50,19 @@ def korean() -> Iterator[None]:
 
 def english_in(figure: Figure) -> set[str]:
     """Return what is left in Latin letters in the texts and the description of a figure."""
-    texts = {mark.text for mark in figure.marks() if isinstance(mark, Text)} | {figure.description}
-    return {text for text in texts if re.search("[a-z]{2}", INTERNATIONAL.sub("", text))}
+    texts = {mark.text for mark in figure.marks() if isinstance(mark, Text)} | {
+        figure.description
+    }
+    return {
+        text for text in texts if re.search("[a-z]{2}", INTERNATIONAL.sub("", text))
+    }
 
 
 def test_placeholders_are_those_of_the_english() -> None:
     for english, text in language._korean().items():
-        assert sorted(re.findall(r"{\w+}", english)) == sorted(re.findall(r"{\w+}", text)), english
+        assert sorted(re.findall(r"{\w+}", english)) == sorted(
+            re.findall(r"{\w+}", text)
+        ), english
         assert english.endswith(" ") == text.endswith(" "), english
         assert not re.search(r"\((이|가|은|는|을|를|와|과|으로)\)", text), (
             "a particle that depends on the word before"
@@ -72,7 +88,9 @@ def test_attention_is_drawn_in_korean(korean: None) -> None:
     weights = np.full((2, 2), 0.4)
     on_end = np.array([0.1, 0.2])
     links = frozenset({(0, 0)})
-    alignment = Alignment(("나는", "간다"), ("가", "나"), weights, "", "머리", on_end, links)
+    alignment = Alignment(
+        ("나는", "간다"), ("가", "나"), weights, "", "머리", on_end, links
+    )
     image = SourceImage(np.full((8, 8, 3), 200, np.uint8), (1, 2))
     figures = [
         layout_heatmap(alignment),
@@ -81,7 +99,9 @@ def test_attention_is_drawn_in_korean(korean: None) -> None:
         layout_overlay(Overlay(image, ("가", "나"), weights[:, None])),
         layout_learned_positions([("encoder", np.ones((2, 3)))], "위치"),
         layout_sinusoids(np.ones((3, 8)), "위치"),
-        layout_linear_map(np.eye(3), np.eye(3)[:2], np.eye(3), ("가나", "다라마"), "행렬"),
+        layout_linear_map(
+            np.eye(3), np.eye(3)[:2], np.eye(3), ("가나", "다라마"), "행렬"
+        ),
     ]
     for figure in figures:
         assert english_in(figure) == set()
@@ -107,6 +127,7 @@ def test_a_browser_shows_the_page_in_the_language_of_the_file(
     explanation: Callable[..., ExplanationData],
     tmp_path: Path,
 ) -> None:
-    page = open_page(save(explanation(2, 1, 1), tmp_path / "a.html"))  # in an English browser
+    # In an English browser.
+    page = open_page(save(explanation(2, 1, 1), tmp_path / "a.html"))
     assert page.locator("html").get_attribute("lang") == "ko"
     assert page.inner_text("#language") == "English"

@@ -31,13 +31,19 @@ def middle_of(figure: Figure, plane: int) -> np.ndarray:
 def points(figure: Figure, plane: int) -> np.ndarray:
     """Return the points of a plane from its middle, y upwards."""
     boxes = [box for box in boxes_of(figure, f"plane-{plane}") if not box.outline]
-    centres = np.array([(box.x + box.width / 2, box.y + box.height / 2) for box in boxes])
+    centres = np.array(
+        [(box.x + box.width / 2, box.y + box.height / 2) for box in boxes]
+    )
     return (centres - middle_of(figure, plane)) * (1, -1)
 
 
 def products(figure: Figure) -> np.ndarray:
     """Return the products of the arrows of the right plane with its points."""
-    heads = [line for line in lines_of(figure, "plane-2") if line.paint == "s1" and not line.width]
+    heads = [
+        line
+        for line in lines_of(figure, "plane-2")
+        if line.paint == "s1" and not line.width
+    ]
     tips = np.array([head.points[0] for head in heads])
     arrows = (tips - middle_of(figure, 2)) * (1, -1)
     return np.asarray(arrows @ points(figure, 2).T)
@@ -88,7 +94,9 @@ def test_labels_stay_apart_and_on_the_paper(S: int, T: int) -> None:
     names = [f"word {n}" for n in range(S)], [f"다른 단어 {n}" for n in range(T)]
     keys = 0.1 * rng.normal(size=(S, 4))
     queries = rng.normal(size=(T, 3))
-    figure = layout_linear_map(rng.normal(size=(3, 4)), keys, queries, names, "long title " * 20)
+    figure = layout_linear_map(
+        rng.normal(size=(3, 4)), keys, queries, names, "long title " * 20
+    )
     spans = []
     for text in texts_of(figure):
         across = [x for x, _ in text.corners()]
@@ -114,8 +122,13 @@ def test_no_line_of_the_grid_strikes_a_label_through() -> None:
                 grid.append(place)
             elif isinstance(mark, Polyline) and mark.paint == "paper":
                 papers[frozenset(mark.points)] = place
-            elif not isinstance(mark, Text) and getattr(mark, "paint", "") in ("s0", "s1"):
+            elif not isinstance(mark, Text) and getattr(mark, "paint", "") in (
+                "s0",
+                "s1",
+            ):
                 arrows.append(place)
         for label in texts_of(figure, f"plane-{plane}"):
             paper = papers[frozenset(label.corners())]
-            assert max(grid) < paper < min(arrows), "it hides the grid, not a point or an arrow"
+            assert max(grid) < paper < min(arrows), (
+                "it hides the grid, not a point or an arrow"
+            )

@@ -25,7 +25,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 GREY = 200
 
 
-def grey_image(rows: int, columns: int, grid: tuple[int, int], *more: object) -> SourceImage:
+def grey_image(
+    rows: int, columns: int, grid: tuple[int, int], *more: object
+) -> SourceImage:
     return SourceImage(np.full((rows, columns, 3), GREY, np.uint8), grid, *more)  # type: ignore[arg-type]
 
 
@@ -48,7 +50,9 @@ def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(
 ) -> None:
     maps = np.full((words, 2, 2), 0.25)
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
-    figure = layout_overlay(Overlay(grey_image(*size, (2, 2)), names, maps, caption="layer 1"))
+    figure = layout_overlay(
+        Overlay(grey_image(*size, (2, 2)), names, maps, caption="layer 1")
+    )
     assert_inside(figure)
     rectangles = set()
     for group in figure.groups:
@@ -105,7 +109,9 @@ def test_a_large_image_is_reduced() -> None:
         assert image.format == "JPEG"
 
 
-def test_mismatched_shapes_are_refused(caption_explanation: Callable[..., ExplanationData]) -> None:
+def test_mismatched_shapes_are_refused(
+    caption_explanation: Callable[..., ExplanationData],
+) -> None:
     image = grey_image(6, 6, (2, 3))
     with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
         Overlay(image, ("a",), np.zeros((1, 3, 2)))
@@ -151,8 +157,12 @@ def test_an_animated_caption_shows_the_image_in_each_step(
     distances = np.abs(np.array(colours).astype(int) - (216, 36, 40)).max(1)
     assert distances.min() < 24, "the attended square keeps its colour"
 
-    root = ElementTree.fromstring(save(explained, tmp_path / "a.svg").read_text(encoding="utf-8"))
-    assert len(list(root.iter(f"{SVG}image"))) == 5, "the image, and a veil for each step"
+    root = ElementTree.fromstring(
+        save(explained, tmp_path / "a.svg").read_text(encoding="utf-8")
+    )
+    assert len(list(root.iter(f"{SVG}image"))) == 5, (
+        "the image, and a veil for each step"
+    )
 
 
 def test_cells_beyond_the_edge_are_drawn_around_their_centres() -> None:
@@ -166,7 +176,10 @@ def test_cells_beyond_the_edge_are_drawn_around_their_centres() -> None:
 
 @pytest.mark.parametrize(
     ("centre", "across", "down"),
-    [(0.5, [0, 30, 60, 90], [0, 30, 60]), (0.0625, [0, 16.875, 46.875, 90], [0, 16.875, 60])],
+    [
+        (0.5, [0, 30, 60, 90], [0, 30, 60]),
+        (0.0625, [0, 16.875, 46.875, 90], [0, 16.875, 60]),
+    ],
 )
 def test_cells_are_drawn_around_their_centres(
     centre: float, across: list[float], down: list[float]
@@ -197,7 +210,9 @@ def test_cells_are_drawn_around_their_centres(
         assert columns.mean() * 90 == pytest.approx(width, abs=90 / 3 / 16)
 
 
-def test_page_data_hold_the_image(caption_explanation: Callable[..., ExplanationData]) -> None:
+def test_page_data_hold_the_image(
+    caption_explanation: Callable[..., ExplanationData],
+) -> None:
     values = page_data(caption_explanation())
     assert values["title"] == "a red square"
     assert values["source"][4] == "2·1"

@@ -12,7 +12,7 @@ import pytest
 
 from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Meta
-from regard.visualisation.page import render_page
+from regard.visualisation.explanation_page import render_page
 
 EVIL = "</script><b>"
 
@@ -75,7 +75,9 @@ def test_page_contains_the_words_and_all_weights(
 
     *layers, gradient, erasure = unpacked(data)
     for expected, layer in zip(explained.layers, layers, strict=True):
-        np.testing.assert_allclose(layer[..., :-1], expected.weights, rtol=0, atol=0.0005 + 1e-9)
+        np.testing.assert_allclose(
+            layer[..., :-1], expected.weights, rtol=0, atol=0.0005 + 1e-9
+        )
         np.testing.assert_allclose(
             layer[..., -1], expected.special_weights, rtol=0, atol=0.0005 + 1e-9
         )
@@ -97,7 +99,9 @@ def test_each_alignment_is_a_layer(bread: Alignment) -> None:
     data = data_of(render_page([bread, second]))
     assert [layer["name"] for layer in data["layers"]] == [bread.caption, "layer 2"]  # type: ignore[attr-defined]
 
-    np.testing.assert_allclose(unpacked(data)[1][0, :, :-1], second.weights, atol=0.0006)
+    np.testing.assert_allclose(
+        unpacked(data)[1][0, :, :-1], second.weights, atol=0.0006
+    )
     assert data["links"] == [[0, 0], [3, 1]]
 
     with pytest.raises(UsageError, match="at least one"):
@@ -116,13 +120,19 @@ def test_user_text_is_escaped(explanation: Callable[..., ExplanationData]) -> No
     assert EVIL not in document
 
     safe = render_page(plain, Meta(facts={"a": "a"}))
-    assert re.findall("<[a-z]+", document) == re.findall("<[a-z]+", safe), "no tag is added"
+    assert re.findall("<[a-z]+", document) == re.findall("<[a-z]+", safe), (
+        "no tag is added"
+    )
     assert data_of(document)["source"] == list(evil.source)
 
 
-def test_languages_and_direction_are_recorded(explanation: Callable[..., ExplanationData]) -> None:
+def test_languages_and_direction_are_recorded(
+    explanation: Callable[..., ExplanationData],
+) -> None:
     data = data_of(
-        render_page(replace(explanation(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he"))
+        render_page(
+            replace(explanation(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he")
+        )
     )
     assert data["langs"]["source"] == ["he"] * 4  # type: ignore[index]
     assert data["rtl"] == {"source": True, "target": False}

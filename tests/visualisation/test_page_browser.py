@@ -13,7 +13,14 @@ import pytest
 from browser import assert_accessible_and_narrow
 from PIL import Image
 
-from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
+from regard.visualisation import (
+    Alignment,
+    ExplanationData,
+    Meta,
+    page_data,
+    render_page,
+    save,
+)
 from regard.visualisation.colours import colour
 from regard.visualisation.figure import Box, Group, Text, make_figure
 
@@ -22,7 +29,9 @@ Explain = Callable[..., ExplanationData]
 
 
 @pytest.fixture
-def open_explanation(open_page: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+def open_explanation(
+    open_page: Callable[..., Any], tmp_path: Path
+) -> Callable[..., Any]:
     """Return a function that opens the page of an explanation or of alignments."""
 
     def open_file(explained: Any, **options: Any) -> Any:
@@ -50,7 +59,9 @@ def test_an_alignment_is_read_by_mouse_keys_and_table(
         == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
     )
     assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
-    assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
+    assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith(
+        "background: rgb("
+    )
 
     point_at(page, 0.5, 0.95)
     assert page.inner_text("#readout").startswith("있었다 attends to ")
@@ -173,7 +184,11 @@ def test_the_player_steps_by_buttons_and_keys(
     assert not page.is_visible("#encoding-canvas")
 
     weights = explained.shown_weights()[0]
-    assert page.locator("#context-text").text_content().startswith(f"c = {weights.max():.2f} h(")
+    assert (
+        page.locator("#context-text")
+        .text_content()
+        .startswith(f"c = {weights.max():.2f} h(")
+    )
     assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
 
@@ -189,7 +204,9 @@ def test_the_player_steps_by_buttons_and_keys(
 
     assert "ends the sentence" in page.inner_text(status)
     assert page.is_disabled("#forth")
-    assert page.get_attribute("#tree svg", "width") == width, "the tree grows in its place"
+    assert page.get_attribute("#tree svg", "width") == width, (
+        "the tree grows in its place"
+    )
 
     page.keyboard.press("ArrowLeft")
     assert page.inner_text(status).startswith("Step 7 of 8")
@@ -216,9 +233,15 @@ def with_pieces(explained: ExplanationData) -> ExplanationData:
     cross = explained.layers[0]
     rows = [0, 1, 1, 1, 2]
     cross = replace(
-        cross, weights=cross.weights[:, rows], special_weights=cross.special_weights[:, rows]
+        cross,
+        weights=cross.weights[:, rows],
+        special_weights=cross.special_weights[:, rows],
     )
-    words = {"target": ("building", "b"), "tokens": tokens, "target_words": (0, 0, 0, 1, -1)}
+    words = {
+        "target": ("building", "b"),
+        "tokens": tokens,
+        "target_words": (0, 0, 0, 1, -1),
+    }
     return replace(explained, steps=tuple(steps), layers=(cross,), **words)  # type: ignore[arg-type]
 
 
@@ -227,20 +250,29 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
 ) -> None:
     page = open_explanation(with_pieces(explanation(2, 1, 1)))
     status = "#step-status"
-    likely = "Step 1 of 3: predicts building, probability 42.2 % (bu 75.0 % × ild 75.0 %"
+    likely = (
+        "Step 1 of 3: predicts building, probability 42.2 % (bu 75.0 % × ild 75.0 %"
+    )
 
     assert page.inner_text(status).startswith(likely)
     assert page.locator("#output .token").all_inner_texts() == ["building", "b"]
-    assert page.locator("#mechanism #product").text_content() == "p = … × 0.75 × 0.75 = 0.42"
+    assert (
+        page.locator("#mechanism #product").text_content()
+        == "p = … × 0.75 × 0.75 = 0.42"
+    )
 
     page.click("#forth")
     page.focus("#pieces")
     page.keyboard.press("Space")
 
-    assert page.inner_text(status).startswith("Step 4 of 5: predicts b, probability 75.0 %;")
+    assert page.inner_text(status).startswith(
+        "Step 4 of 5: predicts b, probability 75.0 %;"
+    )
 
     page.click("#back")
-    assert page.inner_text(status).startswith("Step 3 of 5: predicts ing, probability 75.0 %;")
+    assert page.inner_text(status).startswith(
+        "Step 3 of 5: predicts ing, probability 75.0 %;"
+    )
     assert page.locator("#output .token").all_inner_texts() == ["bu", "ild", "ing", "b"]
 
     page.uncheck("#pieces")
@@ -251,13 +283,23 @@ def test_a_model_without_attention_is_played_with_its_states(
     open_explanation: Callable[..., Any], without_attention: ExplanationData
 ) -> None:
     page = open_explanation(without_attention)
-    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding"):
+    for hidden in (
+        "#attention",
+        "#figure",
+        "#scale",
+        "#numbers",
+        "#agreement",
+        "#encoding",
+    ):
         assert not page.is_visible(hidden), hidden
 
     assert page.inner_text("#source-line") == "나는 간다"
 
     status = "#step-status"
-    assert page.inner_text(status) == "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
+    assert (
+        page.inner_text(status)
+        == "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
+    )
 
     painted = "() => document.querySelectorAll('#mechanism .lit rect[fill]').length"
     before = page.evaluate(painted)
@@ -275,14 +317,19 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert not page.is_visible("#step-attention")
 
     page.click("#language")
-    assert page.inner_text("#step-note").startswith("넘어가는 것: 두 방향의 마지막 상태")
+    assert page.inner_text("#step-note").startswith(
+        "넘어가는 것: 두 방향의 마지막 상태"
+    )
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"locale": "ko-KR", "color_scheme": "dark"}], ids=["light", "dark"]
 )
 def test_the_page_is_accessible_fits_a_phone_and_prints_light(
-    open_explanation: Callable[..., Any], explanation: Explain, axe: str, options: dict[str, Any]
+    open_explanation: Callable[..., Any],
+    explanation: Explain,
+    axe: str,
+    options: dict[str, Any],
 ) -> None:
     page = open_explanation(explanation(12, 4, 3), **options)
     for summary in ("#more summary", "#buttons summary", "#numbers summary"):
@@ -295,10 +342,15 @@ def test_the_page_is_accessible_fits_a_phone_and_prints_light(
     assert page.locator("#search").bounding_box()["y"] >= player["y"] + player["height"]
 
     page.set_viewport_size({"width": 1280, "height": 900})
-    assert page.locator("#search").bounding_box()["x"] < page.locator("#player").bounding_box()["x"]
+    assert (
+        page.locator("#search").bounding_box()["x"]
+        < page.locator("#player").bounding_box()["x"]
+    )
 
     is_korean = "locale" in options
-    assert page.evaluate("document.documentElement.lang") == ("ko" if is_korean else "en")
+    assert page.evaluate("document.documentElement.lang") == (
+        "ko" if is_korean else "en"
+    )
 
     page.emulate_media(media="print", color_scheme=options.get("color_scheme", "light"))
     page.evaluate(
@@ -414,5 +466,7 @@ def test_a_figure_keeps_its_size_on_a_phone(
     page = open_page(save(figure, tmp_path / "a.html"), wait="svg", bypass_csp=True)
     for width, expected in ((400, 960), (900, 868), (1280, 960)):
         assert_accessible_and_narrow(page, axe, [width])
-        shown = page.evaluate("document.querySelector('svg').getBoundingClientRect().width")
+        shown = page.evaluate(
+            "document.querySelector('svg').getBoundingClientRect().width"
+        )
         assert shown == expected

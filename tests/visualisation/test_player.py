@@ -17,7 +17,7 @@ from regard.visualisation.colours import colour
 from regard.visualisation.explanation_data import ShownHead
 from regard.visualisation.figure import MARGIN, Box, Figure
 from regard.visualisation.fonts import measure
-from regard.visualisation.heads import layout_heads
+from regard.visualisation.head_grid import layout_heads
 from regard.visualisation.language import LANGUAGE
 from regard.visualisation.mechanism import HIGH, LEAST, WIDTH, Diagram
 from regard.visualisation.player import HEADING_SIZE, layout_frames
@@ -27,7 +27,10 @@ from regard.visualisation.text import is_korean
 SVG = "{http://www.w3.org/2000/svg}"
 STAGES = 3
 """Frames of the first token."""
-PIECES: Any = {"tokens": ("▁bu", "ild", "▁", "b", "</s>"), "target_words": (0, 0, 1, 1, -1)}
+PIECES: Any = {
+    "tokens": ("▁bu", "ild", "▁", "b", "</s>"),
+    "target_words": (0, 0, 1, 1, -1),
+}
 Explain = Callable[..., ExplanationData]
 
 
@@ -37,7 +40,9 @@ def filled_boxes(figure: Figure, paint: str) -> list[Box]:
     return [box for box in boxes if box.paint.startswith(paint) and not box.outline]
 
 
-def with_states(explained: ExplanationData, other: ExplanationData, **changes: Any) -> Any:
+def with_states(
+    explained: ExplanationData, other: ExplanationData, **changes: Any
+) -> Any:
     """Return an explanation with attention and with the states of another one."""
     assert other.states is not None
 
@@ -46,7 +51,9 @@ def with_states(explained: ExplanationData, other: ExplanationData, **changes: A
 
 
 @pytest.mark.parametrize("words", [1, 40])
-def test_frames_have_one_size_and_contain_all_marks(explanation: Explain, words: int) -> None:
+def test_frames_have_one_size_and_contain_all_marks(
+    explanation: Explain, words: int
+) -> None:
     frames = layout_frames(explanation(words, 2, 1))
     layers = 1
     assert len(frames) == layers + STAGES + words
@@ -56,7 +63,9 @@ def test_frames_have_one_size_and_contain_all_marks(explanation: Explain, words:
         assert_inside(figure)
 
 
-def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Explain) -> None:
+def test_a_frame_shows_attention_candidates_output_and_tree(
+    explanation: Explain,
+) -> None:
     explained = explanation(5, 2, 1)
     second = layout_frames(explained)[1 + STAGES]
     assert words_of(second, "output")[1:] == list(explained.target[:2])
@@ -76,18 +85,26 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Explain
     shown = [text for text in mechanism if text.startswith("0.")]
     assert shown == [f"{weight:.2f}" for weight in weights]
 
-    heights = [box.height for box in boxes_of(second, "mechanism") if box.paint[0] == "w"]
+    heights = [
+        box.height for box in boxes_of(second, "mechanism") if box.paint[0] == "w"
+    ]
     without_candidates = heights[:-2]
-    assert without_candidates == [pytest.approx(max(1.0, HIGH * weight)) for weight in weights]
+    assert without_candidates == [
+        pytest.approx(max(1.0, HIGH * weight)) for weight in weights
+    ]
 
 
-def test_tokens_are_joined_to_words_and_stay_off_each_other(explanation: Explain) -> None:
+def test_tokens_are_joined_to_words_and_stay_off_each_other(
+    explanation: Explain,
+) -> None:
     frames = layout_frames(replace(explanation(4, 2, 1), **PIECES))[STAGES:]
     before = []
     for figure in frames:
         texts = texts_of(figure, "mechanism")
         (label,) = (text for text in texts if text.text == "word before")
-        before += [text.text for text in texts if text.y == label.y and text.x > label.x]
+        before += [
+            text.text for text in texts if text.y == label.y and text.x > label.x
+        ]
 
     assert before == ["(start)", "bu", "build", "(space)", "b"]
 
@@ -101,7 +118,9 @@ def test_tokens_are_joined_to_words_and_stay_off_each_other(explanation: Explain
         assert frame.x < own.x - measure(own.text, own.size) / 2.2
 
 
-def test_the_cells_that_a_word_attends_to_are_drawn(caption_explanation: Explain) -> None:
+def test_the_cells_that_a_word_attends_to_are_drawn(
+    caption_explanation: Explain,
+) -> None:
     explained = caption_explanation()
     names = words_of(layout_frames(explained)[0], "mechanism")
     assert any(name.startswith("cells") for name in names)
@@ -151,7 +170,11 @@ def test_the_states_that_are_handed_over_stay_in_view(
     for frame in layout_frames(replace(without_attention, source=words, states=states)):
         texts = texts_of(frame, "mechanism") or texts_of(frame, "encoder")
         y = next(text.y for text in texts if text.text.startswith("words"))
-        row = [text.text for text in texts if text.y == y and text.text in (*words, "(end)")]
+        row = [
+            text.text
+            for text in texts
+            if text.y == y and text.text in (*words, "(end)")
+        ]
         assert (len(row), row[0], row[-1]) == (6, "a", "(end)")
 
 
@@ -171,7 +194,8 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
 
 
 @pytest.mark.parametrize(
-    ("order", "language"), [("bahdanau", "en"), ("luong", "en"), ("", "en"), ("bahdanau", "ko")]
+    ("order", "language"),
+    [("bahdanau", "en"), ("luong", "en"), ("", "en"), ("bahdanau", "ko")],
 )
 def test_the_first_word_comes_in_stages_each_of_which_adds_marks(
     explanation: Explain,
@@ -213,7 +237,9 @@ def test_the_first_word_comes_in_stages_each_of_which_adds_marks(
     has_word = [data.target[0] in words_of(frame, "mechanism") for frame in stages]
     assert has_word == [False, False, True], "and at last the word"
 
-    has_tree = [len(marks_of(frame, "output") + marks_of(frame, "tree")) > 2 for frame in stages]
+    has_tree = [
+        len(marks_of(frame, "output") + marks_of(frame, "tree")) > 2 for frame in stages
+    ]
     assert has_tree == [False, False, True]
 
 
@@ -223,20 +249,29 @@ def test_states_that_the_decoder_reads_are_outlined(
     plain = layout_frames(without_attention)[2]
     assert "outlined" in plain.description
 
-    of_each_direction_and_the_next_word = [box for box in boxes_of(plain) if box.outline == 2.0]
+    of_each_direction_and_the_next_word = [
+        box for box in boxes_of(plain) if box.outline == 2.0
+    ]
     assert len(of_each_direction_and_the_next_word) == 2 + 1
 
     data = with_states(explanation(2, 1, 1), without_attention, order="luong")
     attended = layout_frames(data)[2]
-    assert attended.description.endswith("the decoder can attend to each of these states")
+    assert attended.description.endswith(
+        "the decoder can attend to each of these states"
+    )
 
 
 def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     explanation: Explain,
 ) -> None:
     explained = explanation(5, 2, 1)
-    for head, heading in ((1, "softmax"), (None, "2 heads: scores and softmax, their mean")):
-        frame = layout_frames(replace(explained, shown_head=ShownHead(0, head)))[1 + STAGES]
+    for head, heading in (
+        (1, "softmax"),
+        (None, "2 heads: scores and softmax, their mean"),
+    ):
+        frame = layout_frames(replace(explained, shown_head=ShownHead(0, head)))[
+            1 + STAGES
+        ]
         words = words_of(frame, "mechanism")
         assert heading in words
         assert ("scores e" in words) == (head is not None)
@@ -246,7 +281,9 @@ def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     powers = np.exp((1 - heights) * LEAST)
     layer = explained.layers[0]
     weights = np.append(layer.weights[1, 1], layer.special_weights[1, 1])
-    np.testing.assert_allclose(powers / powers.sum(), weights / weights.sum(), atol=2e-3)
+    np.testing.assert_allclose(
+        powers / powers.sum(), weights / weights.sum(), atol=2e-3
+    )
 
 
 def test_recorded_scores_are_written_as_they_are(explanation: Explain) -> None:
@@ -257,20 +294,26 @@ def test_recorded_scores_are_written_as_they_are(explanation: Explain) -> None:
     sums = np.arange(12.0).reshape(2, 6) - 5
     for log_sums in (sums, None):
         layer = replace(explained.layers[0], log_sums=log_sums)
-        data = replace(explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1))
+        data = replace(
+            explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1)
+        )
         frame = layout_frames(data)[1 + STAGES + 1]
         diagram = Diagram(data)
         texts = texts_of(frame, "mechanism")
         (soft,) = (text.y for text in texts if text.text == "softmax")
         y = soft - diagram.softmax + diagram.score + HIGH
-        written = [text.text.replace("−", "-") for text in texts if abs(text.y - y) < 0.01]
+        written = [
+            text.text.replace("−", "-") for text in texts if abs(text.y - y) < 0.01
+        ]
         weights = np.append(layer.weights[1, 2], layer.special_weights[1, 2])
         highest = np.log(weights.max())
         scores = np.log(weights) + (-highest if log_sums is None else log_sums[1, 2])
         np.testing.assert_allclose(np.array(written, float), scores, atol=0.051)
         if log_sums is not None:  # negative bars go down; all steps have one scale
             bars = filled_boxes(frame, "s3")
-            heights = np.array([bar.height for bar in bars]) * np.where(scores < 0, -1, 1)
+            heights = np.array([bar.height for bar in bars]) * np.where(
+                scores < 0, -1, 1
+            )
             scale = HIGH / (diagram.highest - diagram.lowest)
             assert heights == pytest.approx(scores * scale, abs=1.0)
 
@@ -286,15 +329,22 @@ def test_a_gif_has_a_frame_for_each_token_in_true_colours(
         colours = {pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []}
 
     strong = [colour(f"w{level}", "light") for level in range(50, 101)]
-    channels = [tuple(int(paint[start : start + 2], 16) for start in (1, 3, 5)) for paint in strong]
+    channels = [
+        tuple(int(paint[start : start + 2], 16) for start in (1, 3, 5))
+        for paint in strong
+    ]
     assert colours & {*channels}, "the strongest weight keeps its colour"
-    assert (tmp_path / "a.gif").read_bytes() == save(explained, tmp_path / "b.gif").read_bytes()
+    assert (tmp_path / "a.gif").read_bytes() == save(
+        explained, tmp_path / "b.gif"
+    ).read_bytes()
 
 
 def test_svg_is_animated_without_a_script(explanation: Explain, tmp_path: Path) -> None:
     text = save(explanation(4, 1, 1), tmp_path / "a.svg").read_text(encoding="utf-8")
     groups = ElementTree.fromstring(text).iter(f"{SVG}g")
-    frames = [group for group in groups if "animation-delay" in (group.get("style") or "")]
+    frames = [
+        group for group in groups if "animation-delay" in (group.get("style") or "")
+    ]
     delays = [f"animation-delay:{900 * number}ms" for number in range(1 + STAGES + 4)]
 
     assert [frame.get("style") for frame in frames] == delays
@@ -340,7 +390,9 @@ def test_the_encoder_is_played_before_the_decoder(
         forward = states.encoder[: step + 1, 0].ravel()
         backward = states.encoder[2 - step :, 1].ravel()
         read = [f"{value:.2f}".replace("-", "−") for value in (*forward, *backward)]
-        assert sorted(hints) == sorted(read), "each direction has the states of what it has read"
+        assert sorted(hints) == sorted(read), (
+            "each direction has the states of what it has read"
+        )
 
     words = words_of(frames[3])
     assert any("all that the decoder gets of the source" in word for word in words)
@@ -359,7 +411,10 @@ def test_states_of_other_sizes_are_refused() -> None:
 def test_heads_are_drawn_side_by_side(
     size: int, count: int, random_alignment: Callable[..., Alignment]
 ) -> None:
-    heads = [random_alignment(size, size, seed=n, caption=f"head {n + 1}") for n in range(count)]
+    heads = [
+        random_alignment(size, size, seed=n, caption=f"head {n + 1}")
+        for n in range(count)
+    ]
     figure = layout_heads(Heads(tuple(heads), "layer 1, all heads"))
     names = words_of(figure)
     captions = [name for name in names if name.startswith("head ")]
@@ -370,7 +425,9 @@ def test_heads_are_drawn_side_by_side(
     assert_inside(figure)
 
 
-def test_heads_of_other_words_are_refused(random_alignment: Callable[..., Alignment]) -> None:
+def test_heads_of_other_words_are_refused(
+    random_alignment: Callable[..., Alignment],
+) -> None:
     with pytest.raises(UsageError, match="the same words"):
         Heads((random_alignment(2, 3), random_alignment(3, 3)))
     with pytest.raises(UsageError, match="no head"):

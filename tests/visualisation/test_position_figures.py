@@ -6,9 +6,9 @@ import numpy as np
 from drawn import boxes_of, lines_of, texts_of, words_of
 
 from regard.cli.plain_views import sinusoid_rows
-from regard.layers.positions import interleaved
+from regard.layers.positional_encoding import interleaved
 from regard.visualisation import save
-from regard.visualisation.positions import (
+from regard.visualisation.position_figures import (
     layout_learned_positions,
     layout_sinusoids,
     shown_dimensions,
@@ -48,7 +48,9 @@ def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -
     assert save(figure, tmp_path / "a.png").stat().st_size > 500
 
 
-def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities() -> None:
+def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similarities() -> (
+    None
+):
     vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
     paints = [box.paint for box in boxes_of(figure, "encoder")]

@@ -13,13 +13,20 @@ from regard.common.settings import merge
 from regard.evaluation.pointing import Map, Pointing, Region, pointing_game
 from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
 from regard.learn.demo.training import Output, page_meta, train_with_head
-from regard.learn.samples.images import LANGUAGES, SIDE, CaptionedScene, ImageSample, image_sample
+from regard.learn.samples.images import (
+    LANGUAGES,
+    SIDE,
+    CaptionedScene,
+    ImageSample,
+    image_sample,
+)
 from regard.pipeline import AlignmentChoice, Caption, Captioner, load_captioner
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.visualisation import save
 
-TRUE, POINTING = 0.9, 0.8  # shares of the test that suffice: true captions, nouns that point
+# Shares of the test that suffice: true captions, nouns that point.
+TRUE, POINTING = 0.9, 0.8
 EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
 SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
 
@@ -38,7 +45,9 @@ class Judgement:
         return sum(self.true) / max(len(self.true), 1)
 
 
-def demo_images(out: Path, language: str, device: str, seed: int, output: Output) -> bool:
+def demo_images(
+    out: Path, language: str, device: str, seed: int, output: Output
+) -> bool:
     """Train on drawings of shapes, caption combinations that training never showed, and draw the
     attention.
 
@@ -48,7 +57,9 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     start = time.perf_counter()
     data = out / "data"
     sample = image_sample()
-    sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
+    sizes = ", ".join(
+        f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items()
+    )
     if not (data / "test.regions.jsonl").is_file():  # the last that is written
         sample.write(data)
     output.message(f"sample: images {sizes}, in {data}")
@@ -101,13 +112,24 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
             "buffer_size": 256,
         },  # each batch mixes images of all kinds, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
-        "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "ema_decay": 0.998},
+        "training": {
+            "updates": 5500,
+            "validate_every": 1100,
+            "seed": seed,
+            "ema_decay": 0.998,
+        },
     }
-    return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
+    return Recipe.parse(
+        merge(preset("caption-transformer"), changes), "the demonstration"
+    )
 
 
-def _caption(captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path) -> list[Caption]:
-    return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
+def _caption(
+    captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path
+) -> list[Caption]:
+    return captioner.caption(
+        [data / "images" / scene.file for scene in scenes], readings=True
+    )
 
 
 def _best_head(
@@ -124,7 +146,8 @@ def _best_head(
         for head in (None, *range(len(readings.weights[layer])))
     ]
     return max(
-        choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy
+        choices,
+        key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy,
     )
 
 
@@ -142,13 +165,19 @@ def judge(
         LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning)
         for caption, scene in pairs
     )
-    nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
+    nouns = [
+        noun
+        for caption, scene in pairs
+        for noun in _nouns(caption, scene, language, choice)
+    ]
     # The images have one size, so all grids are alike.
     readings = captions[0].readings if captions else None
     cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
     return Judgement(
         true,
-        pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells),
+        pointing_game(
+            [weights for weights, _ in nouns], [region for _, region in nouns], *cells
+        ),
     )
 
 
@@ -161,7 +190,10 @@ def _nouns(
     assert caption.readings is not None, "readings were requested"
     for named in LANGUAGES[language].mentions(caption.text):
         for number, entity in enumerate(scene.scene.meaning.entities):
-            if (entity.shape, entity.colour) == (named.entity.shape, named.entity.colour):
+            if (entity.shape, entity.colour) == (
+                named.entity.shape,
+                named.entity.colour,
+            ):
                 yield (
                     caption.readings.image_map(named.word, choice.layer, choice.head),
                     scene.scene.mask(number),
@@ -188,16 +220,23 @@ def _report(
     pairs = zip(captions, scenes, judgement.true, strict=True)
     wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
     for caption, scene in wrong[:EXAMPLES]:
-        output.result(f"      wrong: {caption.text}   ({scene.captions[language][0].text})")
+        output.result(
+            f"      wrong: {caption.text}   ({scene.captions[language][0].text})"
+        )
     output.result(f"nouns that point at what they name: {judgement.pointing}")
     return judgement
 
 
 def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
     """Write the page and the still figure of a caption's attention."""
-    (caption, data), page = explain_caption(captioner, image), out / f"{image.stem}.html"
+    (caption, data), page = (
+        explain_caption(captioner, image),
+        out / f"{image.stem}.html",
+    )
     assert caption.readings is not None, "readings were requested"
     save(data, page, page_meta(captioner, image=image.name))
-    overlay = overlay_of(data, caption.readings, alignment_choice(captioner, caption.readings))
+    overlay = overlay_of(
+        data, caption.readings, alignment_choice(captioner, caption.readings)
+    )
     save(overlay, page.with_suffix(".svg"))
     output.result(f"{page} and .svg: {caption.text}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.settings import merge
 from regard.evaluation.aer import Gold, argmax_accuracy, best_choice, read_all
-from regard.evaluation.metrics import scores
+from regard.evaluation.text_metrics import scores
 from regard.explain.explanation import explain
 from regard.learn.demo.training import Output, page_meta, train_with_head
 from regard.learn.samples import AlignedPair, Sample, korean_english
@@ -21,8 +21,14 @@ from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.visualisation import save
 
-SENTENCES = (("나는 집에 간다", "I go home"), ("나는 빵을 먹고 있었다", "I was eating bread"))
-TESTS = {"test": "patterns seen in training", "recombination": "words recombined in new ways"}
+SENTENCES = (
+    ("나는 집에 간다", "I go home"),
+    ("나는 빵을 먹고 있었다", "I was eating bread"),
+)
+TESTS = {
+    "test": "patterns seen in training",
+    "recombination": "words recombined in new ways",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,9 @@ def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
         Direction("en", "ko", sample.reversed(), reversed_sentences),
     ):
         translator = _train(direction, out, device, seed, output)
-        all_right &= _report(direction, translator, out / f"{direction.name}.html", output)
+        all_right &= _report(
+            direction, translator, out / f"{direction.name}.html", output
+        )
     output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
     return all_right
 
@@ -68,15 +76,23 @@ def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
     for a grammar.
     """
     languages = {"source": source, "target": target}
-    files = {side: str(data / f"train.{language}") for side, language in languages.items()}
+    files = {
+        side: str(data / f"train.{language}") for side, language in languages.items()
+    }
     files |= {
-        f"valid_{side}": str(data / f"valid.{language}") for side, language in languages.items()
+        f"valid_{side}": str(data / f"valid.{language}")
+        for side, language in languages.items()
     }
     changes = {
         "data": files
-        | {"licence": "Apache-2.0", "origin": "sentences drawn from a grammar (regard sample)"},
+        | {
+            "licence": "Apache-2.0",
+            "origin": "sentences drawn from a grammar (regard sample)",
+        },
         "tokenizer": {"size": 1000},
-        "model": {side: {"dropout": 0.1, "layers": 2} for side in ("encoder", "decoder")},
+        "model": {
+            side: {"dropout": 0.1, "layers": 2} for side in ("encoder", "decoder")
+        },
         "schedule": {"peak": 5e-3, "warmup": 400},
         "batching": {"tokens": 2048},
         "training": {
@@ -118,7 +134,9 @@ def _read(
     return readings, [frozenset(pair.links) for pair in pairs]
 
 
-def _report(direction: Direction, translator: FolderTranslator, page: Path, output: Output) -> bool:
+def _report(
+    direction: Direction, translator: FolderTranslator, page: Path, output: Output
+) -> bool:
     """Print scores, translations and alignments of one direction; return whether its sentences are
     right.
     """
@@ -139,25 +157,32 @@ def _report(direction: Direction, translator: FolderTranslator, page: Path, outp
         f"{head}"
     )
     verdicts = {
-        pair: _verdict(direction, translator, choice, *pair) for pair in direction.sentences
+        pair: _verdict(direction, translator, choice, *pair)
+        for pair in direction.sentences
     }
     for (source, _), (translation, verdict) in verdicts.items():
         output.result(f"  {source} → {translation}   {verdict}")
-    save(explain(translator, direction.sentences[-1][0]).data, page, page_meta(translator))
+    save(
+        explain(translator, direction.sentences[-1][0]).data,
+        page,
+        page_meta(translator),
+    )
     output.result(f"  attention     {page}")
     return all(verdict == "right" for _, verdict in verdicts.values())
 
 
 def _scores(translator: FolderTranslator, pairs: Sequence[AlignedPair]) -> str:
     outputs = [
-        translation.text for translation in translator.translate([pair.source for pair in pairs])
+        translation.text
+        for translation in translator.translate([pair.source for pair in pairs])
     ]
     values = {
-        score.name: score.value for score in scores(outputs, [[pair.target for pair in pairs]])
+        score.name: score.value
+        for score in scores(outputs, [[pair.target for pair in pairs]])
     }
-    exact = sum(output == pair.target for output, pair in zip(outputs, pairs, strict=True)) / len(
-        pairs
-    )
+    exact = sum(
+        output == pair.target for output, pair in zip(outputs, pairs, strict=True)
+    ) / len(pairs)
     return f"chrF {values['chrF']:5.1f}  BLEU {values['BLEU']:5.1f}  exactly right {exact:.0%}"
 
 
@@ -176,9 +201,12 @@ def _verdict(
     if translation.text != target:
         return translation.text, f"WRONG, wanted {target}"
     links = extract_links(
-        translation.readings.words(choice.layer, choice.head, choice.shifted).weights, None
+        translation.readings.words(choice.layer, choice.head, choice.shifted).weights,
+        None,
     )
-    gold = next(pair.links for pair in direction.sample.splits["train"] if pair.source == source)
+    gold = next(
+        pair.links for pair in direction.sample.splits["train"] if pair.source == source
+    )
     return translation.text, "right" if set(links) <= set(
         gold
     ) else "right, but its words attend to others"

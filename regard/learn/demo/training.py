@@ -45,7 +45,9 @@ def train_with_head(
     Raises Interrupted.
     """
     resume = (folder / "journal.jsonl").exists()
-    outcome = train(recipe, out=folder, resume=resume, device=device, report=output.event).outcome
+    outcome = train(
+        recipe, out=folder, resume=resume, device=device, report=output.event
+    ).outcome
     if outcome.stopped is not None:
         raise Interrupted(outcome.stopped)
     save_alignment(folder, asdict(choose(load(folder, device))))
@@ -55,5 +57,9 @@ def train_with_head(
 def page_meta(model: Captioner | FolderTranslator, **facts: str) -> Meta:
     """Return the facts on a page of the model's attention."""
     return Meta(
-        facts={**facts, "decoding": model.engine.describe(), "drawn by": f"regard {__version__}"}
+        facts={
+            **facts,
+            "decoding": model.engine.describe(),
+            "drawn by": f"regard {__version__}",
+        }
     )

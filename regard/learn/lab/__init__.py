@@ -5,7 +5,7 @@ behind it.
 """
 
 from regard.common.bilingual import Text
-from regard.learn.lab.application import find_experiment, run_experiment
+from regard.learn.lab.experiment_runs import find_experiment, run_experiment
 from regard.learn.lab.experiments import EXPERIMENTS
 from regard.learn.lab.findings import Findings
 

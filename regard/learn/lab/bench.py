@@ -13,8 +13,8 @@ import tomli_w
 
 from regard.common.atomic import write_text
 from regard.common.bilingual import Words
+from regard.common.checksums import json_digest
 from regard.common.reading import file_bytes, parse_json
-from regard.common.seal import json_digest
 from regard.common.settings import merge
 from regard.comparison.entries import has_ended
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists
@@ -24,9 +24,8 @@ from regard.learn.samples.writing import PAGE, write_sample
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 
-LEARNT = (
-    10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
-)
+LEARNT = 10.0
+"""A validation score below which nothing was learnt, so that a lower rate may be the cure."""
 DATA: dict[str, Callable[[Path], Any]]
 DATA = {
     "sample": write_sample,
@@ -36,7 +35,12 @@ DATA = {
 }
 COMMON: dict[str, Any] = {
     "batching": {"tokens": 512, "micro_batches": 1},
-    "training": {"validate_with": 100, "precision": "float32", "ema_decay": 0.99, "patience": 1000},
+    "training": {
+        "validate_with": 100,
+        "precision": "float32",
+        "ema_decay": 0.99,
+        "patience": 1000,
+    },
 }
 """Settings of all models: small batches, since the models are small and the time is short."""
 Measure = Callable[[Path], Mapping[str, float]]
@@ -120,27 +124,47 @@ class Bench:
             arm: json_digest([values, COMMON, plan.updates, data])[:10]
             for arm, values in arms.items()
         }
-        shipped = {arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()}
+        shipped = {
+            arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()
+        }
         if self.full:
             runs, best = self._search(recipes, plan)
             runs += self._train(
                 recipes,
-                [(a, best[a], self.seed + n) for a in recipes for n in range(1, plan.seeds)],
+                [
+                    (a, best[a], self.seed + n)
+                    for a in recipes
+                    for n in range(1, plan.seeds)
+                ],
             )
         else:
             middle = plan.rates[len(plan.rates) // 2]
             best = {
-                a: self.shipped.best[a] if self.shipped and shipped[a] else middle for a in recipes
+                a: self.shipped.best[a] if self.shipped and shipped[a] else middle
+                for a in recipes
             }
-            spent = [[r.seconds for r in shipped[arm] if r.rate == best[arm]] for arm in recipes]
+            spent = [
+                [r.seconds for r in shipped[arm] if r.rate == best[arm]]
+                for arm in recipes
+            ]
             known = [sum(seconds) / len(seconds) for seconds in spent if seconds]
-            self._pool.forecast([*known, *[max(known, default=0.0)] * (len(recipes) - len(known))])
-            runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
+            self._pool.forecast(
+                [*known, *[max(known, default=0.0)] * (len(recipes) - len(known))]
+            )
+            runs = self._train(
+                recipes, [(arm, best[arm], self.seed) for arm in recipes]
+            )
         measured = [
-            self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs
+            self._measure(run, measure) if run.rate == best[run.arm] else run
+            for run in runs
         ]
         keys = {(run.arm, run.rate, run.seed) for run in measured}
-        others = [r for arm in recipes for r in shipped[arm] if (r.arm, r.rate, r.seed) not in keys]
+        others = [
+            r
+            for arm in recipes
+            for r in shipped[arm]
+            if (r.arm, r.rate, r.seed) not in keys
+        ]
         self.swept = Sweep(names, best, (*measured, *others), self.digests)
         return self.swept
 
@@ -150,13 +174,19 @@ class Bench:
         """
         chosen = self.swept.chosen(arm) if self.swept else []
         folders = [
-            self.job(run.arm, run.rate, run.seed).folder for run in chosen if not run.is_shipped
+            self.job(run.arm, run.rate, run.seed).folder
+            for run in chosen
+            if not run.is_shipped
         ]
         return [folder for folder in folders if has_ended(folder)]
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
         """Return the shipped runs of an arm; none if its settings have changed since."""
-        runs = self.shipped.runs if self.shipped and self.shipped.recipes.get(arm) == digest else ()
+        runs = (
+            self.shipped.runs
+            if self.shipped and self.shipped.recipes.get(arm) == digest
+            else ()
+        )
         return [run for run in runs if run.arm == arm]
 
     def _search(
@@ -177,12 +207,18 @@ class Bench:
                 best = best_rate(mine)
                 is_lower = best == rates[0] or max(run.valid for run in mine) < LEARNT
                 if is_lower or best == rates[-1]:
-                    further.append((arm, rates[0] / 2 if is_lower else rates[-1] * 2, self.seed))
+                    further.append(
+                        (arm, rates[0] / 2 if is_lower else rates[-1] * 2, self.seed)
+                    )
             runs += self._train(recipes, further)
-        return runs, {arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes}
+        return runs, {
+            arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes
+        }
 
     def _train(
-        self, recipes: Mapping[str, dict[str, Any]], wanted: Sequence[tuple[str, float, int]]
+        self,
+        recipes: Mapping[str, dict[str, Any]],
+        wanted: Sequence[tuple[str, float, int]],
     ) -> list[Run]:
         """Train arms at rates with seeds; a run whose gradients are no longer finite scores 0."""
         jobs = [self.job(*key) for key in wanted]
@@ -190,13 +226,17 @@ class Bench:
             recipe = merge(recipes[arm], {"schedule": {"peak": rate}})
             job.recipe.parent.mkdir(parents=True, exist_ok=True)
             write_text(
-                job.recipe, tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True))
+                job.recipe,
+                tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True)),
             )
         diverged = self._pool.train(jobs)
         outcomes = [
-            (0.0, 0.0) if job.folder in diverged else self._outcome(job.folder) for job in jobs
+            (0.0, 0.0) if job.folder in diverged else self._outcome(job.folder)
+            for job in jobs
         ]
-        return [Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)]
+        return [
+            Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)
+        ]
 
     def job(self, arm: str, rate: float, seed: int) -> Job:
         """Return a training, in a folder of its own."""
@@ -216,14 +256,20 @@ class Bench:
         events = read(folder / "journal.jsonl")
         by_loss = self._plan.by_loss
         rows = [
-            event for event in events if event["event"] == "valid" and event.get("loss") is not None
+            event
+            for event in events
+            if event["event"] == "valid" and event.get("loss") is not None
         ]
         values = [
-            100 * math.exp(-row["loss"]) if by_loss else row.get("cider", row.get("chrf"))
+            100 * math.exp(-row["loss"])
+            if by_loss
+            else row.get("cider", row.get("chrf"))
             for row in rows
         ]
         seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
-        return max((value for value in values if value is not None), default=0.0), seconds
+        return max(
+            (value for value in values if value is not None), default=0.0
+        ), seconds
 
     def _measure(self, run: Run, measure: Measure) -> Run:
         """Measure a run, once; one that diverged has no scores."""
@@ -237,7 +283,9 @@ class Bench:
         return replace(run, scores=parse_json(file_bytes(path)))
 
 
-def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) -> dict[str, Any]:
+def _recipe(
+    values: Mapping[str, Any], data: Mapping[str, Any], updates: int
+) -> dict[str, Any]:
     """Put a recipe together: what all models have, the data, an end, and the values of this
     model.
     """
@@ -245,7 +293,11 @@ def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) ->
     fitted = {
         "data": dict(data),
         "schedule": {"warmup": every},
-        "training": {"updates": updates, "validate_every": every, "log_every": max(1, every // 4)},
+        "training": {
+            "updates": updates,
+            "validate_every": every,
+            "log_every": max(1, every // 4),
+        },
     }
     return merge(merge(COMMON, fitted), values)
 
@@ -253,8 +305,16 @@ def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) ->
 def _files(folder: Path) -> dict[str, Any]:
     """Return the settings of the data in a folder."""
     if (folder / "images").is_dir():
-        paths = {"captions": "train.en.tsv", "valid_captions": "valid.en.tsv", "folder": "images"}
-        return {"images": {key: str(folder.absolute() / name) for key, name in paths.items()}}
+        paths = {
+            "captions": "train.en.tsv",
+            "valid_captions": "valid.en.tsv",
+            "folder": "images",
+        }
+        return {
+            "images": {
+                key: str(folder.absolute() / name) for key, name in paths.items()
+            }
+        }
     names = {
         "source": "train.ko",
         "target": "train.en",

@@ -164,9 +164,21 @@ KINDS: tuple[Kind, ...] = (
         "1",
         "1",
     ),
-    Kind("self-attention, one head", partial(SelfAttention, heads=1), "n²d", "nd", "1", "1"),
     Kind(
-        "self-attention, additive", partial(SelfAttention, score=Additive), "n²d", "n²d", "1", "1"
+        "self-attention, one head",
+        partial(SelfAttention, heads=1),
+        "n²d",
+        "nd",
+        "1",
+        "1",
+    ),
+    Kind(
+        "self-attention, additive",
+        partial(SelfAttention, score=Additive),
+        "n²d",
+        "n²d",
+        "1",
+        "1",
     ),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
     Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
@@ -197,7 +209,8 @@ class Cost:
     memory: int  # bytes kept from forward to backward
     growth: dict[str, float]  # "time n": the exponent of n that fits the measured times
     expected: dict[str, float]  # the same of the formulas
-    curves: dict[str, list[tuple[float, float]]] = field(repr=False)  # "time n": (n, seconds), …
+    # "time n": (n, seconds), …
+    curves: dict[str, list[tuple[float, float]]] = field(repr=False)
 
 
 def measure(
@@ -230,17 +243,25 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     def curve(
         axis: str, multiples: Sequence[float], value: Callable[[Sizes], float]
     ) -> list[tuple[float, float]]:
-        all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples]
-        return [(float(getattr(other, axis)), float(value(other))) for other in all_sizes]
+        all_sizes = [
+            sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples
+        ]
+        return [
+            (float(getattr(other, axis)), float(value(other))) for other in all_sizes
+        ]
 
     curves = dict[str, list[tuple[float, float]]]()
     few = MULTIPLES[:3]
     for axis in ("n", "d"):
-        curves[f"operations {axis}"] = curve(axis, few, lambda other: _operations(kind, other)[0])
+        curves[f"operations {axis}"] = curve(
+            axis, few, lambda other: _operations(kind, other)[0]
+        )
         curves[f"time {axis}"] = curve(
             axis, MULTIPLES, lambda other: seconds(kind, other, min_seconds)
         )
-        curves[f"memory {axis}"] = curve(axis, MULTIPLES, lambda other: _saved_bytes(kind, other))
+        curves[f"memory {axis}"] = curve(
+            axis, MULTIPLES, lambda other: _saved_bytes(kind, other)
+        )
     curves["sequential n"] = curve("n", few, lambda other: _chain(kind, other))
     curves["layers n"] = curve("n", few, lambda other: _layers(kind, other))
     steps, layers = (curves[f"{quantity} n"] for quantity in ("sequential", "layers"))
@@ -250,7 +271,8 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     between, whole = _operations(kind, sizes)
     middle = MULTIPLES.index(1)
     formulas = {
-        name: getattr(kind, name) for name in ("operations", "memory", "sequential", "path")
+        name: getattr(kind, name)
+        for name in ("operations", "memory", "sequential", "path")
     }
     formulas["time"] = kind.operations
     return Cost(
@@ -277,7 +299,8 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
 def _value(formula: str, sizes: Sizes) -> float:
     """Evaluate a formula such as n²d or n/k."""
     numerator, denominator = (
-        math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula)
+        math.prod(getattr(sizes, letter) for letter in part)
+        for part in _letters(formula)
     )
     return float(numerator / denominator)
 
@@ -316,13 +339,20 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._depth: dict[int, int] = {}  # storage → products in the chain up to it
         self._alive: list[Tensor] = []  # so that no storage is reused
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
-        depth = max((self._depth.get(_storage(t), 0) for t in _tensors((args, kwargs))), default=0)
+        depth = max(
+            (self._depth.get(_storage(t), 0) for t in _tensors((args, kwargs))),
+            default=0,
+        )
         depth += packet in flop_registry or packet is FUSED_ATTENTION
         for tensor in _tensors(result):
-            self._depth[_storage(tensor)] = max(depth, self._depth.get(_storage(tensor), 0))
+            self._depth[_storage(tensor)] = max(
+                depth, self._depth.get(_storage(tensor), 0)
+            )
             self._alive.append(tensor)
         self.longest = max(self.longest, depth)
         return result
@@ -352,7 +382,9 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
     reached[-1] = True
     for layers in itertools.count(1):
         x = torch.randn_like(x, requires_grad=True)
-        (gradient,) = torch.autograd.grad(layer(x), x, torch.randn_like(x) * reached[:, None])
+        (gradient,) = torch.autograd.grad(
+            layer(x), x, torch.randn_like(x) * reached[:, None]
+        )
         before = reached
         reached = reached | (gradient[0] != 0).any(-1)
         if reached[0]:

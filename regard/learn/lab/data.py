@@ -11,7 +11,15 @@ from regard.common.atomic import write_text
 from regard.data.text import write_lines
 from regard.learn.samples import korean_english
 from regard.learn.samples.images.drawing import draw
-from regard.learn.samples.images.scene import COLOURS, SHAPES, SIDE, Box, Entity, Meaning, Scene
+from regard.learn.samples.images.scene import (
+    COLOURS,
+    SHAPES,
+    SIDE,
+    Box,
+    Entity,
+    Meaning,
+    Scene,
+)
 from regard.learn.samples.lexicon import THINGS
 
 PARTS = {"test": 500, "valid": 300, "train": 9000}
@@ -28,7 +36,13 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
     every part.
     """
     parts = parts or PARTS
-    sizes = {"train": 0, "valid": 0, "test": 0, "recombination": 0, "length": sum(parts.values())}
+    sizes = {
+        "train": 0,
+        "valid": 0,
+        "test": 0,
+        "recombination": 0,
+        "length": sum(parts.values()),
+    }
     pairs = list(korean_english(seed=2, sizes=sizes, longest=LONGEST).splits["length"])
     Random(1).shuffle(pairs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +51,9 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
         pairs = pairs[size:]
         write_lines(folder / f"{name}.ko", [pair.source for pair in part])
         write_lines(folder / f"{name}.en", [pair.target for pair in part])
-    write_text(folder / "SAMPLE.md", "# Korean–English sentences, all lengths equally often\n")
+    write_text(
+        folder / "SAMPLE.md", "# Korean–English sentences, all lengths equally often\n"
+    )
 
 
 def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
@@ -47,12 +63,16 @@ def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
     rng = Random(1)
     folder.mkdir(parents=True, exist_ok=True)
     for name, size in (parts or PARTS).items():
-        lists = [rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)]
+        lists = [
+            rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)
+        ]
         write_lines(
-            folder / f"{name}.ko", [" ".join(thing.korean for thing in things) for things in lists]
+            folder / f"{name}.ko",
+            [" ".join(thing.korean for thing in things) for things in lists],
         )
         write_lines(
-            folder / f"{name}.en", [" ".join(thing.english for thing in things) for things in lists]
+            folder / f"{name}.en",
+            [" ".join(thing.english for thing in things) for things in lists],
         )
     write_text(
         folder / "SAMPLE.md",
@@ -73,11 +93,13 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
             file = f"{name}-{number:05}.png"
             draw(scene).save(folder / "images" / file)
             lines.append(
-                f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities)
+                f"{file}\t"
+                + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities)
             )
         write_lines(folder / f"{name}.en.tsv", lines)
     write_text(
-        folder / "SAMPLE.md", "# Images of six shapes, with captions that name all of them\n"
+        folder / "SAMPLE.md",
+        "# Images of six shapes, with captions that name all of them\n",
     )
 
 

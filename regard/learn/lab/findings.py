@@ -132,14 +132,17 @@ class Graph:
                 words_by(plot.title, language),
                 words_by(plot.x_label, language),
                 tuple(
-                    Series(words_by(c.name, language), c.points, paint=c.paint) for c in plot.curves
+                    Series(words_by(c.name, language), c.points, paint=c.paint)
+                    for c in plot.curves
                 ),
                 tuple(words_by(category, language) for category in plot.categories),
                 plot.guide,
             )
             for plot in self.plots
         ]
-        return Chart(title, tuple(panels), self.caption.by(language), self.scale, self.columns)
+        return Chart(
+            title, tuple(panels), self.caption.by(language), self.scale, self.columns
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.common.bilingual import Words
 from regard.data.text import read_lines, read_parallel
 from regard.evaluation.caption_metrics import caption_scores
-from regard.evaluation.metrics import chrf_and_bleu
+from regard.evaluation.text_metrics import chrf_and_bleu
 from regard.learn.lab.bench import Bench, Measure
 from regard.learn.lab.findings import LABELS, Curve, Plot, Table
 from regard.learn.lab.sweep import Columns, Sweep
@@ -19,7 +19,9 @@ from regard.training.journal import read
 
 LENGTHS = ((1, 4), (5, 8), (9, 12), (13, 16), (17, 24))
 """Ranges of source words by which quality is measured."""
-BY_LENGTH: Mapping[str, str] = {f"chrF {low}–{high}": f"{low}–{high}" for low, high in LENGTHS}
+BY_LENGTH: Mapping[str, str] = {
+    f"chrF {low}–{high}": f"{low}–{high}" for low, high in LENGTHS
+}
 SHORTEST, *_, LONGEST = BY_LENGTH
 QUALITY: Columns = {"chrF": "chrF", "BLEU": "BLEU"}
 
@@ -29,7 +31,8 @@ def translate(
 ) -> tuple[list[str], dict[str, float]]:
     """Translate sentences greedily; return the translations, and their chrF and BLEU."""
     outputs = [
-        translation.text for translation in load_translator(folder).translate(list(sources), beam=1)
+        translation.text
+        for translation in load_translator(folder).translate(list(sources), beam=1)
     ]
     scores = chrf_and_bleu(outputs, targets)
     return outputs, {"chrF": scores["chrf"], "BLEU": scores["bleu"]}
@@ -45,11 +48,13 @@ def text_scores(bench: Bench, data: str = "sample") -> Measure:
         sources, targets = read_parallel([str(path / "test.ko"), str(path / "test.en")])
         outputs, scores = translate(folder, sources, targets)
         for key, (low, high) in zip(BY_LENGTH, LENGTHS, strict=True):
-            rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= high]
+            rows = [
+                i for i, line in enumerate(sources) if low <= len(line.split()) <= high
+            ]
             if rows and data != "sample":
-                scores[key] = chrf_and_bleu([outputs[i] for i in rows], [targets[i] for i in rows])[
-                    "chrf"
-                ]
+                scores[key] = chrf_and_bleu(
+                    [outputs[i] for i in rows], [targets[i] for i in rows]
+                )["chrf"]
         return scores
 
     return measure
@@ -63,10 +68,13 @@ def caption_measure(bench: Bench) -> Measure:
     def measure(folder: Path) -> Mapping[str, float]:
         path = bench.data("image-sample")
         files, captions = zip(
-            *(line.split("\t") for line in read_lines(str(path / "test.en.tsv"))), strict=True
+            *(line.split("\t") for line in read_lines(str(path / "test.en.tsv"))),
+            strict=True,
         )
         images = [path / "images" / file for file in files]
-        outputs = [caption.text for caption in load_captioner(folder).caption(images, beam=1)]
+        outputs = [
+            caption.text for caption in load_captioner(folder).caption(images, beam=1)
+        ]
         scores = {
             score.name: score.value
             for score in caption_scores(outputs, [[caption] for caption in captions])
@@ -91,7 +99,8 @@ def _places(output: str, caption: str) -> list[tuple[list[str], list[str]]]:
 def length_table(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Table:
     """Return a table of quality by the length of the source."""
     return sweep.table(
-        LABELS["by_length"], {**{BY_LENGTH[key]: key for key in keys}, LABELS["all"]: "chrF"}
+        LABELS["by_length"],
+        {**{BY_LENGTH[key]: key for key in keys}, LABELS["all"]: "chrF"},
     )
 
 
@@ -99,7 +108,10 @@ def length_plot(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Plot:
     """Return a plot of quality by the length of the source, with a line for each seed."""
     places = {key: float(place) for place, key in enumerate(keys)}
     return Plot(
-        "chrF", LABELS["source_words"], sweep.lines(places), tuple(BY_LENGTH[key] for key in keys)
+        "chrF",
+        LABELS["source_words"],
+        sweep.lines(places),
+        tuple(BY_LENGTH[key] for key in keys),
     )
 
 
@@ -109,10 +121,14 @@ def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plo
     for number, (arm, words) in enumerate(sweep.names.items()):
         for folder in bench.own(arm):
             events = [
-                event for event in read(folder / "journal.jsonl") if event["event"] == "valid"
+                event
+                for event in read(folder / "journal.jsonl")
+                if event["event"] == "valid"
             ]
             points = tuple(
-                (float(e["update"]), float(e[score])) for e in events if e.get(score) is not None
+                (float(e["update"]), float(e[score]))
+                for e in events
+                if e.get(score) is not None
             )
             curves += [Curve(words, points, number)] if points else []
     return Plot(title, LABELS["updates"], tuple(curves))
@@ -121,6 +137,8 @@ def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plo
 def last_loss(folder: Path) -> float:
     """Return the validation loss at the end of a run, in nats a token."""
     losses = [
-        event.get("loss") for event in read(folder / "journal.jsonl") if event["event"] == "valid"
+        event.get("loss")
+        for event in read(folder / "journal.jsonl")
+        if event["event"] == "valid"
     ]
     return float(losses[-1] or 0.0)

@@ -37,11 +37,17 @@ def recurrent(
 
 def decoder_settings(kind: str) -> dict[str, Any]:
     """Return the settings of a recurrent decoder of 128, or of the same without attention."""
-    own = {"context": "every"} if kind == "no_attention" else {"order": "luong", "score": "general"}
+    own = (
+        {"context": "every"}
+        if kind == "no_attention"
+        else {"order": "luong", "score": "general"}
+    )
     return {"kind": kind, "size": 128, "embedding": 64, "dropout": 0.1, **own}
 
 
-def transformer(decoder: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+def transformer(
+    decoder: dict[str, Any] | None = None, **settings: Any
+) -> dict[str, Any]:
     """Make the recipe of a Transformer of 2 + 2 layers of 64 with 4 heads; `settings` are those of
     both sides.
     """

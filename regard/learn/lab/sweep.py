@@ -59,7 +59,8 @@ class Dots:
         the point.
         """
         low, mean, high = (
-            f"{x:,.{digits or 1}f}" for x in (min(self.values), self.mean, max(self.values))
+            f"{x:,.{digits or 1}f}"
+            for x in (min(self.values), self.mean, max(self.values))
         )
         return (mean if low == high else f"{mean} ({low} … {high})").replace("-", "−")
 
@@ -89,7 +90,8 @@ class Sweep:
     def rates(self, arm: str) -> dict[float, float]:
         """Return the validation score of an arm's first seed at each of its rates, in order."""
         runs = sorted(
-            (run for run in self.runs if run.arm == arm), key=lambda run: (run.rate, -run.seed)
+            (run for run in self.runs if run.arm == arm),
+            key=lambda run: (run.rate, -run.seed),
         )
         return {run.rate: run.valid for run in runs}
 
@@ -118,7 +120,10 @@ class Sweep:
         shades = list[tuple[int, ...]]()
         by_arm = {arm: self.rates(arm) for arm in self.names}
         highest = (
-            max((value for values in by_arm.values() for value in values.values()), default=0.0)
+            max(
+                (value for values in by_arm.values() for value in values.values()),
+                default=0.0,
+            )
             or 1.0
         )
         for arm, values in by_arm.items():
@@ -126,11 +131,17 @@ class Sweep:
             rows.append(
                 (
                     self.names[arm],
-                    *(f"{values[r]:.1f}{marks[r]}" if r in values else "" for r in rates),
+                    *(
+                        f"{values[r]:.1f}{marks[r]}" if r in values else ""
+                        for r in rates
+                    ),
                 )
             )
             shades.append(
-                tuple(round(9 * max(0.0, values.get(rate, 0.0)) / highest) for rate in rates)
+                tuple(
+                    round(9 * max(0.0, values.get(rate, 0.0)) / highest)
+                    for rate in rates
+                )
             )
         return Table(
             LABELS["board"],
@@ -154,7 +165,11 @@ class Sweep:
         return Table(title, (LABELS["model"], *columns), tuple(rows))
 
     def plot(
-        self, title: Words, score: str = "chrF", arms: Iterable[str] = (), x_label: Words = ""
+        self,
+        title: Words,
+        score: str = "chrF",
+        arms: Iterable[str] = (),
+        x_label: Words = "",
     ) -> Plot:
         """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds:
         own and shipped.
@@ -170,28 +185,39 @@ class Sweep:
             for place, arm in enumerate(shown)
             for run in self.chosen(arm)
         ]
-        return Plot(title, x_label, tuple(curves), tuple(self.names[arm] for arm in shown))
+        return Plot(
+            title, x_label, tuple(curves), tuple(self.names[arm] for arm in shown)
+        )
 
     def lines(self, places: Mapping[str, float]) -> tuple[Curve, ...]:
         """Return scores in a row, such as those of sentences of each length, at these places: a
         line for each seed.
         """
         return tuple(
-            Curve(words, tuple((x, run.scores.get(key, 0.0)) for key, x in places.items()), number)
+            Curve(
+                words,
+                tuple((x, run.scores.get(key, 0.0)) for key, x in places.items()),
+                number,
+            )
             for number, (arm, words) in enumerate(self.names.items())
             for run in self.chosen(arm)
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return what later runs can read again."""
-        runs = [{k: v for k, v in vars(run).items() if k != "is_shipped"} for run in self.runs]
+        runs = [
+            {k: v for k, v in vars(run).items() if k != "is_shipped"}
+            for run in self.runs
+        ]
         return {"best": dict(self.best), "recipes": dict(self.recipes), "runs": runs}
 
     @classmethod
     def of_shipped(cls, values: Mapping[str, Any]) -> Sweep:
         """Make a sweep of shipped results again, without names."""
         runs = tuple(Run(**run, is_shipped=True) for run in values["runs"])
-        return cls({}, values["best"], runs, values["recipes"], values.get("shifted", ()))
+        return cls(
+            {}, values["best"], runs, values["recipes"], values.get("shifted", ())
+        )
 
 
 def best_rate(runs: Sequence[Run]) -> float:

@@ -46,7 +46,8 @@ class Job:
     def done(self) -> int:
         """Number of its updates that are done."""
         return max(
-            (event.get("update", 0) for event in read(self.folder / "journal.jsonl")), default=0
+            (event.get("update", 0) for event in read(self.folder / "journal.jsonl")),
+            default=0,
         )
 
 
@@ -105,9 +106,15 @@ class TrainingPool:
         while left:
             ended, left = wait(left, TELL, FIRST_COMPLETED)
             reasons = {
-                futures[future].folder: reason for future in ended if (reason := future.result())
+                futures[future].folder: reason
+                for future in ended
+                if (reason := future.result())
             }
-            diverged |= {folder: reason for folder, reason in reasons.items() if DIVERGED in reason}
+            diverged |= {
+                folder: reason
+                for folder, reason in reasons.items()
+                if DIVERGED in reason
+            }
             if failed := [folder for folder in reasons if folder not in diverged]:
                 raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
             if (now := time.monotonic()) - spoke >= TELL and (
@@ -115,7 +122,9 @@ class TrainingPool:
             ) > before:
                 spoke = now
                 minutes = (now - began) * (whole - done) / (done - before) / 60
-                self._say(f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left")
+                self._say(
+                    f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left"
+                )
         return diverged
 
     def _run(self, job: Job) -> str:

@@ -29,12 +29,18 @@ def main() -> int:
         recipe, out, seed = json.loads(lines.get())
         # At its end a run is translated once for its report, which nobody reads: greedily is
         # enough.
-        new: dict[str, Any] = {"recipe": Path(recipe), "seed": seed, "settings": {"search.beam": 1}}
+        new: dict[str, Any] = {
+            "recipe": Path(recipe),
+            "seed": seed,
+            "settings": {"search.beam": 1},
+        }
         call = {"resume": True} if (Path(out) / "journal.jsonl").exists() else new
         reason = ""
         try:
             if (
-                stopped := train(**call, out=out, device="cpu", threads=1).outcome.stopped
+                stopped := train(
+                    **call, out=out, device="cpu", threads=1
+                ).outcome.stopped
             ) is not None:
                 return 128 + stopped
         except RegardError as problem:

@@ -38,7 +38,9 @@ def draw(panels: Sequence[Bars], inline: bool = False) -> str:
     background.
     """
     left = 12 + max(_width(name) for panel in panels for name, _ in panel.rows)
-    width = max([left + FULL_BAR + 60, *(24 + _width(panel.heading) for panel in panels)])
+    width = max(
+        [left + FULL_BAR + 60, *(24 + _width(panel.heading) for panel in panels)]
+    )
     *tops, height = accumulate(
         (HEAD + ROW * len(panel.rows) + GAP for panel in panels), initial=6.0
     )
@@ -53,7 +55,10 @@ def draw(panels: Sequence[Bars], inline: bool = False) -> str:
         "width": width,
     }
     return environment.get_template("bars.svg").render(
-        values, height=height, inline=inline, panels=list(zip(tops, panels, strict=True))
+        values,
+        height=height,
+        inline=inline,
+        panels=list(zip(tops, panels, strict=True)),
     )
 
 

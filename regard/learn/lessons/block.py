@@ -20,7 +20,11 @@ from regard.data.text import clean
 from regard.data.vocabulary import BOS, EOS
 from regard.learn.lessons.block_steps import TEXTS, BlockSteps
 from regard.learn.lessons.matrix_text import format_steps
-from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
+from regard.learn.lessons.random_weights import (
+    SmallSettings,
+    WordVocabulary,
+    small_model,
+)
 from regard.learn.lessons.recording import Calls, record_calls
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -67,7 +71,9 @@ class BlockWalkthrough:
 
     def page(self, language: Language = "en") -> str:
         """Return the HTML page, which steps through the numbers."""
-        return render_steps(self.title, self.summary, self.steps, self.is_batch, language)
+        return render_steps(
+            self.title, self.summary, self.steps, self.is_batch, language
+        )
 
     def __str__(self) -> str:
         return self.text()
@@ -94,7 +100,7 @@ class _Setup:
     description: Text
 
 
-def walkthrough_block(
+def walkthrough_block(  # noqa: PLR0913 - keyword options of a public function
     text: str,
     target: str | None = None,
     *,
@@ -121,18 +127,24 @@ def walkthrough_block(
     `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`), or those of `layer` of a
     trained `model`. Raises UsageError with everything that is wrong.
     """
-    settings = SmallSettings(size, heads, feedforward, norm, score, unprojected, causal, seed)
+    settings = SmallSettings(
+        size, heads, feedforward, norm, score, unprojected, causal, seed
+    )
     pairs, causes = _pairs(text, target, batch)
     causes += _problems(settings, model is not None, layer)
     UsageError.raise_all(causes)
     if model is None:
         setup = _small_setup(settings, pairs)
     else:
-        setup = _trained_setup(model, 1 if layer is None else layer, target is not None, device)
+        setup = _trained_setup(
+            model, 1 if layer is None else layer, target is not None, device
+        )
     return _walk(setup, pairs, bool(batch))
 
 
-def _pairs(text: str, target: str | None, batch: Sequence[str]) -> tuple[list[Pair], list[str]]:
+def _pairs(
+    text: str, target: str | None, batch: Sequence[str]
+) -> tuple[list[Pair], list[str]]:
     """Return the sentences of the batch, and what is wrong with them."""
     pairs: list[Pair] = [(clean(text), None if target is None else clean(target))]
     causes = list[str]()
@@ -140,7 +152,9 @@ def _pairs(text: str, target: str | None, batch: Sequence[str]) -> tuple[list[Pa
         parts = [clean(part) for part in line.split(SEPARATOR)]
         if len(parts) != (1 if target is None else 2):
             wanted = (
-                "a text" if target is None else f"a source and a target, SOURCE {SEPARATOR} TARGET"
+                "a text"
+                if target is None
+                else f"a source and a target, SOURCE {SEPARATOR} TARGET"
             )
             causes.append(f"`batch`: wanted {wanted}, got {line!r}")
         else:
@@ -166,7 +180,8 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
             if name != "causal"
         ]
         causes = [
-            f"{name}: a trained model has its own; leave {name} or `model` out" for name in names
+            f"{name}: a trained model has its own; leave {name} or `model` out"
+            for name in names
         ]
         if settings.causal:
             causes.append(
@@ -176,7 +191,9 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
         return causes
     causes = settings.problems()
     if layer is not None:
-        causes.append("`layer`: random weights have one layer; give a `model` too, or leave it out")
+        causes.append(
+            "`layer`: random weights have one layer; give a `model` too, or leave it out"
+        )
     return causes
 
 
@@ -185,7 +202,9 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     target = WordVocabulary([target for _, target in pairs if target is not None])
     sides = settings.sides()
     titles = {score: TEXTS[f"steps.score_{score}.title"] for score in SCORES}
-    norms = TEXTS["descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"]
+    norms = TEXTS[
+        "descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"
+    ]
     sides |= {"norms": norms, "score": titles[sides["score"]]}
     description = TEXTS["descriptions.random"].fill(
         **sides, seed=settings.seed or 0, plural="s" if sides["heads"] > 1 else ""
@@ -218,7 +237,10 @@ def _trained_setup(
         )
     if not isinstance(translator.model, Model):
         raise UsageError("an ensemble has no one layer; give one of its models")
-    kinds = {side: getattr(translator.settings.model, side).kind for side in ("encoder", "decoder")}
+    kinds = {
+        side: getattr(translator.settings.model, side).kind
+        for side in ("encoder", "decoder")
+    }
     side = "decoder" if has_target else "encoder"
     if kinds[side] != "transformer":
         raise UsageError(
@@ -229,12 +251,16 @@ def _trained_setup(
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
-    shown = Path(name).resolve().name if not isinstance(model, FolderTranslator) else name
+    shown = (
+        Path(name).resolve().name if not isinstance(model, FolderTranslator) else name
+    )
     description = TEXTS["descriptions.trained"].fill(
         name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count
     )
     vocabularies = translator.tokenizer.source, translator.tokenizer.target
-    return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)
+    return _Setup(
+        translator.model.eval(), *vocabularies, layer - 1, True, False, description
+    )
 
 
 @torch.no_grad()
@@ -254,7 +280,9 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     source_names = _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
         if targets:
-            model.project(model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device)))
+            model.project(
+                model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device))
+            )
         else:
             encoder(batch)
     if targets:
@@ -262,7 +290,11 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     else:
         steps = _encoder_steps(setup, calls, source_names, sources)
     title = TEXTS[
-        "titles.decoder" if targets else "titles.causal" if setup.causal else "titles.encoder"
+        "titles.decoder"
+        if targets
+        else "titles.causal"
+        if setup.causal
+        else "titles.encoder"
     ]
     return BlockWalkthrough(title, _summary(setup, pairs), tuple(steps), is_batch)
 
@@ -291,7 +323,10 @@ def _encoder_steps(
 
 
 def _decoder_steps(
-    setup: _Setup, calls: Calls, source_names: list[list[str]], targets: Sequence[Sequence[int]]
+    setup: _Setup,
+    calls: Calls,
+    source_names: list[list[str]],
+    targets: Sequence[Sequence[int]],
 ) -> list[Step]:
     decoder = setup.model.decoder
     encoder = setup.model.encoder
@@ -311,7 +346,9 @@ def _decoder_steps(
     steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
         steps.final_norm(decoder.norm)
-        steps.prediction(decoder.output, [[*ids, EOS] for ids in targets], setup.target.tokens)
+        steps.prediction(
+            decoder.output, [[*ids, EOS] for ids in targets], setup.target.tokens
+        )
     return steps.steps
 
 
@@ -359,10 +396,14 @@ def _positions(names: Sequence[Sequence[str]]) -> list[list[str]]:
 def _causal(encoder: Any) -> Iterator[None]:
     """Make the self-attention of an encoder causal while the block runs; None: of none."""
 
-    def add_causal(_: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def add_causal(
+        _: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
         return args, {**kwargs, "causal": True}
 
-    attentions = [] if encoder is None else [layer.self_attention for layer in encoder.layers]
+    attentions = (
+        [] if encoder is None else [layer.self_attention for layer in encoder.layers]
+    )
     handles = [
         attention.register_forward_pre_hook(add_causal, with_kwargs=True)
         for attention in attentions

@@ -19,7 +19,7 @@ from torch import nn
 
 from regard.attention import SCORES, Attention, Memory
 from regard.attention.attention import attention_mask, masked_softmax
-from regard.attention.heads import merge_heads, split_heads
+from regard.attention.head_reshapes import merge_heads, split_heads
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
@@ -27,7 +27,7 @@ from regard.data.batch import pad
 from regard.data.vocabulary import PAD
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import LearnedPositions, interleaved
+from regard.layers.positional_encoding import LearnedPositions, interleaved
 from regard.layers.residual import Residual
 from regard.learn.lessons.recording import Calls
 from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding
@@ -91,7 +91,15 @@ class BlockSteps:
     ) -> None:
         """Append a step to the current part; `text`: its title and its text."""
         self.steps.append(
-            Step(self._prefix + key, self._part, text[0], formula, text[1], tuple(terms), product)
+            Step(
+                self._prefix + key,
+                self._part,
+                text[0],
+                formula,
+                text[1],
+                tuple(terms),
+                product,
+            )
         )
 
     def _begin(self, part: Text, key: str) -> None:
@@ -103,16 +111,27 @@ class BlockSteps:
     def source(self, outputs: Tensor, names: Names) -> None:
         """Append the encoder's output, which cross-attention reads."""
         self._part = TEXTS["parts.source"]
-        self._add("source", _worded("source"), "", [Term("m", array(outputs), "B S D", names)])
+        self._add(
+            "source", _worded("source"), "", [Term("m", array(outputs), "B S D", names)]
+        )
         self._part = TEXTS["parts.input"]
 
-    def tokens(self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str) -> None:
+    def tokens(
+        self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str
+    ) -> None:
         """Append the tokens of each position, with their ids or the tokens that they predict."""
         values = np.array(
-            [[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))]
+            [
+                [list(line[sentence]) for _, line in rows]
+                for sentence in range(len(self.names))
+            ]
         )
         term = Term(
-            TEXTS["labels.tokens"], values, "B rows T", [[name for name, _ in rows]], kind="tokens"
+            TEXTS["labels.tokens"],
+            values,
+            "B rows T",
+            [[name for name, _ in rows]],
+            kind="tokens",
         )
         self._add("tokens", _worded(kind), "", [term])
 
@@ -129,7 +148,9 @@ class BlockSteps:
             self._add("sum", _worded("no_positions"), "x₀ = e", [_again(e), x])
             return
         vectors = array(self.calls[positions].output)[0]
-        p = Term("p", vectors, "T D", [[str(position) for position in range(len(vectors))]])
+        p = Term(
+            "p", vectors, "T D", [[str(position) for position in range(len(vectors))]]
+        )
         self._positions(positions, p)
         self._add("sum", _worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
 
@@ -142,10 +163,15 @@ class BlockSteps:
             return
         D = p.values.shape[1]
         waves = [[("sin", "cos")[column % 2] for column in range(D)]]
-        formula = "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
+        formula = (
+            "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
+        )
         if isinstance(module, PaperOrder):
             self._add(
-                "positions", _worded("positions", size=D), formula, [replace(p, columns=waves)]
+                "positions",
+                _worded("positions", size=D),
+                formula,
+                [replace(p, columns=waves)],
             )
             return
         order = interleaved(D)
@@ -164,14 +190,18 @@ class BlockSteps:
     def earlier_layers(self, layer: nn.Module, number: int) -> None:
         """Append the input of a layer that is not the first."""
         term = Term("x₀", array(self.calls[layer].input), "B T D", self.names)
-        self._add("earlier", _worded("earlier", last=number - 1, number=number), "", [term])
+        self._add(
+            "earlier", _worded("earlier", last=number - 1, number=number), "", [term]
+        )
 
     # --- layers
 
     def encoder_layer(self, layer: EncoderLayer, is_causal: bool) -> None:
         """Append self-attention and feed-forward network, each with add & norm."""
         self._x = self.calls[layer].input
-        self._self_attention(layer, TEXTS["parts.causal"] if is_causal else TEXTS["parts.self"])
+        self._self_attention(
+            layer, TEXTS["parts.causal"] if is_causal else TEXTS["parts.self"]
+        )
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def decoder_layer(self, layer: DecoderLayer, source: Names) -> None:
@@ -179,12 +209,16 @@ class BlockSteps:
         norm.
         """
         self._x = self.calls[layer].input
-        self._self_attention(layer, TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"])
+        self._self_attention(
+            layer, TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"]
+        )
         self._begin(TEXTS["parts.cross"], "cross")
         name = self._norm_before(layer.cross_attention_residual)
         self._attention(layer.cross_attention, name, ("m", source), "c")
         self._add_and_norm(
-            layer.cross_attention_residual, self.calls[layer.cross_attention].output, "c"
+            layer.cross_attention_residual,
+            self.calls[layer.cross_attention].output,
+            "c",
         )
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
@@ -209,21 +243,39 @@ class BlockSteps:
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
         order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
         columns = [tokens(order[: max(8, min(24, ids.numel()))])]
-        correct = torch.tensor(order, device=ids.device).argsort()[ids].masked_fill(ids == PAD, -1)
+        correct = (
+            torch.tensor(order, device=ids.device)
+            .argsort()[ids]
+            .masked_fill(ids == PAD, -1)
+        )
         pairs = (
             zip_longest(*sides, fillvalue="")
             for sides in zip(self.names, map(tokens, wanted), strict=True)
         )
         rows = [
-            [f"{token} → {following}" if following else token for token, following in pair]
+            [
+                f"{token} → {following}" if following else token
+                for token, following in pair
+            ]
             for pair in pairs
         ]
-        x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
+        x = Term(
+            "x", array(self.calls[output].input), "B T D", self.names, repeated=True
+        )
         x = replace(x, rule=f"as {self._last or self._name}")
-        weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
-        bias = Term("b", array(output.bias[None, order]), "1 V", columns=columns, operator="+")
+        weights = Term(
+            "W", array(output.weight[order].T), "D V", columns=columns, operator="·"
+        )
+        bias = Term(
+            "b", array(output.bias[None, order]), "1 V", columns=columns, operator="+"
+        )
         scores = Term(
-            TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "="
+            TEXTS["labels.logits"],
+            array(logits[..., order]),
+            "B T V",
+            self.names,
+            columns,
+            "=",
         )
         text = _worded("logits", size=V, shown=len(columns[0]))
         self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
@@ -242,12 +294,21 @@ class BlockSteps:
         losses = -logits.log_softmax(-1).gather(-1, ids).masked_fill(ids == PAD, 0)
         counts = (ids != PAD).sum(1, keepdim=True)  # (B, 1, 1)
         totals = torch.cat(
-            [(-losses.sum(1, True)).exp(), losses.sum(1, True), losses.sum(1, True) / counts], -1
+            [
+                (-losses.sum(1, True)).exp(),
+                losses.sum(1, True),
+                losses.sum(1, True) / counts,
+            ],
+            -1,
         )
         p, total, mean = totals[0, 0].tolist()
         text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
         both = Term(
-            "loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", rows, [["p", "−ln p"]]
+            "loss",
+            array(torch.cat([(-losses).exp(), losses], -1)),
+            "B T 2",
+            rows,
+            [["p", "−ln p"]],
         )
         both = replace(both, rule="loss logits", parameter=array(correct))
         values = array(totals)
@@ -275,20 +336,36 @@ class BlockSteps:
         self._begin(TEXTS["parts.feedforward"], "feedforward")
         name = self._norm_before(residual)
         activation = ACTIVATIONS[network.activation.__name__]
-        y = Term(name, array(self.calls[network].input), "B T D", self.names, repeated=True)
-        h = Term("h", array(self.calls[network.widen].output), "B T F", self.names, operator="=")
+        y = Term(
+            name, array(self.calls[network].input), "B T D", self.names, repeated=True
+        )
+        h = Term(
+            "h",
+            array(self.calls[network.widen].output),
+            "B T F",
+            self.names,
+            operator="=",
+        )
         activated = _like(h, "h′", f"{activation} →", self.calls[network.narrow].input)
         weights = _weights(network.widen, "1", "D F")
         formula = f"h = {_times(name, weights)}, h′ = {activation}(h)"
         text = _worded("hidden", activation=activation)
         self._add(
-            "hidden", text, formula, [y, *weights, h, activated], _shapes(y, network.widen, h)
+            "hidden",
+            text,
+            formula,
+            [y, *weights, h, activated],
+            _shapes(y, network.widen, h),
         )
         weights = _weights(network.narrow, "2", "F D")
-        f = Term("f", array(self.calls[network].output), "B T D", self.names, operator="=")
+        f = Term(
+            "f", array(self.calls[network].output), "B T D", self.names, operator="="
+        )
         product = _shapes(activated, network.narrow, f)
         terms = [_again(activated), *weights, f]
-        self._add("output", _worded("narrow"), f"f = {_times('h′', weights)}", terms, product)
+        self._add(
+            "output", _worded("narrow"), f"f = {_times('h′', weights)}", terms, product
+        )
         self._add_and_norm(residual, self.calls[network].output, "f")
 
     # --- add & norm
@@ -344,9 +421,16 @@ class BlockSteps:
             return
         statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
         normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
-        n = replace(_like(before, "n", "→", normalised), rule="normalise", parameter=norm.eps)
+        n = replace(
+            _like(before, "n", "→", normalised), rule="normalise", parameter=norm.eps
+        )
         mean = Term(
-            TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"
+            TEXTS["labels.statistics"],
+            array(statistics),
+            "B T 2",
+            self.names,
+            [["μ", "σ²"]],
+            "→",
         )
         terms = [
             before,
@@ -359,7 +443,10 @@ class BlockSteps:
         ]
         formula = f"n = ({name} − μ) / √(σ² + ε), {result} = γ ⊙ n + β"
         self._add(
-            "norm", _worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms
+            "norm",
+            _worded(kind, epsilon=np.format_float_positional(norm.eps)),
+            formula,
+            terms,
         )
 
     # --- attention
@@ -394,7 +481,11 @@ class BlockSteps:
             scores = self._mask(
                 scores,
                 keep,
-                [TEXTS[f"masked.{reason}"] for reason, holds in reasons.items() if holds],
+                [
+                    TEXTS[f"masked.{reason}"]
+                    for reason, holds in reasons.items()
+                    if holds
+                ],
             )
         A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
         self._add(
@@ -403,9 +494,17 @@ class BlockSteps:
             f"A = softmax({'masked ' if keep is not None else ''}scores)",
             [_again(scores), A],
         )
-        context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
+        context = Term(
+            "A·V", array(weights @ memory.values), "B H T E", self.names, operator="="
+        )
         terms = [_again(A), _again(V, "·"), context]
-        self._add("context", _worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
+        self._add(
+            "context",
+            _worded("context"),
+            "A·V",
+            terms,
+            _bmm("TSE", weights, memory.values),
+        )
         self._output(attention.output, context, result)
 
     def _projection(
@@ -419,15 +518,27 @@ class BlockSteps:
         """Append the projection to queries, keys or values; return it, split into heads. Padding
         has zeros.
         """
-        call, (name, names), T = self.calls[layer], entries, "T" if letter == "Q" else "S"
+        call, (name, names), T = (
+            self.calls[layer],
+            entries,
+            "T" if letter == "Q" else "S",
+        )
         count = heads.shape[1]
-        x = Term(name, array(call.input), f"B {T} D", names, repeated=True, parameter=keep)
+        x = Term(
+            name, array(call.input), f"B {T} D", names, repeated=True, parameter=keep
+        )
         result = replace(
-            x, name=letter, values=array(merge_heads(heads)), operator="=", repeated=False
+            x,
+            name=letter,
+            values=array(merge_heads(heads)),
+            operator="=",
+            repeated=False,
         )
         split = Term(letter, array(heads), f"B H {T} E", names, rule=f"as {letter}")
         if isinstance(layer, nn.Linear):
-            text = _worded(letter, heads=TEXTS["split"].fill(count=count) if count > 1 else "")
+            text = _worded(
+                letter, heads=TEXTS["split"].fill(count=count) if count > 1 else ""
+            )
             weights = _weights(layer, letter, "D D")
         else:
             text = _worded("unprojected", letter=letter)
@@ -435,12 +546,20 @@ class BlockSteps:
             result = replace(result, repeated=True)
         terms = [x, *weights, result, *([split] if count > 1 else [])]
         self._add(
-            letter, text, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result)
+            letter,
+            text,
+            f"{letter} = {_times(name, weights)}",
+            terms,
+            _shapes(x, layer, result),
         )
         return split
 
     def _scores(
-        self, attention: Attention, compared: tuple[Term, Term], memory: Memory, query: Tensor
+        self,
+        attention: Attention,
+        compared: tuple[Term, Term],
+        memory: Memory,
+        query: Tensor,
     ) -> Term:
         """Append the score of every query with every key."""
         (Q, K), score = compared, attention.score
@@ -457,14 +576,17 @@ class BlockSteps:
             ]
         if not np.array_equal(array(memory.keys), K.values):
             K = replace(
-                _like(K, "K′", "=" if terms else "", memory.keys), rule="" if terms else "unit K"
+                _like(K, "K′", "=" if terms else "", memory.keys),
+                rule="" if terms else "unit K",
             )
             terms.append(K)
         if dot is not None:
             if not torch.equal(dot[0], query):
                 # Of each head, 1 / τ.
                 lengths = dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)
-                Q = replace(_like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths))
+                Q = replace(
+                    _like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths)
+                )
                 terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]
             product = _bmm("TES", query, memory.keys.transpose(-1, -2))
@@ -496,7 +618,12 @@ class BlockSteps:
         values = np.where(hidden, -np.inf, scores.values)
         masked = Term(TEXTS["labels.masked"], values, scores.letters, *sides, "=")
         text = _worded("mask", reasons=join_texts(reasons, Text(", and ", ". ")))
-        self._add("mask", text, "masked scores = scores + mask", [_again(scores), mask, masked])
+        self._add(
+            "mask",
+            text,
+            "masked scores = scores + mask",
+            [_again(scores), mask, masked],
+        )
         return masked
 
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
@@ -505,7 +632,9 @@ class BlockSteps:
         heads = context.values.shape[1]
         name = TEXTS["labels.joined"] if heads > 1 else context.name
         D = call.input.shape[-1]
-        columns = [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
+        columns = (
+            [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
+        )
         joined = Term(
             name,
             array(call.input),
@@ -515,15 +644,20 @@ class BlockSteps:
             rule="as A·V",
             repeated=heads == 1,
         )
-        z = _like(replace(joined, columns=((),)), result, "=", call.output)  # WO mixes the heads
+        # WO mixes the heads.
+        z = _like(replace(joined, columns=((),)), result, "=", call.output)
         if isinstance(layer, nn.Linear):
-            text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
+            text = _worded(
+                "output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else ""
+            )
             weights = _weights(layer, "O", "D D")
         else:
             weights = []
             text = _worded("no_output")
         formula = f"{result} = {_times('[A·V]' if heads > 1 else 'A·V', weights)}"
-        self._add("output", text, formula, [joined, *weights, z], _shapes(joined, layer, z))
+        self._add(
+            "output", text, formula, [joined, *weights, z], _shapes(joined, layer, z)
+        )
 
 
 class PaperOrder(nn.Module):
@@ -549,7 +683,9 @@ def array(tensor: Tensor) -> Array:
 
 def _worded(key: str, **values: Any) -> tuple[Text, Text]:
     """Return title and text of a kind of step."""
-    return TEXTS[f"steps.{key}.title"].fill(**values), TEXTS[f"steps.{key}.text"].fill(**values)
+    return TEXTS[f"steps.{key}.title"].fill(**values), TEXTS[f"steps.{key}.text"].fill(
+        **values
+    )
 
 
 def _again(term: Term, operator: str = "") -> Term:
@@ -573,7 +709,14 @@ def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
 def _transposed(keys: Term) -> Term:
     """Repeat keys as Kᵀ, an operand whose columns are the tokens."""
     values = keys.values.swapaxes(-1, -2)
-    return Term(f"{keys.name}ᵀ", values, "B H E S", columns=keys.rows, operator="·", repeated=True)
+    return Term(
+        f"{keys.name}ᵀ",
+        values,
+        "B H E S",
+        columns=keys.rows,
+        operator="·",
+        repeated=True,
+    )
 
 
 def _weights(layer: nn.Linear, suffix: str, letters: str) -> list[Term]:
@@ -581,7 +724,12 @@ def _weights(layer: nn.Linear, suffix: str, letters: str) -> list[Term]:
     terms = [Term(f"W{suffix}", array(layer.weight.T), letters, operator="·")]
     if layer.bias is not None and bool(layer.bias.any()):
         terms.append(
-            Term(f"b{suffix}", array(layer.bias[None]), f"1 {letters.split()[-1]}", operator="+")
+            Term(
+                f"b{suffix}",
+                array(layer.bias[None]),
+                f"1 {letters.split()[-1]}",
+                operator="+",
+            )
         )
     return terms
 

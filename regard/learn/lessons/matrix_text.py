@@ -11,7 +11,9 @@ NARROWEST, WIDEST = 7, 110
 """Columns of the terminal for a number, and for a line of text."""
 
 
-def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> list[str]:
+def format_steps(
+    steps: Sequence[Step], is_batch: bool, language: Language
+) -> list[str]:
     """Format steps below the headings of their parts; operands that were shown before are not shown
     again.
     """
@@ -24,7 +26,8 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
             lines += ["", heading, "═" * text_width(heading)]
         lines += [
             "",
-            f"{number}. {step.title.by(language)}" + (f":  {step.formula}" if step.formula else ""),
+            f"{number}. {step.title.by(language)}"
+            + (f":  {step.formula}" if step.formula else ""),
         ]
         lines += [f"   {line}" for line in _wrap(step.text.by(language), WIDEST - 3)]
         lines += [f"   {step.product}"] if is_batch and bool(step.product) else []
@@ -61,7 +64,10 @@ def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
             for r, row in enumerate(matrix.cells)
         ]
         lines += _format_matrix(
-            ", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else []
+            ", ".join(filter(None, parts)),
+            rows,
+            cells,
+            [*columns, *more] if columns else [],
         )
     return lines
 
@@ -76,13 +82,20 @@ def _wrap(text: str, limit: int) -> list[str]:
 
 
 def _format_matrix(
-    title: str, rows: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequence[str]
+    title: str,
+    rows: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    columns: Sequence[str],
 ) -> list[str]:
     """Format a matrix as its title and a line per row, below the labels of its columns."""
-    widths = [max(NARROWEST, *(text_width(row[c]) for row in cells)) for c in range(len(cells[0]))]
+    widths = [
+        max(NARROWEST, *(text_width(row[c]) for row in cells))
+        for c in range(len(cells[0]))
+    ]
     if columns:
         widths = [
-            max(width, text_width(label)) for width, label in zip(widths, columns, strict=True)
+            max(width, text_width(label))
+            for width, label in zip(widths, columns, strict=True)
         ]
     names = rows or ("",) * len(cells)
     left = max(map(text_width, names))

@@ -49,7 +49,9 @@ class SmallSettings:
     def given(self) -> list[str]:
         """Names of the settings that are set."""
         return [
-            name for name, value in vars(self).items() if value is not None and value is not False
+            name
+            for name, value in vars(self).items()
+            if value is not None and value is not False
         ]
 
     def sides(self) -> dict[str, Any]:
@@ -61,8 +63,17 @@ class SmallSettings:
             "norm": "pre" if self.unprojected else "post",
             "score": "scaled_dot",
         }
-        given = {name: getattr(self, name) for name in defaults if getattr(self, name) is not None}
-        fixed = {"kind": "transformer", "layers": 1, "dropout": 0.0, "scale_embedding": False}
+        given = {
+            name: getattr(self, name)
+            for name in defaults
+            if getattr(self, name) is not None
+        }
+        fixed = {
+            "kind": "transformer",
+            "layers": 1,
+            "dropout": 0.0,
+            "scale_embedding": False,
+        }
         return {**fixed, **defaults, **given}
 
     def problems(self) -> list[str]:
@@ -87,7 +98,9 @@ class SmallSettings:
                 "divisor of it"
             )
         if self.unprojected and heads > 1:
-            causes.append(f"`unprojected=True` has one head, got {heads}; leave `heads` out")
+            causes.append(
+                f"`unprojected=True` has one head, got {heads}; leave `heads` out"
+            )
         if sides["score"] not in SCORES:
             causes.append(
                 f"`score`: there is no score {self.score!r}; wanted one of {', '.join(SCORES)}"
@@ -117,7 +130,9 @@ class WordVocabulary:
         return [self.names[index] for index in ids]
 
 
-def small_model(settings: SmallSettings, source: WordVocabulary, target: WordVocabulary) -> Model:
+def small_model(
+    settings: SmallSettings, source: WordVocabulary, target: WordVocabulary
+) -> Model:
     """Build a Transformer of one layer, with positions in the paper's order and random weights."""
     sides = settings.sides()
     parsed = ModelSettings.parse(
@@ -131,15 +146,19 @@ def small_model(settings: SmallSettings, source: WordVocabulary, target: WordVoc
     assert isinstance(decoder, TransformerDecoder), "built as a Transformer"
     for side in (encoder, decoder):
         embedding = side.input_embedding
-        embedding.position_embedding = PaperOrder(embedding.position_embedding, sides["size"])  # type: ignore[arg-type, assignment]
+        positions = embedding.position_embedding
+        embedding.position_embedding = PaperOrder(positions, sides["size"])  # type: ignore[arg-type, assignment]
     if settings.unprojected:
         _unproject(model, sides["size"], sides["score"])
     randomise(model, seed, SPREAD)
     for side, vocabulary in ((encoder, source), (decoder, target)):
-        vectors = [random_tenths((sides["size"],), seed, word) for word in vocabulary.names]
+        vectors = [
+            random_tenths((sides["size"],), seed, word) for word in vocabulary.names
+        ]
         side.embedding.weight.data.copy_(torch.stack(vectors))
     for module in model.modules():
-        if isinstance(module, nn.LayerNorm) and settings.unprojected:  # vectors of one length
+        # Vectors of one length.
+        if isinstance(module, nn.LayerNorm) and settings.unprojected:
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
     return model
@@ -167,14 +186,18 @@ def randomise(module: nn.Module, seed: int, spread: float = 1.0) -> None:
     """Draw all matrices, and scales and shifts of norms, each by its name; other vectors keep their
     values.
     """
-    norms = {name for name, part in module.named_modules() if isinstance(part, nn.LayerNorm)}
+    norms = {
+        name for name, part in module.named_modules() if isinstance(part, nn.LayerNorm)
+    }
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if parameter.ndim >= 2:
                 parameter.copy_(random_tenths(parameter.shape, seed, name, spread))
             elif name.rpartition(".")[0] in norms:
                 offset = float(name.endswith("weight"))
-                parameter.copy_(offset + random_tenths(parameter.shape, seed, name, SPREAD_OF_NORM))
+                parameter.copy_(
+                    offset + random_tenths(parameter.shape, seed, name, SPREAD_OF_NORM)
+                )
 
 
 def random_tenths(

@@ -42,7 +42,10 @@ def record_calls(model: nn.Module) -> Iterator[dict[nn.Module, Call]]:
     ) -> None:
         calls[module] = Call(args, kwargs, output)
 
-    handles = [module.register_forward_hook(record, with_kwargs=True) for module in model.modules()]
+    handles = [
+        module.register_forward_hook(record, with_kwargs=True)
+        for module in model.modules()
+    ]
     try:
         yield calls
     finally:

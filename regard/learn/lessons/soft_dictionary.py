@@ -58,13 +58,22 @@ class SoftDictionary(Mapping[Any, Any]):
             )
             values = [keys[key] for key in keys]
             keys = list(keys)
-        _require(values is not None, "keys without values: give a dict, or as many values as keys")
+        _require(
+            values is not None,
+            "keys without values: give a dict, or as many values as keys",
+        )
         self._keys = list(keys)
         self._values = list(values if values is not None else ())
         _check_counts(len(self._keys), len(self._values), names)
         self.value_rows: Tensor = _rows(values, "values")
-        self.key_rows: Tensor | None = _rows(keys, "keys") if _is_vector(self._keys[0]) else None
-        self.names = tuple(names) if names is not None else tuple(_name(key) for key in self._keys)
+        self.key_rows: Tensor | None = (
+            _rows(keys, "keys") if _is_vector(self._keys[0]) else None
+        )
+        self.names = (
+            tuple(names)
+            if names is not None
+            else tuple(_name(key) for key in self._keys)
+        )
 
     def __getitem__(self, query: Any) -> Any:
         """Return the value of the key that equals `query`. Raises UnknownKey (a KeyError) if there
@@ -128,7 +137,10 @@ class SoftDictionary(Mapping[Any, Any]):
             else None
         )
         return self._mean(
-            query, scores, _shares(scores, keep, self.names) if weights is None else weights, keep
+            query,
+            scores,
+            _shares(scores, keep, self.names) if weights is None else weights,
+            keep,
         )
 
     def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
@@ -140,7 +152,8 @@ class SoftDictionary(Mapping[Any, Any]):
             queries.ndim in (1, 2),
             f"a query is one vector or a table of them, got the shape {shape}",
         )
-        is_single, queries = queries.ndim == 1, queries.view(1, -1, queries.shape[-1])  # (1, T, Dk)
+        # (1, T, Dk)
+        is_single, queries = queries.ndim == 1, queries.view(1, -1, queries.shape[-1])
         attention = _attention(score, self.key_rows.shape[1], queries.shape[2])
         memory = attention.prepare(
             self.key_rows[None], self.value_rows.view(len(self), -1)[None], keep[None]
@@ -148,7 +161,9 @@ class SoftDictionary(Mapping[Any, Any]):
         value = attention(queries, memory)[0]  # (T, Dv)
         with torch.no_grad():
             scores = attention.score(queries[None], memory.keys)
-            weights = masked_softmax(scores, attention_mask(memory, queries.shape[1], causal=False))
+            weights = masked_softmax(
+                scores, attention_mask(memory, queries.shape[1], causal=False)
+            )
             scores = scores.masked_fill(~keep, -torch.inf)
         value = value.view(len(value), *self.value_rows.shape[1:])
         if is_single:
@@ -160,17 +175,32 @@ class SoftDictionary(Mapping[Any, Any]):
                 self.value_rows,
                 value[0],
             )
-        return Answer("queries", self.names, scores[0, 0], weights[0, 0], self.value_rows, value)
+        return Answer(
+            "queries", self.names, scores[0, 0], weights[0, 0], self.value_rows, value
+        )
 
     def _mean(
-        self, query: Any, scores: Tensor, weights: Tensor, keep: Tensor, measure: str = "similarity"
+        self,
+        query: Any,
+        scores: Tensor,
+        weights: Tensor,
+        keep: Tensor,
+        measure: str = "similarity",
     ) -> Answer:
         # 0 · NaN would leak.
-        values = self.value_rows.masked_fill(~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0)
+        values = self.value_rows.masked_fill(
+            ~keep.view(-1, *[1] * (self.value_rows.ndim - 1)), 0
+        )
         value = torch.tensordot(weights.to(values.dtype), values, 1)
         scores = scores.detach().masked_fill(~keep, -torch.inf)
         return Answer(
-            _name(query), self.names, scores, weights.detach(), self.value_rows, value, measure
+            _name(query),
+            self.names,
+            scores,
+            weights.detach(),
+            self.value_rows,
+            value,
+            measure,
         )
 
     def _find(self, query: Any) -> list[int]:
@@ -189,7 +219,9 @@ class SoftDictionary(Mapping[Any, Any]):
                 query, [key for key in self._keys if isinstance(key, str)], 3
             )
         elif (
-            self.key_rows is not None and _is_vector(query) and len(query) == self.key_rows.shape[1]
+            self.key_rows is not None
+            and _is_vector(query)
+            and len(query) == self.key_rows.shape[1]
         ):
             distances = (self.key_rows.detach() - _rows(query, "queries")).norm(dim=1)
             near = [self.names[index] for index in distances.argsort()[:3]]
@@ -251,7 +283,9 @@ class Answer:
             rows.append((rest[0], "", f"{rest[1]:.3f}", ""))
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            "  ".join(
+                [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
+            ).rstrip()
             for row in rows
         ]
         return "\n".join([f"{query} reads  {_format(value, 3)}", *lines])
@@ -262,7 +296,9 @@ class Answer:
             indices = _largest(weights)
             rows = [(self.names[i], float(weights[i])) for i in indices.tolist()]
             rest = _rest(weights, indices)
-            panels.append(Bars(query, _format(value, 3), [*rows, rest] if rest else rows))
+            panels.append(
+                Bars(query, _format(value, 3), [*rows, rest] if rest else rows)
+            )
         return panels
 
 
@@ -282,15 +318,21 @@ def _check_counts(keys: int, values: int, names: Sequence[str] | None) -> None:
             "differ)"
         )
     if names is not None and len(names) != keys:
-        causes.append(f"each key needs one name: there are {keys} keys and {len(names)} names")
+        causes.append(
+            f"each key needs one name: there are {keys} keys and {len(names)} names"
+        )
     if not keys:
-        causes.append("a soft dictionary needs at least one entry, or there is nothing to average")
+        causes.append(
+            "a soft dictionary needs at least one entry, or there is nothing to average"
+        )
     UsageError.raise_all(causes)
 
 
 def _plain(value: Any) -> Any:
     """Convert numpy arrays and scalars to tensors."""
-    return torch.as_tensor(value) if isinstance(value, np.ndarray | np.generic) else value
+    return (
+        torch.as_tensor(value) if isinstance(value, np.ndarray | np.generic) else value
+    )
 
 
 def _rows(rows: Any, name: str) -> Float[Tensor, "S *shape"]:
@@ -298,12 +340,18 @@ def _rows(rows: Any, name: str) -> Float[Tensor, "S *shape"]:
     try:
         if not isinstance(rows, Tensor):
             rows = [
-                row if isinstance(row, Tensor) else torch.tensor(row, dtype=torch.float32)
+                row
+                if isinstance(row, Tensor)
+                else torch.tensor(row, dtype=torch.float32)
                 for row in rows
             ]
-            rows = torch.stack([row if row.is_floating_point() else row.float() for row in rows])
+            rows = torch.stack(
+                [row if row.is_floating_point() else row.float() for row in rows]
+            )
     except (TypeError, ValueError, RuntimeError) as problem:
-        raise UsageError(f"{name} must be numbers, or vectors of one size; {problem}") from None
+        raise UsageError(
+            f"{name} must be numbers, or vectors of one size; {problem}"
+        ) from None
     stacked: Tensor = rows if rows.is_floating_point() else rows.float()
     return stacked
 
@@ -364,7 +412,9 @@ def _attention(score: Score | str, size: int, query_size: int) -> Attention:
             "size"
         )
     UsageError.raise_all(causes)
-    attention = Attention("dictionary", size, size, size, project_keys=False, project_values=False)
+    attention = Attention(
+        "dictionary", size, size, size, project_keys=False, project_values=False
+    )
     attention.score = SCORES[score](1, size) if isinstance(score, str) else score
     return attention
 
@@ -401,7 +451,11 @@ def _largest(weights: Tensor) -> Tensor:
 
 def _rest(weights: Tensor, indices: Tensor) -> tuple[str, float] | None:
     count = len(weights) - len(indices)
-    return (f"… and {count} more", float(weights.sum() - weights[indices].sum())) if count else None
+    return (
+        (f"… and {count} more", float(weights.sum() - weights[indices].sum()))
+        if count
+        else None
+    )
 
 
 def _name(key: Any) -> str:
@@ -419,5 +473,6 @@ def _format(value: Tensor, digits: int = 2) -> str:
     value = value.detach()
     if value.ndim == 0:
         return f"{float(value):.{digits}f}"
-    numbers = [f"{round(float(x), 2) + 0.0:.2f}" for x in value.flatten()[:6]]  # no −0.00
+    # No −0.00.
+    numbers = [f"{round(float(x), 2) + 0.0:.2f}" for x in value.flatten()[:6]]
     return f"[{', '.join(numbers)}{', …' if value.numel() > 6 else ''}]"

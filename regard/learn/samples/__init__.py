@@ -8,7 +8,7 @@ known. `images` does the same for images.
 
 from __future__ import annotations
 
-from regard.learn.samples.corpus import korean_english
-from regard.learn.samples.pairs import AlignedPair, Sample
+from regard.learn.samples.aligned_pairs import AlignedPair, Sample
+from regard.learn.samples.korean_english_corpus import korean_english
 
 __all__ = ["AlignedPair", "Sample", "korean_english"]

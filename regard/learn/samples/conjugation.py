@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from regard.learn.samples.hangul import add_final, decompose, final, syllable, without_final
+from regard.learn.samples.hangul import (
+    add_final,
+    decompose,
+    final,
+    syllable,
+    without_final,
+)
 
 BRIGHT = ("ㅏ", "ㅗ")
 CONTRACTED = {
@@ -57,7 +63,9 @@ def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
     if ending == "요":
         return _infinitive(stem) + "요"
     if ending == "는":
-        return (without_final(stem.text) if final(stem.text) == "ㄹ" else stem.text) + "는"
+        return (
+            without_final(stem.text) if final(stem.text) == "ㄹ" else stem.text
+        ) + "는"
     if ending in ("을", "은", "으면"):
         return _linked(stem, ending)
     return stem.text + ending

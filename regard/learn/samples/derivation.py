@@ -42,7 +42,13 @@ class Frame(NamedTuple):
         """The kind of time expression that fits: the tense; for the present, "habit" or
         "ongoing".
         """
-        return self.tense if self.tense != "present" else "ongoing" if self.progressive else "habit"
+        return (
+            self.tense
+            if self.tense != "present"
+            else "ongoing"
+            if self.progressive
+            else "habit"
+        )
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,8 @@ def fixed(
     one_by_one = len(korean) == len(english)
     words = korean if language == "korean" else english
     return tuple(
-        Word(word, (f"{role} {i}" if one_by_one else role,)) for i, word in enumerate(words)
+        Word(word, (f"{role} {i}" if one_by_one else role,))
+        for i, word in enumerate(words)
     )
 
 

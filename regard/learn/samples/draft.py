@@ -53,7 +53,9 @@ class Setting(NamedTuple):
 class Draft:
     """A clause being drawn; `objects` are those it may choose from."""
 
-    def __init__(self, rng: Random, verb: Verb, things: Sequence[Noun], setting: Setting) -> None:
+    def __init__(
+        self, rng: Random, verb: Verb, things: Sequence[Noun], setting: Setting
+    ) -> None:
         self.rng = rng
         self.verb = verb
         self.objects = things
@@ -70,7 +72,12 @@ class Draft:
         """Return the clause with exactly the words of its setting, or None if that failed."""
         if not self._take_required():
             return None
-        extras = [self._second_subject, self._second_object, self._recipient, self._place]
+        extras = [
+            self._second_subject,
+            self._second_object,
+            self._recipient,
+            self._place,
+        ]
         extras += [self._means, self._companion, self._adverb, self._time]
         self.rng.shuffle(extras)
         for extra in extras:
@@ -82,7 +89,9 @@ class Draft:
 
     def _take_required(self) -> bool:
         """Take the required parts. Return False if the words do not suffice."""
-        self.words_left -= len(english.predicate(self.verb, self.setting.frame, "plural"))
+        self.words_left -= len(
+            english.predicate(self.verb, self.setting.frame, "plural")
+        )
         for role, take in self._required():
             take()
             if role not in self.parts:
@@ -105,13 +114,21 @@ class Draft:
             self.words_left -= cost
 
     def _subject(self) -> None:
-        people = [noun for noun in PEOPLE if noun not in (WE, THEY)] if self.verb.copula else PEOPLE
+        people = (
+            [noun for noun in PEOPLE if noun not in (WE, THEY)]
+            if self.verb.copula
+            else PEOPLE
+        )
         if noun := self._person(people):
             self._take("subject", (noun,), _word_count(noun))
 
     def _second_subject(self) -> None:
         first = self.parts["subject"][0]
-        if first in FIRST_OF_TWO and not self.verb.copula and (noun := self._person(SECOND_OF_TWO)):
+        if (
+            first in FIRST_OF_TWO
+            and not self.verb.copula
+            and (noun := self._person(SECOND_OF_TWO))
+        ):
             self._take("subject", (first, noun), 1 + _word_count(noun))
 
     def _object(self) -> None:
@@ -120,18 +137,30 @@ class Draft:
             if self.verb.personal
             else self.rng.choice(self.objects)
         ):
-            self._take("objects", (noun,), _word_count(noun) + bool(self.verb.preposition))
+            self._take(
+                "objects", (noun,), _word_count(noun) + bool(self.verb.preposition)
+            )
 
     def _second_object(self) -> None:
-        if "objects" not in self.parts or self.parts["objects"][0] in PRONOUNS or self.verb.copula:
+        if (
+            "objects" not in self.parts
+            or self.parts["objects"][0] in PRONOUNS
+            or self.verb.copula
+        ):
             return
         (first,) = self.parts["objects"]
         candidates = [
-            noun for noun in self.objects if noun is not first and noun in _same_kind(first)
+            noun
+            for noun in self.objects
+            if noun is not first and noun in _same_kind(first)
         ]
         if not candidates:
             return
-        if noun := self._person(candidates) if self.verb.personal else self.rng.choice(candidates):
+        if (
+            noun := self._person(candidates)
+            if self.verb.personal
+            else self.rng.choice(candidates)
+        ):
             self._take("objects", (first, noun), 1 + _word_count(noun))
 
     def _recipient(self) -> None:
@@ -163,7 +192,9 @@ class Draft:
 
     def _time(self) -> None:
         if self.setting.dated and not self.verb.stative:
-            time = self.rng.choice([time for time in TIMES if self.setting.frame.time in time.fits])
+            time = self.rng.choice(
+                [time for time in TIMES if self.setting.frame.time in time.fits]
+            )
             self._take("time", time, len(fixed(time, "time", "english")))
 
     def _person(self, candidates: Sequence[Noun]) -> Noun | None:

@@ -27,17 +27,25 @@ def clause(content: Clause, connective: Connective | None) -> list[Word]:
     time.
     """
     agrees = agreement(content.subject)
-    words = [*phrase(content.subject, "subject"), *predicate(content.verb, content.frame, agrees)]
-    if agrees == "first" and words[1].text == "not":  # "am not" has no other contraction
+    words = [
+        *phrase(content.subject, "subject"),
+        *predicate(content.verb, content.frame, agrees),
+    ]
+    # "am not" has no other contraction.
+    if agrees == "first" and words[1].text == "not":
         words[0] = Word("I'm", (*words[0].realises, "tense", "aspect"))
     if content.verb.copula:
-        words += [Word(word, ("object 0",)) for word in ("a", content.objects[0].english)]
+        words += [
+            Word(word, ("object 0",)) for word in ("a", content.objects[0].english)
+        ]
     elif content.objects:
         words += phrase(content.objects, "object", content.verb.preposition)
     if content.recipient:
         words += phrase((content.recipient,), "recipient", "to")
     if content.place and content.verb.goal != "never":
-        words += phrase((content.place,), "place", "to" if content.place.article else "")
+        words += phrase(
+            (content.place,), "place", "to" if content.place.article else ""
+        )
     words += [*fixed(content.adverb, "adverb", "english"), *_circumstances(content)]
     return _with_connective(words, connective) if connective else words
 
@@ -56,18 +64,31 @@ def _circumstances(content: Clause) -> list[Word]:
 def _with_connective(words: list[Word], connective: Connective) -> list[Word]:
     """Add the connective: "When …," before a main clause, "…, and" after one."""
     joint = Word(connective.english, ("connective",))
-    return [joint, *with_mark(words)] if connective.subordinate else [*with_mark(words), joint]
+    return (
+        [joint, *with_mark(words)]
+        if connective.subordinate
+        else [*with_mark(words), joint]
+    )
 
 
 @cache
-def phrase(nouns: tuple[Noun, ...], role: str, preposition: str = "") -> tuple[Word, ...]:
+def phrase(
+    nouns: tuple[Noun, ...], role: str, preposition: str = ""
+) -> tuple[Word, ...]:
     """Realise one noun or two with articles and a preposition, such as "to the school"."""
     words = [Word(preposition, (role,))] if preposition else []
     for number, noun in enumerate(nouns):
         if number:
             words.append(Word("and", (f"{role} and",)))
-        text = noun.english if role == "subject" else ACCUSATIVE.get(noun.english, noun.english)
-        words += [Word(word, (f"{role} {number}",)) for word in f"{noun.article} {text}".split()]
+        text = (
+            noun.english
+            if role == "subject"
+            else ACCUSATIVE.get(noun.english, noun.english)
+        )
+        words += [
+            Word(word, (f"{role} {number}",))
+            for word in f"{noun.article} {text}".split()
+        ]
     return tuple(words)
 
 
@@ -92,11 +113,15 @@ def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
     elif able:
         words.append(Word("could" if tense == "past" else "can", ("tense",)))
     elif progressive or verb.copula:
-        words.append(Word(BE[tense][agrees], ("tense", "aspect" if progressive else "verb")))
+        words.append(
+            Word(BE[tense][agrees], ("tense", "aspect" if progressive else "verb"))
+        )
     elif negative:
         words.append(Word(DO[tense][agrees], ("tense",)))
     if negative and words[0].text != "am" and (short or words[0].text == "can"):
-        form = CONTRACTED.get(words[0].text, words[0].text + "n't") if short else "cannot"
+        form = (
+            CONTRACTED.get(words[0].text, words[0].text + "n't") if short else "cannot"
+        )
         words[0] = Word(form, (*words[0].realises, "polarity"))
     elif negative:
         words = [*words * (not short), Word("not", ("polarity",))]
@@ -105,7 +130,10 @@ def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
     if verb.copula:
         return tuple(words)
     if progressive or words:
-        return (*words, Word(participle(verb.english) if progressive else verb.english, ("verb",)))
+        return (
+            *words,
+            Word(participle(verb.english) if progressive else verb.english, ("verb",)),
+        )
     simple = (
         verb.past
         if tense == "past"

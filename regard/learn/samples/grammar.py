@@ -42,10 +42,13 @@ class Grammar:
         self.rng = rng
         excluded = set(held_out)
         self.objects = {
-            verb: [noun for noun in verb.objects if (verb, noun) not in excluded] for verb in VERBS
+            verb: [noun for noun in verb.objects if (verb, noun) not in excluded]
+            for verb in VERBS
         }
 
-    def sentence(self, words: int, combination: Combination | None = None) -> Sentence | None:
+    def sentence(
+        self, words: int, combination: Combination | None = None
+    ) -> Sentence | None:
         """Draw a sentence of exactly this many English words, with `combination` in its longest
         clause.
 
@@ -63,10 +66,16 @@ class Grammar:
         frame.
         """
         rng = self.rng
-        vocative = rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
+        vocative = (
+            rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
+        )
         greeting = rng.choice(GREETINGS) if rng.random() < 0.06 else None
         full_stop = rng.random() < 0.3
-        left = words - (vocative is not None) - (len(greeting.english.split()) if greeting else 0)
+        left = (
+            words
+            - (vocative is not None)
+            - (len(greeting.english.split()) if greeting else 0)
+        )
         if greeting and vocative and not left and not combination:
             return Sentence((), (), vocative, greeting, full_stop)
         if left < SHORTEST:
@@ -81,23 +90,36 @@ class Grammar:
             dated = _may_have_time(previous, connective)
             before = clauses[-1] if clauses else None
             setting = Setting(shares[i], frame, vocative or greeting, dated, before)
-            clause = self._clause(setting, connective, combination if i == longest else None)
+            clause = self._clause(
+                setting, connective, combination if i == longest else None
+            )
             if clause is None:
                 return None
             clauses.append(clause)
             previous = connective
-        return Sentence(tuple(clauses), tuple(connectives), vocative, greeting, full_stop)
+        return Sentence(
+            tuple(clauses), tuple(connectives), vocative, greeting, full_stop
+        )
 
     def _clause(
-        self, setting: Setting, connective: Connective | None, combination: Combination | None
+        self,
+        setting: Setting,
+        connective: Connective | None,
+        combination: Combination | None,
     ) -> Clause | None:
         stative = not (
-            setting.frame.progressive or setting.frame.able or (connective and connective.timeless)
+            setting.frame.progressive
+            or setting.frame.able
+            or (connective and connective.timeless)
         )
         for _ in range(TRIES):
             verb = combination[0] if combination else self.rng.choice(CHOICES)
             repeated = setting.previous and verb is setting.previous.verb
-            if repeated or (verb.stative and not stative) or (verb.copula and setting.frame.short):
+            if (
+                repeated
+                or (verb.stative and not stative)
+                or (verb.copula and setting.frame.short)
+            ):
                 continue
             objects = [combination[1]] if combination else self.objects[verb]
             clause = Draft(self.rng, verb, objects, setting).finish()

@@ -36,7 +36,9 @@ def decompose(letter: str) -> tuple[str, str, str]:
 def syllable(initial: str, vowel: str, end: str = "") -> str:
     """Compose a syllable from its letters."""
     return chr(
-        FIRST + (INITIALS.index(initial) * 21 + VOWELS.index(vowel)) * 28 + FINALS.index(end)
+        FIRST
+        + (INITIALS.index(initial) * 21 + VOWELS.index(vowel)) * 28
+        + FINALS.index(end)
     )
 
 

@@ -42,7 +42,9 @@ def clause(content: Clause, connective: Connective | None, polite: bool) -> list
     if content.means:
         words += phrase((content.means,), "means", "means")
     if content.place:
-        words += phrase((content.place,), "place", "at" if content.verb.goal == "never" else "to")
+        words += phrase(
+            (content.place,), "place", "at" if content.verb.goal == "never" else "to"
+        )
     if content.recipient:
         words += phrase((content.recipient,), "recipient", "for", polite)
     if content.verb.copula:
@@ -75,11 +77,14 @@ def phrase(
 ) -> tuple[Word, ...]:
     """Realise one noun, or two joined by 와/과; the last bears the particle that marks the role."""
     *first, last = [
-        POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns
+        POLITE.get(noun.korean, noun.korean) if polite else noun.korean
+        for noun in nouns
     ]
     if marked == "subject":
         last = BEFORE_GA.get(last, last)
-    words = [Word(particle(noun, "with"), (f"{role} 0", f"{role} and")) for noun in first]
+    words = [
+        Word(particle(noun, "with"), (f"{role} 0", f"{role} and")) for noun in first
+    ]
     return (*words, Word(particle(last, marked), (f"{role} {len(first)}", role)))
 
 
@@ -124,4 +129,7 @@ def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
     if frame.tense == "future":
         future = FUTURE.get(ending, FUTURE_STEM[polite] + ending)
         return [*words, Word(conjugate(stem, "을"), (part,)), Word(future, ("tense",))]
-    return [*words, Word(conjugate(stem, ending, frame.tense == "past"), (part, "tense"))]
+    return [
+        *words,
+        Word(conjugate(stem, ending, frame.tense == "past"), (part, "tense")),
+    ]

@@ -63,7 +63,9 @@ def by_name(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
 
 
 _TABLES = package_toml("regard.learn.samples", "lexicon.toml")
-_NOUNS = {name: tuple(Noun(*row) for row in rows) for name, rows in _TABLES["nouns"].items()}
+_NOUNS = {
+    name: tuple(Noun(*row) for row in rows) for name, rows in _TABLES["nouns"].items()
+}
 _PHRASES = _TABLES["phrases"]
 PRONOUNS = _NOUNS["pronouns"]
 NAMES = _NOUNS["names"]
@@ -81,5 +83,6 @@ ADVERBS, TIMES, VOCATIVES, GREETINGS = (
     for name in ("adverbs", "times", "vocatives", "greetings")
 )
 COORDINATING, SUBORDINATING = (
-    tuple(Connective(**row) for row in _PHRASES[name]) for name in ("coordinating", "subordinating")
+    tuple(Connective(**row) for row in _PHRASES[name])
+    for name in ("coordinating", "subordinating")
 )

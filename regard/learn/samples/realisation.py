@@ -6,8 +6,8 @@ from collections import defaultdict
 from itertools import zip_longest
 
 from regard.learn.samples import english, korean
+from regard.learn.samples.aligned_pairs import AlignedPair
 from regard.learn.samples.derivation import Sentence, Word, fixed, with_mark
-from regard.learn.samples.pairs import AlignedPair
 
 Words = list[Word]
 
@@ -19,13 +19,16 @@ def realise(sentence: Sentence) -> AlignedPair:
     links: list[tuple[int, int]] = []
     for korean_words, english_words in _segments(sentence):
         links += [
-            (i + len(source), j + len(target)) for i, j in _links(korean_words, english_words)
+            (i + len(source), j + len(target))
+            for i, j in _links(korean_words, english_words)
         ]
         source += korean_words
         target += english_words
     text = " ".join(word.text for word in target)
     return AlignedPair(
-        " ".join(word.text for word in source), text[0].upper() + text[1:], tuple(sorted(links))
+        " ".join(word.text for word in source),
+        text[0].upper() + text[1:],
+        tuple(sorted(links)),
     )
 
 
@@ -38,15 +41,22 @@ def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
     for role in roles:
         mark = "," if sentence.clauses or role != roles[-1] else ""
         source, target = (
-            with_mark(fixed(opening[role], role, side), mark) for side in ("korean", "english")
+            with_mark(fixed(opening[role], role, side), mark)
+            for side in ("korean", "english")
         )
         segments.append((source, target))
     for clause, connective in zip_longest(sentence.clauses, sentence.connectives):
         segments.append(
-            (korean.clause(clause, connective, polite), english.clause(clause, connective))
+            (
+                korean.clause(clause, connective, polite),
+                english.clause(clause, connective),
+            )
         )
     if sentence.full_stop:
-        segments[-1] = (with_mark(segments[-1][0], "."), with_mark(segments[-1][1], "."))
+        segments[-1] = (
+            with_mark(segments[-1][0], "."),
+            with_mark(segments[-1][1], "."),
+        )
     return segments
 
 

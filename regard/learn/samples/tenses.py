@@ -11,7 +11,9 @@ from regard.learn.samples.lexicon import Connective
 TENSES = ("past", "present", "future")
 
 
-def frames(rng: Random, connectives: Sequence[Connective], shares: Sequence[int]) -> list[Frame]:
+def frames(
+    rng: Random, connectives: Sequence[Connective], shares: Sequence[int]
+) -> list[Frame]:
     """Draw a frame for each clause that its share of English words allows; from the last clause to
     the first.
     """
@@ -26,7 +28,10 @@ def frames(rng: Random, connectives: Sequence[Connective], shares: Sequence[int]
         # Before a timeless connective Korean does not mark the aspect, so that English must not
         # choose it.
         drawn.insert(
-            0, frame if connective and connective.timeless else _affordable(frame, shares[i])
+            0,
+            frame
+            if connective and connective.timeless
+            else _affordable(frame, shares[i]),
         )
     return drawn
 
@@ -43,7 +48,9 @@ def _main(rng: Random, previous: Connective | None, following: Frame | None) -> 
     )
     if led_by == "if" and tense == "past":
         tense = rng.choice(("present", "future"))
-    simple = led_by in ("if", "after", "before") or (led_by == "when" and tense == "present")
+    simple = led_by in ("if", "after", "before") or (
+        led_by == "when" and tense == "present"
+    )
     return _negated(rng, Frame(tense, not simple and rng.random() < 0.3), 0.25)
 
 
@@ -65,10 +72,14 @@ def _subordinate(rng: Random, connective: Connective, main: Frame) -> Frame:
     if connective.timeless:
         return Frame(same, connective.english == "while")
     if connective.english == "because":
-        earlier = {"past": ("past",), "present": ("past", "present"), "future": TENSES}[main.tense]
+        earlier = {"past": ("past",), "present": ("past", "present"), "future": TENSES}[
+            main.tense
+        ]
         return _negated(rng, Frame(rng.choice(earlier), rng.random() < 0.25), 0.25)
     return _negated(
-        rng, Frame("present" if connective.english == "if" else same, rng.random() < 0.2), 0.2
+        rng,
+        Frame("present" if connective.english == "if" else same, rng.random() < 0.2),
+        0.2,
     )
 
 

@@ -87,8 +87,11 @@ def _verb(
 def _expand(names: str) -> str:
     """Replace groups, such as "@food", by their words."""
     return " ".join(
-        _TABLES["groups"][name[1:]] if name.startswith("@") else name for name in names.split()
+        _TABLES["groups"][name[1:]] if name.startswith("@") else name
+        for name in names.split()
     )
 
 
-VERBS = tuple(_verb(**row) for row in (*_TABLES["transitive"], *_TABLES["intransitive"]))
+VERBS = tuple(
+    _verb(**row) for row in (*_TABLES["transitive"], *_TABLES["intransitive"])
+)

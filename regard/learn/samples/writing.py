@@ -12,9 +12,9 @@ from regard.common.atomic import write_text
 from regard.common.errors import UsageError
 from regard.common.reading import package_toml
 from regard.data.word_alignments import format_pharaoh
-from regard.learn.samples.corpus import korean_english
+from regard.learn.samples.aligned_pairs import AlignedPair
 from regard.learn.samples.images import image_sample
-from regard.learn.samples.pairs import AlignedPair
+from regard.learn.samples.korean_english_corpus import korean_english
 
 PAGE = "SAMPLE.md"
 T = TypeVar("T")
@@ -30,7 +30,11 @@ def write_sample(folder: Path, images: bool = False) -> list[str]:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; give a folder, new or not")
-    near = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    near = next(
+        path
+        for path in (folder.absolute(), *folder.absolute().parents)
+        if path.exists()
+    )
     prefix = (
         ".partial-"
         if near == folder.absolute()
@@ -41,7 +45,9 @@ def write_sample(folder: Path, images: bool = False) -> list[str]:
         page = _write_images(temporary) if images else _write_pairs(temporary)
         write_text(temporary / PAGE, "\n".join(page) + "\n")
         files = sorted(
-            path.relative_to(temporary) for path in temporary.rglob("*") if path.is_file()
+            path.relative_to(temporary)
+            for path in temporary.rglob("*")
+            if path.is_file()
         )
         _check_unused(folder, temporary, files)
         for file in files:
@@ -94,4 +100,11 @@ def _page(
         f"| `{name}` | {len(items):,} | {page['parts'][name]} | {example(items)} |"
         for name, items in splits.items()
     )
-    return [f"# {page['title']}", "", page["about"], page["head"], "|---|---|---|---|", *rows]
+    return [
+        f"# {page['title']}",
+        "",
+        page["about"],
+        page["head"],
+        "|---|---|---|---|",
+        *rows,
+    ]

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.pipeline.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
+    from regard.pipeline.bulk.chunk_translator import (
+        ChunkResult,
+        ChunkTranslator,
+        unknown_script,
+    )
     from regard.pipeline.bulk.line_parser import LineParser
     from regard.pipeline.bulk.lines import Chunk, Lines, chunks, remaining
-    from regard.pipeline.bulk.output import OutputMark, ResumableOutput, StreamedOutput
     from regard.pipeline.bulk.output_format import OutputFormat
+    from regard.pipeline.bulk.resumable_output import (
+        OutputMark,
+        ResumableOutput,
+        StreamedOutput,
+    )
 
 __all__ = [
     "Chunk",
@@ -37,7 +45,7 @@ _MODULES = {
     "chunk_translator": ("ChunkResult", "ChunkTranslator", "unknown_script"),
     "line_parser": ("LineParser",),
     "lines": ("Chunk", "Lines", "chunks", "remaining"),
-    "output": ("OutputMark", "ResumableOutput", "StreamedOutput"),
+    "resumable_output": ("OutputMark", "ResumableOutput", "StreamedOutput"),
     "output_format": ("OutputFormat",),
 }
 

@@ -51,7 +51,9 @@ class ChunkTranslator:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
         try:
-            translations = translator.begin(texts, constraints=constraints, **self.options).run()
+            translations = translator.begin(
+                texts, constraints=constraints, **self.options
+            ).run()
         except LineError as problem:
             raise problem.in_file(self.name, chunk.start) from None
         notes = [
@@ -61,7 +63,8 @@ class ChunkTranslator:
         ]
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
         text = "".join(
-            self.format(number, result) for number, result in enumerate(translations, chunk.start)
+            self.format(number, result)
+            for number, result in enumerate(translations, chunk.start)
         )
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
@@ -80,13 +83,17 @@ def unknown_script(
     """
     is_unknown = translator.doubts.is_of_unknown_script
     written = (
-        (number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line))
+        (number, line)
+        for number, line in enumerate(lines, start)
+        if any(map(str.isalpha, line))
     )
     unknown = [f"{number}" for number, line in written if is_unknown(line)]
     if not unknown:
         return 0, None
     many = len(unknown) > 1
-    numbers = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+    numbers = ", ".join(unknown[:5]) + (
+        f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    )
     return len(unknown), (
         f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in "
         f"training, so the translation{'s mean' if many else ' means'} nothing; check that this is "
@@ -106,7 +113,9 @@ def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
         "the model is less sure of them than of 97 % of its validation lines, or has not learnt "
         "such sentences"
     )
-    return (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
+    return (
+        (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
+    )
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:

@@ -40,7 +40,9 @@ class LineParser:
     encoder: ConstraintEncoder | None = None
     limits: SearchSettings | None = None  # None: those of settings that say nothing
 
-    def __call__(self, chunk: Chunk) -> tuple[list[str], Constraints | list[Constraints]]:
+    def __call__(
+        self, chunk: Chunk
+    ) -> tuple[list[str], Constraints | list[Constraints]]:
         """Return the texts to translate and their constraints. Raises DataError with all causes."""
         if not self.jsonl:
             return list(chunk.lines), self.constraints
@@ -48,8 +50,12 @@ class LineParser:
             self._parse(line, f"{self.name}, line {n}")
             for n, line in enumerate(chunk.lines, chunk.start)
         ]
-        DataError.raise_all([cause for line_causes, _, _ in parsed for cause in line_causes])
-        return [text for _, text, _ in parsed], [constraints for _, _, constraints in parsed]
+        DataError.raise_all(
+            [cause for line_causes, _, _ in parsed for cause in line_causes]
+        )
+        return [text for _, text, _ in parsed], [
+            constraints for _, _, constraints in parsed
+        ]
 
     def _parse(self, line: str, where: str) -> tuple[list[str], str, Constraints]:
         """Return the errors in a line of JSON, its text, and its constraints."""
@@ -58,10 +64,16 @@ class LineParser:
         try:
             values = parse_json(line)
         except ValueError as problem:
-            return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.constraints
+            return (
+                [f'{where}: not JSON ({problem}); wanted {{"text": …}}'],
+                "",
+                self.constraints,
+            )
         if not isinstance(values, dict) or "text" not in values:
             return (
-                [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'],
+                [
+                    f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'
+                ],
                 "",
                 self.constraints,
             )
@@ -83,12 +95,23 @@ class LineParser:
         if len(values["text"]) > limits.max_line:
             return [f"{where}: text {too_long(limits.max_line)}"], "", self.constraints
         terms, forbid = (
-            (*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid")
+            (*getattr(self.constraints, key), *values.get(key, ()))
+            for key in ("terms", "forbid")
         )
-        constraints = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
+        constraints = Constraints(
+            values.get("prefix", self.constraints.prefix), terms, forbid
+        )
         if self.encoder is None:
-            return contradictions(constraints, f"{where}: "), values["text"], constraints
-        return self.encoder.check(constraints, f"{where}: ", limits), values["text"], constraints
+            return (
+                contradictions(constraints, f"{where}: "),
+                values["text"],
+                constraints,
+            )
+        return (
+            self.encoder.check(constraints, f"{where}: ", limits),
+            values["text"],
+            constraints,
+        )
 
 
 PLAIN_TEXT = LineParser()

@@ -17,7 +17,7 @@ from regard.common.errors import DataError
 from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
-    from regard.pipeline.bulk.output import ResumableOutput, StreamedOutput
+    from regard.pipeline.bulk.resumable_output import ResumableOutput, StreamedOutput
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
 
 
 def _extend(digest: str, lines: Iterable[str]) -> str:
-    return hashlib.sha256((digest + "".join("\n" + line for line in lines)).encode()).hexdigest()
+    return hashlib.sha256(
+        (digest + "".join("\n" + line for line in lines)).encode()
+    ).hexdigest()
 
 
 def remaining(
@@ -69,7 +71,10 @@ def remaining(
     last = None
     for last in islice(stream, mark.chunks):
         before = last.digest if last.number < mark.chunks - 1 else before
-    if last is None or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest:
+    if (
+        last is None
+        or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest
+    ):
         raise DataError(
             f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; "
             "give the file as it was, or translate into another file"
@@ -90,7 +95,9 @@ class Lines:
     A line has at most `max_line` characters. Each is yielded as soon as it is there.
     """
 
-    def __init__(self, file: str, max_line: int = READ_LINE, keep_ends: bool = False) -> None:
+    def __init__(
+        self, file: str, max_line: int = READ_LINE, keep_ends: bool = False
+    ) -> None:
         self.file = file
         self.max_line = max_line
         self.keep_ends = keep_ends
@@ -108,9 +115,13 @@ class Lines:
         from regard.data.languages import english_name
 
         names = [english_name(code) for code in languages if code]
-        example = f", such as {EXAMPLES[languages[0]]}," if languages[0] in EXAMPLES else ""
+        example = (
+            f", such as {EXAMPLES[languages[0]]}," if languages[0] in EXAMPLES else ""
+        )
         direction = f" translates {' to '.join(names)}" if len(names) > 1 else ""
-        self._show(f"{model}{direction}. Type a sentence{example} and press Enter; Ctrl-D ends.\n")
+        self._show(
+            f"{model}{direction}. Type a sentence{example} and press Enter; Ctrl-D ends.\n"
+        )
         self._prompt = "regard> "
 
     def _show(self, text: str) -> None:
@@ -124,7 +135,11 @@ class Lines:
         Returns None for what can be read only once. Raises DataError, and what `check` raises of
         some chunk.
         """
-        if self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device():
+        if (
+            self.file == "-"
+            or Path(self.file).is_fifo()
+            or Path(self.file).is_char_device()
+        ):
             return None
         total = 0
         for chunk in chunks(self, 1000):
@@ -136,7 +151,9 @@ class Lines:
         return self._read()
 
     def _read(self) -> Iterator[str]:
-        reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
+        reader = LineReader(
+            self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True
+        )
         if self._prompt:
             self._show(self._prompt)
             try:

@@ -30,14 +30,20 @@ class OutputFormat:
             return json.dumps(_json_object(label, result), ensure_ascii=False) + "\n"
         if self.nbest > 1:
             return "".join(
-                f"{label}\t{h.score:.4f}\t{_text(h)}\n" for h in result.nbest or (result,)
+                f"{label}\t{h.score:.4f}\t{_text(h)}\n"
+                for h in result.nbest or (result,)
             )
-        return f"{_text(result)}\n" if isinstance(label, int) else f"{label}\t{_text(result)}\n"
+        return (
+            f"{_text(result)}\n"
+            if isinstance(label, int)
+            else f"{label}\t{_text(result)}\n"
+        )
 
 
 def _text(result: Translation | Caption) -> str:
     if isinstance(result, Translation) and result.alignments is not None:
-        from regard.data.word_alignments import format_pharaoh  # late: it reads training data too
+        # Late: it reads training data too.
+        from regard.data.word_alignments import format_pharaoh
 
         return f"{result.text}\t{format_pharaoh(result.alignments)}"
     return result.text
@@ -66,7 +72,8 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
         values["regions"] = [
-            {"word": word, "box": [round(side, 4) for side in box]} for word, box in words
+            {"word": word, "box": [round(side, 4) for side in box]}
+            for word, box in words
         ]
     return values
 
@@ -78,5 +85,7 @@ def _hypothesis(result: Translation | Caption) -> dict[str, Any]:
         "tokens": result.tokens,
     }
     return (
-        {**values, "alignments": result.alignments} if isinstance(result, Translation) else values
+        {**values, "alignments": result.alignments}
+        if isinstance(result, Translation)
+        else values
     )

@@ -1,4 +1,4 @@
-/* Forbidden phrases and required terms, as regard.search.rules and regard.search.constraints have them. */
+/* Forbidden phrases and required terms, as regard.search.logits_processors and regard.search.constraints have them. */
 
 #ifndef REGARD_CONSTRAINTS_H
 #define REGARD_CONSTRAINTS_H

@@ -30,12 +30,16 @@ DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
 def why_not_emitted(attention: Attention) -> str | None:
     """Return why this attention has no operations; None if it has."""
     kind = type(attention.score)
-    if kind in DOTS or (kind is Additive and attention.role == "cross" and attention.heads == 1):
+    if kind in DOTS or (
+        kind is Additive and attention.role == "cross" and attention.heads == 1
+    ):
         return None
     return f"attends with {attention.heads} heads by {kind.__name__}"
 
 
-def emit_embedding(b: Builder, embedding: Embedding, positions: nn.Module | None) -> int:
+def emit_embedding(
+    b: Builder, embedding: Embedding, positions: nn.Module | None
+) -> int:
     """Embed the input tokens and their positions; return the register."""
     if positions is None:
         return b.embed(embedding.weight, embedding.scale)
@@ -69,13 +73,21 @@ def emit_memories(
         key_size = b.widths[keys]
         size = b.widths[value]
         b.add(
-            "store_memory", keys, extra=value, column=0, size=size, extent=key_size, offset=offset
+            "store_memory",
+            keys,
+            extra=value,
+            column=0,
+            size=size,
+            extent=key_size,
+            offset=offset,
         )
         offset += key_size + size
     return offset
 
 
-def emit_query(b: Builder, attention: Attention, source: int, offset: int, size: int) -> int:
+def emit_query(
+    b: Builder, attention: Attention, source: int, offset: int, size: int
+) -> int:
     """Project `size` columns of a register, from `offset` on, to a query; return its register."""
     weight, bias = _parameters(attention.query)
     if weight is None:
@@ -87,7 +99,7 @@ def emit_query(b: Builder, attention: Attention, source: int, offset: int, size:
     return query
 
 
-def emit_cross_attention(
+def emit_cross_attention(  # noqa: PLR0913 - registers and sizes of one operation
     b: Builder,
     attention: Attention,
     query: int,
@@ -110,15 +122,23 @@ def emit_cross_attention(
     }
     fields |= {"activation": int(times_root_length), "heads": attention.heads}
     if isinstance(attention.score, Additive):
-        b.add("additive_attention", query, target, table=attention.score.vector, **fields)
+        b.add(
+            "additive_attention", query, target, table=attention.score.vector, **fields
+        )
     else:
         b.add("cross_attention", query, target, scale=scale(attention), **fields)
 
 
-def emit_self_projections(b: Builder, attention: Attention, source: int, target: int) -> None:
+def emit_self_projections(
+    b: Builder, attention: Attention, source: int, target: int
+) -> None:
     """Project a register to query, key and value of self-attention, side by side in another."""
     key, key_bias = _key_projection(attention)
-    layers = [_parameters(attention.query), (key, key_bias), _parameters(attention.value)]
+    layers = [
+        _parameters(attention.query),
+        (key, key_bias),
+        _parameters(attention.value),
+    ]
     weights = [weight for weight, _ in layers if weight is not None]
     assert len(weights) == 3, "self-attention has projections"
     biases = [
@@ -154,14 +174,24 @@ def _emit_unit_norm(
         scales = torch.exp(-attention.score.log_temperature)
     size = size or b.widths[register]
     heads = attention.heads
-    b.add("unit_norm", register, register, column=column, size=size, heads=heads, table=scales)
+    b.add(
+        "unit_norm",
+        register,
+        register,
+        column=column,
+        size=size,
+        heads=heads,
+        table=scales,
+    )
 
 
 def _is_cosine(attention: Attention) -> bool:
     return isinstance(attention.score, Cosine | CosineFixed)
 
 
-def _key_projection(attention: Attention) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def _key_projection(
+    attention: Attention,
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """Key projection with the score's key transform folded in; None if keys are unprojected."""
     weight, bias = _parameters(attention.key)
     if not isinstance(attention.score, General):

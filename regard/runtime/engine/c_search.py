@@ -17,7 +17,7 @@ from regard.runtime.engine.continuous_batching import DecodeRequest
 from regard.runtime.engine.packed_model import PackedModel
 from regard.runtime.engine.runtime_file import position_counts, runtime_file
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
-from regard.search.rules import LengthPenalty
+from regard.search.logits_processors import LengthPenalty
 from regard.search.search_steps import SearchStep
 
 _TOGETHER = 512
@@ -49,7 +49,10 @@ class LibraryModel:
         self._encoder: Any = None if packed.programs.encoder else packed.model.encoder
 
     def why_not(
-        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: SearchSettings,
+        rules: Sequence[Rule],
     ) -> str | None:
         """Return why the library cannot search as these settings, rules and tasks say; None if it
         can.
@@ -64,7 +67,12 @@ class LibraryModel:
             "limits of its own": not all(map(self._fits, requests)),
         }
         return next(
-            (f"the last search had {cause}" for cause, is_there in causes.items() if is_there), None
+            (
+                f"the last search had {cause}"
+                for cause, is_there in causes.items()
+                if is_there
+            ),
+            None,
         )
 
     def _fits(self, request: DecodeRequest) -> bool:
@@ -73,9 +81,13 @@ class LibraryModel:
         """
         task = request.task
         vocabulary = self._vocabulary
-        has_room = self._encoder is not None or request.source_length <= self._max_source
+        has_room = (
+            self._encoder is not None or request.source_length <= self._max_source
+        )
         has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
-        has_own = all(phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned)
+        has_own = all(
+            phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned
+        )
         has_own = (
             has_own
             and task.byte_tokens is vocabulary.byte_tokens
@@ -92,12 +104,16 @@ class LibraryModel:
         """
         results = list[list[Hypothesis]]()
         options = _options(settings, threads)
-        order = sorted(range(len(requests)), key=lambda index: -requests[index].source_length)
+        order = sorted(
+            range(len(requests)), key=lambda index: -requests[index].source_length
+        )
         for part in _cut([requests[index] for index in order], _CALL_LENGTH):
             constraints = [_constraints(request.task) for request in part]
             lines = self._model.translate(self._sources(part), options, constraints)
             results += [_hypotheses(line, settings) for line in lines]
-        return [hypotheses for _, hypotheses in sorted(zip(order, results, strict=True))]
+        return [
+            hypotheses for _, hypotheses in sorted(zip(order, results, strict=True))
+        ]
 
     def stream(
         self, request: DecodeRequest, settings: SearchSettings, threads: int
@@ -123,7 +139,11 @@ class LibraryModel:
         """Return sources as the library takes them."""
         if self._encoder is None:
             return [request.source_ids for request in requests]
-        return [source for batch in _cut(requests, _BATCH_LENGTH) for source in self._encode(batch)]
+        return [
+            source
+            for batch in _cut(requests, _BATCH_LENGTH)
+            for source in self._encode(batch)
+        ]
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[DecodeRequest]) -> list[runtime.EncodedSource]:
@@ -140,12 +160,16 @@ class LibraryModel:
         )
         rows = zip(batch, keep, outputs, embedded, summary.flatten(1), strict=True)
         return [
-            runtime.EncodedSource(r.source_length, o[k].numpy(), e[k].numpy(), s.numpy())
+            runtime.EncodedSource(
+                r.source_length, o[k].numpy(), e[k].numpy(), s.numpy()
+            )
             for r, k, o, e, s in rows
         ]
 
 
-def _cut(requests: Sequence[DecodeRequest], length: int) -> Iterator[Sequence[DecodeRequest]]:
+def _cut(
+    requests: Sequence[DecodeRequest], length: int
+) -> Iterator[Sequence[DecodeRequest]]:
     """Cut requests, longest first, into parts that are, padded, about this long in all, of at most
     _TOGETHER.
     """
@@ -155,7 +179,9 @@ def _cut(requests: Sequence[DecodeRequest], length: int) -> Iterator[Sequence[De
         requests = requests[count:]
 
 
-def _hypotheses(line: runtime.RuntimeLine, settings: SearchSettings) -> list[Hypothesis]:
+def _hypotheses(
+    line: runtime.RuntimeLine, settings: SearchSettings
+) -> list[Hypothesis]:
     penalty = LengthPenalty(settings.length_penalty)
     return [
         Hypothesis(h.ids, h.score * penalty(len(h.ids) + 1), h.score, h.is_complete)

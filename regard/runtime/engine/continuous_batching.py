@@ -91,7 +91,9 @@ class DecodeCall:
         # Of the calling thread: PyTorch keeps the number of each thread.
         self.threads = torch.get_num_threads()
         self._stop = STOP_EVENT.get()
-        sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
+        sentences = (
+            _Sentence.of(self, index, request) for index, request in enumerate(requests)
+        )
         self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))
         self.results: list[list[Hypothesis]] = [[] for _ in requests]
         self.remaining = len(requests)
@@ -212,12 +214,19 @@ class _JointDecoding:
         """Keep some of the open sentences, and free the rows of the others."""
         kept = {sentence.task: sentence for sentence in sentences}
         if self.decoding is not None and len(kept) < len(self.sentences):
-            rows = [index for index, task in enumerate(self.decoding.beams.tasks) if task in kept]
+            rows = [
+                index
+                for index, task in enumerate(self.decoding.beams.tasks)
+                if task in kept
+            ]
             self.decoding = self.decoding.select(rows, model) if rows else None
         self.sentences = kept
 
     def advance(
-        self, decoding: Decoding | None, joined: Sequence[_Sentence], finished: Sequence[Finished]
+        self,
+        decoding: Decoding | None,
+        joined: Sequence[_Sentence],
+        finished: Sequence[Finished],
     ) -> None:
         """Take the result of a step."""
         self.decoding = decoding or None
@@ -291,14 +300,20 @@ class Scheduler:
                 joint.calls = [call for call in joint.calls if not call.is_withdrawn]
                 joint.select(
                     self._model,
-                    [item for item in joint.sentences.values() if item.call in joint.calls],
+                    [
+                        item
+                        for item in joint.sentences.values()
+                        if item.call in joint.calls
+                    ],
                 )
             if not joint.calls:
                 self._decodings.remove(joint)
         while self._added:
             call = self._added.popleft()
             call.turn = next(self._turns)
-            same = next((joint for joint in self._decodings if joint.accepts(call)), None)
+            same = next(
+                (joint for joint in self._decodings if joint.accepts(call)), None
+            )
             if same is None:
                 self._decodings.append(_JointDecoding([call], call.on_step is not None))
             else:
@@ -314,7 +329,9 @@ class Scheduler:
         try:
             if beginning:
                 begun, finished = self._begin(joint.calls[0], beginning)
-                decoding = decoding.join(begun) if decoding and begun else decoding or begun
+                decoding = (
+                    decoding.join(begun) if decoding and begun else decoding or begun
+                )
             if decoding:
                 decoding, ended = decoding.step(self._model, joint.calls[0].on_step)
                 finished += ended
@@ -333,9 +350,9 @@ class Scheduler:
             Batch.of([sentence.source for sentence in sentences], self._model.device)
         )
         tasks = [sentence.task for sentence in sentences]
-        return Decoding.begin(self._model, source, tasks, call.settings, call.rules).step(
-            self._model, call.on_step
-        )
+        return Decoding.begin(
+            self._model, source, tasks, call.settings, call.rules
+        ).step(self._model, call.on_step)
 
     def _attribute(
         self, error: Exception, joint: _JointDecoding, beginning: Sequence[_Sentence]
@@ -352,7 +369,8 @@ class Scheduler:
         for call in joint.calls:
             alone = _JointDecoding([call], True, joint.decoding, joint.sentences)
             alone.select(
-                self._model, [item for item in joint.sentences.values() if item.call is call]
+                self._model,
+                [item for item in joint.sentences.values() if item.call is call],
             )
             self._decodings.append(alone)
 
@@ -366,13 +384,21 @@ class Scheduler:
         """
         admitted = list[_Sentence]()
         calls = [call for other in self._decodings for call in other.calls]
-        taken = sum(call.open_rows for call in calls if call.settings.beam <= self._limits.rows)
+        taken = sum(
+            call.open_rows for call in calls if call.settings.beam <= self._limits.rows
+        )
         is_worth_it = self._limits.rows - taken >= self._limits.rows // 4
-        if not any(call.waiting and (is_worth_it or not call.open_rows) for call in joint.calls):
+        if not any(
+            call.waiting and (is_worth_it or not call.open_rows) for call in joint.calls
+        ):
             return admitted
         room = _Room(
             self._limits,
-            [sentence for other in self._decodings for sentence in other.sentences.values()],
+            [
+                sentence
+                for other in self._decodings
+                for sentence in other.sentences.values()
+            ],
         )
         while (
             (call := self._neediest(room)) is not None
@@ -380,7 +406,9 @@ class Scheduler:
             and (is_worth_it or not call.open_rows)
         ):
             sentence = call.waiting[0]
-            if not room.holds(sentence) and (call.open_rows or not self._make_room(room, sentence)):
+            if not room.holds(sentence) and (
+                call.open_rows or not self._make_room(room, sentence)
+            ):
                 break
             room.take(call.waiting.popleft())
             call.open_rows += sentence.rows
@@ -394,8 +422,14 @@ class Scheduler:
 
         One that waits for the end of another's large sentence keeps nobody else waiting.
         """
-        calls = (call for joint in self._decodings for call in joint.calls if call.waiting)
-        ready = (call for call in calls if not (room.has_large and room.is_large(call.waiting[0])))
+        calls = (
+            call for joint in self._decodings for call in joint.calls if call.waiting
+        )
+        ready = (
+            call
+            for call in calls
+            if not (room.has_large and room.is_large(call.waiting[0]))
+        )
         return min(ready, key=lambda call: (call.open_rows, call.turn), default=None)
 
     def _make_room(self, room: _Room, sentence: _Sentence) -> bool:
@@ -410,9 +444,12 @@ class Scheduler:
             if longest.open_rows <= longest.settings.beam:
                 return False
             joint = next(joint for joint in self._decodings if longest in joint.calls)
-            newest = [other for other in joint.sentences.values() if other.call is longest][-1]
+            newest = [
+                other for other in joint.sentences.values() if other.call is longest
+            ][-1]
             joint.select(
-                self._model, [other for other in joint.sentences.values() if other is not newest]
+                self._model,
+                [other for other in joint.sentences.values() if other is not newest],
             )
             self._postpone(newest)
             room.free(newest)
@@ -439,7 +476,9 @@ class _Room:
 
     def is_large(self, sentence: _Sentence) -> bool:
         """Return whether a sentence is larger than the limits by itself."""
-        return sentence.rows > self._limits.rows or sentence.tokens > self._limits.tokens
+        return (
+            sentence.rows > self._limits.rows or sentence.tokens > self._limits.tokens
+        )
 
     def holds(self, sentence: _Sentence) -> bool:
         """Return whether there is room for a sentence."""

@@ -25,17 +25,23 @@ def why_not(decoder: ConvolutionalDecoder) -> str | None:
     return None if reason is None else f"the decoder {reason}, which has no program"
 
 
-def encoder_program(encoder: ConvolutionalEncoder, precision: Precision) -> EncoderProgram:
+def encoder_program(
+    encoder: ConvolutionalEncoder, precision: Precision
+) -> EncoderProgram:
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
-    embedded = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
+    embedded = emit_embedding(
+        b, encoder.embedding, encoder.input_embedding.position_embedding
+    )
     x = b.linear(embedded, encoder.widen.weight, encoder.widen.bias)
     before = encoder.padding[2]
     D = b.widths[x]
     for layer in encoder.layers:
         convolution: Any = layer
         window = b.register(convolution.kernel_size * D)
-        b.add("window", x, window, size=D, extent=convolution.kernel_size, column=before)
+        b.add(
+            "window", x, window, size=D, extent=convolution.kernel_size, column=before
+        )
         b.mix(_gated(b, convolution, window), x, SQRT_HALF, target=x)
     outputs = b.linear(x, encoder.narrow.weight, encoder.narrow.bias)
     return EncoderProgram(b.build(), outputs, embedded)
@@ -54,11 +60,15 @@ def memory_program(
     embeddings = b.register(embedded)
     values = b.mix(outputs, _fitted(b, decoder.fit_source, embeddings), SQRT_HALF)
     layers: Any = decoder.layers
-    entry = emit_memories(b, (layer.cross_attention for layer in layers), outputs, values)
+    entry = emit_memories(
+        b, (layer.cross_attention for layer in layers), outputs, values
+    )
     return b.build(), entry
 
 
-def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[Program, int, int]:
+def step_program(
+    decoder: ConvolutionalDecoder, precision: Precision
+) -> tuple[Program, int, int]:
     """Build the program of one decoding step; return it, the register of the features, and the
     numbers of a block.
 
@@ -66,7 +76,9 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
     """
     b = Builder(precision)
     offset = 0
-    embedded = emit_embedding(b, decoder.embedding, decoder.input_embedding.position_embedding)
+    embedded = emit_embedding(
+        b, decoder.embedding, decoder.input_embedding.position_embedding
+    )
     x = b.linear(embedded, decoder.widen.weight, decoder.widen.bias)
     target = _fitted(b, decoder.fit_target, embedded)
     D = b.widths[x]
@@ -74,14 +86,30 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
     for i, layer in enumerate(layers):
         window = b.register(layer.convolution.kernel_size * D)
         b.add("store_block", x, column=0, size=D, offset=i * D)
-        b.add("past_window", x, window, size=D, extent=layer.convolution.kernel_size, offset=i * D)
+        b.add(
+            "past_window",
+            x,
+            window,
+            size=D,
+            extent=layer.convolution.kernel_size,
+            offset=i * D,
+        )
         y = _gated(b, layer.convolution, window)
-        asking = b.mix(b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF)
+        asking = b.mix(
+            b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF
+        )
         size = b.widths[asking]
         query = emit_query(b, layer.cross_attention, asking, 0, size)
         context = b.register(size)
         emit_cross_attention(
-            b, layer.cross_attention, query, context, 0, size, offset, times_root_length=True
+            b,
+            layer.cross_attention,
+            query,
+            context,
+            0,
+            size,
+            offset,
+            times_root_length=True,
         )
         offset += b.widths[query] + size
         b.mix(
@@ -106,4 +134,8 @@ def _gated(b: Builder, convolution: GatedConvolution, window: int) -> int:
 def _fitted(b: Builder, fit: nn.Module, source: int) -> int:
     """Project a register to another size, if needed."""
     layer: Any = fit
-    return source if isinstance(fit, nn.Identity) else b.linear(source, layer.weight, layer.bias)
+    return (
+        source
+        if isinstance(fit, nn.Identity)
+        else b.linear(source, layer.weight, layer.bias)
+    )

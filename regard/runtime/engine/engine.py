@@ -15,7 +15,11 @@ from regard.common.processes import forget_threads_after_fork
 from regard.model_folder import ModelFolder
 from regard.models import EncoderSizes, Ensemble, Model
 from regard.runtime.engine.c_search import LibraryModel
-from regard.runtime.engine.continuous_batching import DecodeCall, DecodeRequest, Scheduler
+from regard.runtime.engine.continuous_batching import (
+    DecodeCall,
+    DecodeRequest,
+    Scheduler,
+)
 from regard.runtime.engine.decoding_thread import DecodingThread
 from regard.runtime.engine.known_model import (
     Classes,
@@ -68,14 +72,17 @@ class Engine:
         self._why_pytorch = self._built_reason
         self._classes = Classes((), ())
         if isinstance(model, Model) and self._built_reason is None:
-            self._classes = Classes.of(computed_parts(model, runs_encoder(model)).values())
+            self._classes = Classes.of(
+                computed_parts(model, runs_encoder(model)).values()
+            )
         self._built: dict[str, torch.nn.Module] = {}
         self._built_kind: tuple[EncoderSizes, bool] | None = None
         self._library: LibraryModel | None = None
         self._abandoned: list[LibraryModel] = []
         self._unpackable: str | None = None
         self._fingerprint: list[int] = []
-        self._lock = threading.Lock()  # of checking and packing; nobody holds it while decoding
+        # Of checking and packing; nobody holds it while decoding.
+        self._lock = threading.Lock()
         self._decoding_thread = DecodingThread(model)
         if is_private:
             model.eval()
@@ -124,7 +131,9 @@ class Engine:
         if library := self._library_for([request], settings, rules):
             yield from library.stream(request, settings, torch.get_num_threads())
         else:
-            yield from self._run(DecodeCall([request], settings, rules, is_streamed=True))
+            yield from self._run(
+                DecodeCall([request], settings, rules, is_streamed=True)
+            )
 
     def trace(
         self, request: DecodeRequest, settings: SearchSettings
@@ -146,16 +155,18 @@ class Engine:
         see nor change what another thread computes: such a call is decoded by its own thread,
         beside those of others. That is safe, since modules keep no state.
         """
-        is_bound = why_intercepted(self._model) is not None or torch.is_autocast_enabled(
-            self._model.device.type
-        )
+        is_bound = why_intercepted(
+            self._model
+        ) is not None or torch.is_autocast_enabled(self._model.device.type)
         return (Scheduler(self._model) if is_bound else self._decoding_thread).run(call)
 
     def evaluate(self) -> None:
         """Put the model into evaluation mode, if a part of it is not; nobody can have changed that
         of a private one.
         """
-        if not self._is_private and any(part.training for part in self._model.modules()):
+        if not self._is_private and any(
+            part.training for part in self._model.modules()
+        ):
             self._model.eval()
 
     def prepare(self) -> None:
@@ -188,7 +199,10 @@ class Engine:
         self._lock = threading.Lock()
 
     def _library_for(
-        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: SearchSettings,
+        rules: Sequence[Rule],
     ) -> LibraryModel | None:
         """Return the library's model if it can decode these requests; None: PyTorch does.
 
@@ -213,7 +227,9 @@ class Engine:
                 "`precision=float32`"
             )
         if self.choice == "library":
-            raise UsageError(f"`engine=library`: {reason}; take `engine=auto`, and PyTorch decodes")
+            raise UsageError(
+                f"`engine=library`: {reason}; take `engine=auto`, and PyTorch decodes"
+            )
 
     def _why_not_built(self) -> str | None:
         """Return why the library cannot decode a model that was built like this; None if it can."""

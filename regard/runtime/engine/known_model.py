@@ -105,7 +105,9 @@ class Classes(NamedTuple):
 
     def are_as_defined(self) -> bool:
         """Return whether no method that the library stands for was replaced."""
-        of_torch = [*map(_methods, self.of_torch)] == [*map(_OF_TORCH.__getitem__, self.of_torch)]
+        of_torch = [*map(_methods, self.of_torch)] == [
+            *map(_OF_TORCH.__getitem__, self.of_torch)
+        ]
         return of_torch and are_as_defined(self.own) and _functions(F) == _FUNCTIONS
 
     def find_patch(self) -> str | None:
@@ -177,7 +179,9 @@ def why_changed(model: Model, built: dict[str, nn.Module]) -> str | None:
 
     Weights may differ: they are packed as they are. `built`: parts that `build_parts` returns.
     """
-    if difference := _difference("the model", model, Model(model.encoder, model.decoder)):
+    if difference := _difference(
+        "the model", model, Model(model.encoder, model.decoder)
+    ):
         return difference
     for name, wanted_part in built.items():
         own_modules = getattr(model, name).named_modules(prefix=name)
@@ -257,7 +261,10 @@ def _weight_difference(name: str, own: nn.Module, wanted: nn.Module) -> str | No
                 value is not None and value.shape != default.shape
             ):
                 return f"{name}.{weight} is not the weight that the settings build"
-            if value is not None and (value.dtype, value.device.type) != (torch.float32, "cpu"):
+            if value is not None and (value.dtype, value.device.type) != (
+                torch.float32,
+                "cpu",
+            ):
                 return (
                     f"{name}.{weight} is {value.dtype} on {value.device}, and the library reads "
                     "float32 on the CPU"

@@ -11,11 +11,21 @@ import torch
 
 from regard.models import Encoder, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
-from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    NoAttentionDecoder,
+    RecurrentDecoder,
+    RecurrentEncoder,
+)
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.runtime.engine import convolutional, recurrent, transformer
 from regard.runtime.engine.known_model import computed_parts, why_foreign
-from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program, check_layout
+from regard.runtime.engine.program import (
+    Builder,
+    EncoderProgram,
+    Precision,
+    Program,
+    check_layout,
+)
 from regard.runtime.native import why_unavailable
 
 
@@ -35,7 +45,9 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
     family = _family(model)
     if family is None:
         return f"a {type(model.decoder).__name__} has no program for the native kernels"
-    return family.why_not(model.decoder) or why_foreign(computed_parts(model, runs_encoder(model)))
+    return family.why_not(model.decoder) or why_foreign(
+        computed_parts(model, runs_encoder(model))
+    )
 
 
 def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
@@ -55,14 +67,20 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
         memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
         step, features, block = family.step_program(decoder, precision)
         encoder_family = _encoder_family(model.encoder)
-        encoder = encoder_family and encoder_family.encoder_program(model.encoder, precision)
+        encoder = encoder_family and encoder_family.encoder_program(
+            model.encoder, precision
+        )
         output = decoder.output
         top = Builder(precision)
         V, D = output.weight.shape
         top.top_tokens(top.register(D), output.weight, output.bias)
         if family is recurrent:
-            initial = recurrent.initial_program(decoder, sizes.summary_rows, sizes.size, precision)
-        layout = Layout(block, features, V, family is recurrent, family is convolutional)
+            initial = recurrent.initial_program(
+                decoder, sizes.summary_rows, sizes.size, precision
+            )
+        layout = Layout(
+            block, features, V, family is recurrent, family is convolutional
+        )
     return PackedModel(
         model, precision, Programs(encoder, memory, initial, step, top.build()), layout
     )
@@ -100,7 +118,8 @@ class Programs:
     """The programs of a model."""
 
     encoder: EncoderProgram | None  # None: PyTorch encodes
-    memory: tuple[Program, int] | None  # and the numbers of one entry; None: no attention
+    # And the numbers of one entry; None: no attention.
+    memory: tuple[Program, int] | None
     initial: Program | None  # of decoders that begin in a state
     step: Program
     top_tokens: Program

@@ -52,7 +52,11 @@ class _Operation(ctypes.Structure):
             "heads",
             "activation",
         ),
-        *(("offset", ctypes.c_int64), ("scale", ctypes.c_float), ("extent", ctypes.c_int32)),
+        *(
+            ("offset", ctypes.c_int64),
+            ("scale", ctypes.c_float),
+            ("extent", ctypes.c_int32),
+        ),
         *typed(ctypes.c_void_p, "table", "second", "weight"),
     )
 
@@ -71,7 +75,8 @@ class Builder:
     precision: Precision
     widths: list[int] = field(default_factory=list)
     operations: list[_Operation] = field(default_factory=list)
-    buffers: list[Any] = field(default_factory=list)  # own the memory that operations point into
+    # Own the memory that operations point into.
+    buffers: list[Any] = field(default_factory=list)
     positions: tuple[int, Positions] | None = (
         None  # the operation that adds them, and their embeddings
     )
@@ -81,7 +86,9 @@ class Builder:
         self.widths.append(width)
         return len(self.widths) - 1
 
-    def embed(self, table: torch.Tensor, scale: float, positions: Positions | None = None) -> int:
+    def embed(
+        self, table: torch.Tensor, scale: float, positions: Positions | None = None
+    ) -> int:
         """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their
         positions.
         """
@@ -89,11 +96,17 @@ class Builder:
         if positions is not None:
             self.positions = (len(self.operations), positions)
         self._add(
-            "embed", target=target, size=table.shape[1], scale=scale, table=self._floats(table)
+            "embed",
+            target=target,
+            size=table.shape[1],
+            scale=scale,
+            table=self._floats(table),
         )
         return target
 
-    def norm(self, source: int, layer: torch.nn.LayerNorm, target: int | None = None) -> int:
+    def norm(
+        self, source: int, layer: torch.nn.LayerNorm, target: int | None = None
+    ) -> int:
         """Apply layer normalisation to a register."""
         target = self.register(self.widths[source]) if target is None else target
         weight = self._floats(layer.weight)
@@ -109,7 +122,7 @@ class Builder:
         )
         return target
 
-    def linear(
+    def linear(  # noqa: PLR0913 - registers and sizes of one operation
         self,
         source: int,
         weight: torch.Tensor,
@@ -127,26 +140,37 @@ class Builder:
         The result goes to columns of `target` from `column` on; None: a new register.
         """
         target = self.register(weight.shape[0]) if target is None else target
-        fields = {"column": column, "offset": offset, "activation": ACTIVATIONS[activation]}
-        self._add("linear", source, target, plus, **fields, weight=self._weight(weight, bias))
+        fields = {
+            "column": column,
+            "offset": offset,
+            "activation": ACTIVATIONS[activation],
+        }
+        self._add(
+            "linear", source, target, plus, **fields, weight=self._weight(weight, bias)
+        )
         return target
 
     def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
         """Add an operation of any other kind; tensors among its fields are copied."""
         values = {
-            k: self._floats(v) if isinstance(v, torch.Tensor) else v for k, v in fields.items()
+            k: self._floats(v) if isinstance(v, torch.Tensor) else v
+            for k, v in fields.items()
         }
         if isinstance(activation := values.get("activation"), str):
             values["activation"] = ACTIVATIONS[activation]
         self._add(kind, source, target, **values)
 
-    def mix(self, first: int, second: int, scale: float, target: int | None = None) -> int:
+    def mix(
+        self, first: int, second: int, scale: float, target: int | None = None
+    ) -> int:
         """Add two registers, and multiply the sum by a scale."""
         target = self.register(self.widths[first]) if target is None else target
-        self._add("mix", first, target, extra=second, size=self.widths[first], scale=scale)
+        self._add(
+            "mix", first, target, extra=second, size=self.widths[first], scale=scale
+        )
         return target
 
-    def rnn(
+    def rnn(  # noqa: PLR0913 - registers and sizes of one operation
         self,
         cell: str,
         source: int,
@@ -179,17 +203,26 @@ class Builder:
             weight=weight,
         )
 
-    def top_tokens(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    def top_tokens(
+        self, source: int, weight: torch.Tensor, bias: torch.Tensor | None
+    ) -> None:
         """Find the likeliest tokens by an output projection, without keeping its logits."""
         self._add("top_tokens", source, weight=self._weight(weight, bias))
 
     def build(self) -> Program:
         """Return the program."""
         operations = (_Operation * len(self.operations))(*self.operations)
-        return Program(operations, np.array(self.widths, np.int64), self.buffers, self.positions)
+        return Program(
+            operations, np.array(self.widths, np.int64), self.buffers, self.positions
+        )
 
     def _add(
-        self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any
+        self,
+        kind: str,
+        source: int = -1,
+        target: int = -1,
+        extra: int = -1,
+        **fields: Any,
     ) -> None:
         operation = _Operation(
             kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields

@@ -7,7 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from regard.layers.cells import GRU, LSTM, Elman
-from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    NoAttentionDecoder,
+    RecurrentDecoder,
+    RecurrentEncoder,
+)
 from regard.runtime.engine.attention_ops import (
     emit_cross_attention,
     emit_memories,
@@ -29,7 +33,9 @@ def why_not(decoder: AnyDecoder) -> str | None:
     ):
         return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
-    return None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
+    return (
+        None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
+    )
 
 
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
@@ -45,7 +51,9 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
         hidden = b.register(len(directions) * H)
         cells = b.register(len(directions) * H)
         for i, direction in enumerate(directions):
-            weight, bias, *hidden_layer = (getattr(network, name + direction) for name in _WEIGHTS)
+            weight, bias, *hidden_layer = (
+                getattr(network, name + direction) for name in _WEIGHTS
+            )
             gates = b.linear(x, weight, bias)
             layer = (hidden_layer[0], hidden_layer[1])
             b.rnn(
@@ -59,7 +67,9 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
             )
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
-    order = tuple(layer_states[s] for s in range(encoder.cell.states) for layer_states in states)
+    order = tuple(
+        layer_states[s] for s in range(encoder.cell.states) for layer_states in states
+    )
     return EncoderProgram(b.build(), x, embedded, order, H)
 
 
@@ -79,7 +89,9 @@ def memory_program(
     return b.build(), entry
 
 
-def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precision) -> Program:
+def initial_program(
+    decoder: AnyDecoder, rows: int, size: int, precision: Precision
+) -> Program:
     """Build the program from a summary of `rows` vectors, side by side, to the block before the
     first token.
     """
@@ -90,7 +102,9 @@ def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precis
     states = b.register(width)
     bridges: Any = decoder.bridges
     for i, bridge in enumerate(bridges):
-        offset = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
+        offset = (
+            i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
+        )
         b.linear(
             summary,
             bridge.weight,
@@ -126,7 +140,9 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
     else:
         readout, carried = _step_then_attend(b, decoder, states, embedded)
     b.add("store_block", states, column=0, size=width, offset=0)
-    features = b.linear(readout, decoder.readout.weight, decoder.readout.bias, activation="tanh")
+    features = b.linear(
+        readout, decoder.readout.weight, decoder.readout.bias, activation="tanh"
+    )
     if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_input_feeding":
         b.add("store_block", features, column=0, size=carried, offset=width)
     return b.build(), features, width + carried
@@ -142,7 +158,9 @@ def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
     )
 
 
-def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
+def _attend_then_step(
+    b: Builder, decoder: RecurrentDecoder, states: int, embedded: int
+) -> int:
     """Attend with the old state, then step (Bahdanau): returns top state, context and embedding
     side by side.
     """
@@ -229,8 +247,28 @@ def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> Non
     cells: Any = decoder.cells
     for i, cell in enumerate(cells):
         if i:
-            b.linear(states, cell.input.weight, cell.input.bias, offset=(i - 1) * E, target=gates)
-        b.linear(states, cell.hidden.weight, cell.hidden.bias, offset=i * E, target=hidden_gates)
+            b.linear(
+                states,
+                cell.input.weight,
+                cell.input.bias,
+                offset=(i - 1) * E,
+                target=gates,
+            )
+        b.linear(
+            states,
+            cell.hidden.weight,
+            cell.hidden.bias,
+            offset=i * E,
+            target=hidden_gates,
+        )
         kind = CELLS[type(cell)]
         cell_state = (i + len(decoder.cells)) * E
-        b.add(kind, gates, states, extra=hidden_gates, column=i * E, offset=cell_state, size=E)
+        b.add(
+            kind,
+            gates,
+            states,
+            extra=hidden_gates,
+            column=i * E,
+            offset=cell_state,
+            size=E,
+        )

@@ -24,7 +24,15 @@ from regard.common.reading import MAGIC
 from regard.common.shapes import Array
 from regard.model_folder import ModelFolder
 from regard.runtime.engine.packed_model import PackedModel
-from regard.runtime.engine.program import GROUP, KINDS, LANES, PRECISIONS, Program, Weight, address
+from regard.runtime.engine.program import (
+    GROUP,
+    KINDS,
+    LANES,
+    PRECISIONS,
+    Program,
+    Weight,
+    address,
+)
 from regard.runtime.engine.token_tables import token_tables
 from regard.runtime.native import checksum
 from regard.search import SearchSettings
@@ -33,14 +41,18 @@ FORMAT = 1
 ORDER = 0x01020304
 ALIGNED = 64
 HEADER = 64
-CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = range(1, 10)
+CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = range(
+    1, 10
+)
 MAX_STATES = 32
 EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
 """The numbers of these programs, after which come memory (1), initial state (2), and top tokens
 (4).
 """
-NO_ENCODER = SimpleNamespace(program=None, outputs=-1, embedded=-1, states=(), direction_size=0)
+NO_ENCODER = SimpleNamespace(
+    program=None, outputs=-1, embedded=-1, states=(), direction_size=0
+)
 ROLES = {"encoder": 0, "cross": 1, "decoder": 2}
 _ATTENTION = {
     "encoder": ("encoder_attention",),
@@ -106,7 +118,9 @@ def share_embeddings(packed: PackedModel) -> bool:
             if operation.kind == EMBED and _is_rounded(
                 _embeddings(program, operation), rows, packed.precision
             ):
-                table = np.ascontiguousarray(rows[: len(_embeddings(program, operation))])
+                table = np.ascontiguousarray(
+                    rows[: len(_embeddings(program, operation))]
+                )
                 program.buffers.append(table)
                 operation.table = address(table)
                 is_shared = True
@@ -128,7 +142,11 @@ def _output_columns(packed: PackedModel) -> Array:
     rows = blocks.reshape(-1, weight.padded)[: weight.outputs, : weight.inputs]
     if precision == "int8":
         return rows.astype(np.float32) * arrays[weight.scales][: weight.outputs, None]
-    return rows if precision == "float32" else (rows.astype(np.uint32) << 16).view(np.float32)
+    return (
+        rows
+        if precision == "float32"
+        else (rows.astype(np.uint32) << 16).view(np.float32)
+    )
 
 
 def _output_weight(packed: PackedModel) -> tuple[Weight, dict[int, Array]]:
@@ -139,7 +157,9 @@ def _output_weight(packed: PackedModel) -> tuple[Weight, dict[int, Array]]:
 
 
 def _arrays(program: Program) -> dict[int, Array]:
-    return {address(item): item for item in program.buffers if isinstance(item, np.ndarray)}
+    return {
+        address(item): item for item in program.buffers if isinstance(item, np.ndarray)
+    }
 
 
 def _embeddings(program: Program, operation: Any) -> Array:
@@ -163,7 +183,9 @@ def position_counts(search: SearchSettings, max_target: int | None) -> tuple[int
     """Return how many positions sources and targets may have, by the limits of a model's search
     settings.
     """
-    source = search.max_whole if search.longest_source is None else 2 * search.longest_source
+    source = (
+        search.max_whole if search.longest_source is None else 2 * search.longest_source
+    )
     target = search.max_steps(source, max_target)
     return max(source, MIN_POSITIONS), max(target, MIN_POSITIONS)
 
@@ -195,11 +217,18 @@ class _Writer:
     def weight(self, weight: Weight, buffers: Mapping[int, Array]) -> int:
         """Return the number of a packed weight."""
         offsets = [
-            -1 if place is None or not buffers[place].size else self.numbers(buffers[place])
+            -1
+            if place is None or not buffers[place].size
+            else self.numbers(buffers[place])
             for place in (weight.panels, weight.scales, weight.sums, weight.bias)
         ]
         record = struct.pack(
-            "<4i4q", weight.precision, weight.inputs, weight.outputs, weight.padded, *offsets
+            "<4i4q",
+            weight.precision,
+            weight.inputs,
+            weight.outputs,
+            weight.padded,
+            *offsets,
         )
         if record not in self._indices:
             self._indices[record] = len(self.weights)
@@ -211,7 +240,9 @@ class _Writer:
         output projection.
         """
         table = arrays[operation.table]
-        if operation.kind == EMBED and np.array_equal(table, self.output_columns[: len(table)]):
+        if operation.kind == EMBED and np.array_equal(
+            table, self.output_columns[: len(table)]
+        ):
             return -1
         return self.numbers(table)
 
@@ -221,17 +252,27 @@ class _Writer:
             return struct.pack("<2q", 0, 0)
         arrays = _arrays(program)
         weights = {
-            ctypes.addressof(item): item for item in program.buffers if isinstance(item, Weight)
+            ctypes.addressof(item): item
+            for item in program.buffers
+            if isinstance(item, Weight)
         }
         operations = []
         for index, operation in enumerate(program.operations):
-            second = -1 if operation.second is None else self.numbers(arrays[operation.second])
+            second = (
+                -1
+                if operation.second is None
+                else self.numbers(arrays[operation.second])
+            )
             if program.positions is not None and program.positions[0] == index:
                 second = self.numbers(
-                    np.ascontiguousarray(program.positions[1](self.positions), np.float32)
+                    np.ascontiguousarray(
+                        program.positions[1](self.positions), np.float32
+                    )
                 )
             weight = (
-                -1 if operation.weight is None else self.weight(weights[operation.weight], arrays)
+                -1
+                if operation.weight is None
+                else self.weight(weights[operation.weight], arrays)
             )
             table = -1 if operation.table is None else self.table(operation, arrays)
             if operation.kind == EMBED and table < 0:
@@ -278,22 +319,31 @@ class _AttentionLayer:
     heads: int
 
 
-def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_AttentionLayer]:
+def _layers(
+    packed: PackedModel, programs: Sequence[Program | None]
+) -> list[_AttentionLayer]:
     """Return the attention layers in the order of the model's modules, which is that of the
     operations of each role.
     """
     numbers = {"encoder": ENCODER, "cross": STEP, "decoder": STEP}
     operations = {
-        role: iter(_attention(programs[number], role)) for role, number in numbers.items()
+        role: iter(_attention(programs[number], role))
+        for role, number in numbers.items()
     }
-    modules = [(name, m) for name, m in packed.model.named_modules() if isinstance(m, Attention)]
+    modules = [
+        (name, m)
+        for name, m in packed.model.named_modules()
+        if isinstance(m, Attention)
+    ]
     layers = []
     for name, module in modules:
         if programs[numbers[module.role]] is None:
             continue
         operation = next(operations[module.role])
         layers.append(
-            _AttentionLayer(name, module.role, numbers[module.role], operation, module.heads)
+            _AttentionLayer(
+                name, module.role, numbers[module.role], operation, module.heads
+            )
         )
     assert all(next(rest, None) is None for rest in operations.values()), (
         "each operation is of one layer"
@@ -369,7 +419,12 @@ def _settings(
     penalties = (search.length_penalty, search.max_ratio)
     lines = 2 * (search.line_clauses or 0) + (not search.splits_sentences)
     return struct.pack(
-        f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, lines
+        f"<{len(integers)}i2d6i",
+        *integers,
+        *penalties,
+        *alignment,
+        parameters // 1000,
+        lines,
     )
 
 
@@ -383,5 +438,12 @@ def _joined(sections: Mapping[int, bytes]) -> bytes:
         table.append(struct.pack("<2I2Q", kind, 0, start + len(body), len(content)))
         body += content
     payload = b"".join(table) + bytes(body)
-    fields = (MAGIC, FORMAT, ORDER, HEADER + len(payload), checksum(payload), len(sections))
+    fields = (
+        MAGIC,
+        FORMAT,
+        ORDER,
+        HEADER + len(payload),
+        checksum(payload),
+        len(sections),
+    )
     return struct.pack("<8s2I2QI28x", *fields) + payload

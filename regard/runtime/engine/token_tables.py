@@ -72,24 +72,33 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
     model = _SentencePieceModel.parse(vocabulary.model)
     tokens = vocabulary.tokens(range(len(vocabulary)))
     if tokens[: len(SPECIAL)] != [*SPECIAL]:
-        raise ValueError(f"the first tokens of the vocabulary are not {' '.join(SPECIAL)}")
+        raise ValueError(
+            f"the first tokens of the vocabulary are not {' '.join(SPECIAL)}"
+        )
     if model.denormalises:
         raise ValueError(
             "its SentencePiece model changes decoded text (denormalizer_spec), which the runtime "
             "does not"
         )
-    kind = _WHITESPACE if isinstance(vocabulary, WhitespaceVocabulary) else _KINDS.get(model.kind)
+    kind = (
+        _WHITESPACE
+        if isinstance(vocabulary, WhitespaceVocabulary)
+        else _KINDS.get(model.kind)
+    )
     if kind is None:
         raise ValueError(
             f"its SentencePiece model is of type {model.kind}, which the runtime does not know"
         )
     texts = [token.encode() for token in tokens]
     ids = {
-        text: index for index, text in enumerate(texts) if index > EOS or vocabulary.table is None
+        text: index
+        for index, text in enumerate(texts)
+        if index > EOS or vocabulary.table is None
     }
     numbered = isinstance(vocabulary, TableVocabulary)
     piece_tokens = [
-        ids.get(piece, UNK) if numbered else index for index, piece in enumerate(model.pieces)
+        ids.get(piece, UNK) if numbered else index
+        for index, piece in enumerate(model.pieces)
     ]
     unknown = [index for index, kind in enumerate(model.kinds) if kind == _UNKNOWN]
     fallback = (
@@ -137,7 +146,9 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
         piece_tokens[unknown[0]] if unknown else UNK,
         model.unknown_score,
     )
-    return _assemble(struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers), parts)
+    return _assemble(
+        struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers), parts
+    )
 
 
 def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
@@ -147,7 +158,8 @@ def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
     text = b""
     single = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
     for letters in filter(
-        COMPATIBILITY.fullmatch, (*single, *(first + second for first in half for second in half))
+        COMPATIBILITY.fullmatch,
+        (*single, *(first + second for first in half for second in half)),
     ):
         if (form := vocabulary.known_form(letters)) != letters:
             values[letters.encode()] = len(text)
@@ -168,19 +180,25 @@ def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
 
 
 def _token_kinds(
-    vocabulary: Vocabulary, tokens: Sequence[str], model: _SentencePieceModel, numbered: bool
+    vocabulary: Vocabulary,
+    tokens: Sequence[str],
+    model: _SentencePieceModel,
+    numbered: bool,
 ) -> bytes:
     """Return for each token how it is decoded, and where it stands in a word."""
     decoding = {_CONTROL: _AS_NOTHING, _BYTE: _AS_BYTE}
     by_piece = {
-        piece: _AS_UNKNOWN if kind == _UNKNOWN and not numbered else decoding.get(kind, _AS_TEXT)
+        piece: _AS_UNKNOWN
+        if kind == _UNKNOWN and not numbered
+        else decoding.get(kind, _AS_TEXT)
         for piece, kind in zip(model.pieces, model.kinds, strict=True)
     }
     kinds = [by_piece.get(token.encode(), _AS_TEXT) for token in tokens]
     kinds[UNK] = _AS_UNKNOWN
     kinds[PAD] = kinds[BOS] = kinds[EOS] = _AS_NOTHING
     return bytes(
-        kind | _word_flags(vocabulary, token) for kind, token in zip(kinds, tokens, strict=True)
+        kind | _word_flags(vocabulary, token)
+        for kind, token in zip(kinds, tokens, strict=True)
     )
 
 
@@ -218,9 +236,9 @@ class _SentencePieceModel:
             elif number == 2:
                 trainer = dict(_fields(_bytes(value)))
                 model.kind = int(trainer.get(3, model.kind))
-                model.flags |= _BYTE_FALLBACK * bool(trainer.get(35)) | _SPACE_AS_SUFFIX * bool(
-                    trainer.get(24)
-                )
+                model.flags |= _BYTE_FALLBACK * bool(
+                    trainer.get(35)
+                ) | _SPACE_AS_SUFFIX * bool(trainer.get(24))
             elif number == 3:
                 model._read_normalizer(dict(_fields(_bytes(value))))
             elif number == 5:
@@ -228,7 +246,11 @@ class _SentencePieceModel:
         return model
 
     def _read_normalizer(self, settings: Mapping[int, float | bytes]) -> None:
-        for number, flag in ((3, _DUMMY_PREFIX), (4, _REMOVE_SPACES), (5, _ESCAPE_SPACES)):
+        for number, flag in (
+            (3, _DUMMY_PREFIX),
+            (4, _REMOVE_SPACES),
+            (5, _ESCAPE_SPACES),
+        ):
             if not settings.get(number, 1):
                 self.flags &= ~flag
         if charsmap := _bytes(settings.get(2, b"")):
@@ -239,9 +261,13 @@ class _SentencePieceModel:
     def unknown_score(self) -> np.float32:
         """The score of a character without a piece, in the arithmetic of SentencePiece."""
         normal = [
-            score for score, kind in zip(self.scores, self.kinds, strict=True) if kind == _NORMAL
+            score
+            for score, kind in zip(self.scores, self.kinds, strict=True)
+            if kind == _NORMAL
         ]
-        return np.float32(min(normal, default=np.finfo(np.float32).max)) - _UNKNOWN_PENALTY
+        return (
+            np.float32(min(normal, default=np.finfo(np.float32).max)) - _UNKNOWN_PENALTY
+        )
 
     def searchable(self, every: bool) -> dict[bytes, int]:
         """Return the pieces that text is segmented into, or every piece that can be looked up, with
@@ -354,7 +380,9 @@ class _TrieBuilder:
 
     def _grow(self, size: int) -> None:
         size = -(-size // _BLOCK) * _BLOCK
-        self.units = np.concatenate([self.units, np.zeros(size - len(self.units), np.uint32)])
+        self.units = np.concatenate(
+            [self.units, np.zeros(size - len(self.units), np.uint32)]
+        )
         self.used.extend(bytes(size - len(self.used)))
         self.bases.extend(bytes(size - len(self.bases)))
 
@@ -368,7 +396,11 @@ class _TrieBuilder:
                 self._grow(2 * len(used))
                 continue
             base = free ^ labels[0]
-            if base and not self.bases[base] and not any(used[base ^ label] for label in labels):
+            if (
+                base
+                and not self.bases[base]
+                and not any(used[base ^ label] for label in labels)
+            ):
                 break
             start = free + 1
         if (unit ^ base) >= _OFFSETS:

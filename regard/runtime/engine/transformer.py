@@ -24,7 +24,12 @@ from regard.runtime.engine.attention_ops import (
 )
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
 
-ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
+ACTIVATIONS: dict[Any, str] = {
+    F.relu: "relu",
+    F.gelu: "gelu",
+    F.silu: "silu",
+    swiglu: "none",
+}
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
@@ -32,7 +37,10 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     all.
     """
     for name, part in module.named_modules():
-        if isinstance(part, Attention) and (reason := why_not_emitted(part)) is not None:
+        if (
+            isinstance(part, Attention)
+            and (reason := why_not_emitted(part)) is not None
+        ):
             return f"{name} {reason}, which has no program"
         if isinstance(part, Residual) and not (
             part.connected and isinstance(part.norm, nn.LayerNorm)
@@ -43,7 +51,9 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     return None
 
 
-def encoder_program(encoder: TransformerEncoder, precision: Precision) -> EncoderProgram:
+def encoder_program(
+    encoder: TransformerEncoder, precision: Precision
+) -> EncoderProgram:
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
     x = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
@@ -55,8 +65,17 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
         z = _before(b, layer.self_attention_residual, x, y)
         emit_self_projections(b, layer.self_attention, z, projected)
         fields = _score_fields(layer.self_attention)
-        b.add("encoder_attention", projected, context, extent=layer.window or 0, size=D, **fields)
-        _after(b, layer.self_attention_residual, x, context, layer.self_attention.output)
+        b.add(
+            "encoder_attention",
+            projected,
+            context,
+            extent=layer.window or 0,
+            size=D,
+            **fields,
+        )
+        _after(
+            b, layer.self_attention_residual, x, context, layer.self_attention.output
+        )
         _feedforward(b, layer, x, y)
     _last_norm(b, encoder, x)
     return EncoderProgram(b.build(), x, embedded)
@@ -73,11 +92,15 @@ def memory_program(
     """
     b = Builder(precision)
     layers: Any = decoder.layers
-    entry = emit_memories(b, (layer.cross_attention for layer in layers), b.register(size))
+    entry = emit_memories(
+        b, (layer.cross_attention for layer in layers), b.register(size)
+    )
     return b.build(), entry
 
 
-def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Program, int, int]:
+def step_program(
+    decoder: TransformerDecoder, precision: Precision
+) -> tuple[Program, int, int]:
     """Build the program of one decoding step; return it, the register of the features, and the
     numbers of a block.
 
@@ -104,18 +127,24 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
             offset=2 * D * i,
             **fields,
         )
-        _after(b, layer.self_attention_residual, x, context, layer.self_attention.output)
+        _after(
+            b, layer.self_attention_residual, x, context, layer.self_attention.output
+        )
         z = _before(b, layer.cross_attention_residual, x, y)
         query = emit_query(b, layer.cross_attention, z, 0, D)
         emit_cross_attention(b, layer.cross_attention, query, context, 0, D, offset)
         offset += b.widths[query] + D
-        _after(b, layer.cross_attention_residual, x, context, layer.cross_attention.output)
+        _after(
+            b, layer.cross_attention_residual, x, context, layer.cross_attention.output
+        )
         _feedforward(b, layer, x, y)
     _last_norm(b, decoder, x)
     return b.build(), x, 2 * D * len(decoder.layers)
 
 
-def _last_norm(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int) -> None:
+def _last_norm(
+    b: Builder, side: TransformerEncoder | TransformerDecoder, x: int
+) -> None:
     if isinstance(side.norm, nn.LayerNorm):
         b.norm(x, side.norm, x)
 
@@ -138,7 +167,10 @@ def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
     z = _before(b, layer.feedforward_residual, x, y)
     inner = b.linear(
-        z, network.widen.weight, network.widen.bias, activation=ACTIVATIONS[network.activation]
+        z,
+        network.widen.weight,
+        network.widen.bias,
+        activation=ACTIVATIONS[network.activation],
     )
     if network.activation is swiglu:
         both = inner

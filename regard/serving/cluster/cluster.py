@@ -41,7 +41,8 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
     with (
         tempfile.TemporaryDirectory(prefix="regard-") as empty,
         warnings.catch_warnings(),
-        contextlib.redirect_stdout(sys.stderr),  # Ray tells of lost workers there, amid results
+        # Ray tells of lost workers there, amid results.
+        contextlib.redirect_stdout(sys.stderr),
     ):
         # Advice for whoever writes programs for Ray.
         warnings.filterwarnings("ignore", module=r"ray\.")
@@ -85,7 +86,9 @@ def _check_address(address: str) -> None:
             "10.0.0.1:6379"
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+        socket.create_connection(
+            (host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS
+        ).close()
     except OSError:
         raise UsageError(
             f"`cluster={address}`: no cluster answers there; start the cluster (`ray start --head "
@@ -100,10 +103,13 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
     try:
         ray.init(address, log_to_driver=False, configure_logging=False, **options)
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as problem:
-        raise UsageError(f"`cluster={address}`: cannot connect ({one_line(problem)})") from None
+        raise UsageError(
+            f"`cluster={address}`: cannot connect ({one_line(problem)})"
+        ) from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray sets its own, with another exit status
+            # Ray sets its own, with another exit status.
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_versions(ray: Any, address: str) -> None:
@@ -121,9 +127,13 @@ def _check_versions(ray: Any, address: str) -> None:
 
     ask = ray.remote(num_cpus=0)(version)
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    there = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+    there = [
+        NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes
+    ]
     try:
-        answers = [ask.options(scheduling_strategy=strategy).remote() for strategy in there]
+        answers = [
+            ask.options(scheduling_strategy=strategy).remote() for strategy in there
+        ]
         versions = ray.get(answers, timeout=_WORKER_SECONDS)
     except ray.exceptions.RayError as problem:
         raise WorkerError(
@@ -135,5 +145,6 @@ def _check_versions(ray: Any, address: str) -> None:
         if answer != version()
     ]
     UsageError.raise_all(
-        dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine"
+        dict.fromkeys(causes),
+        f"`cluster={address}`: install the same versions on every machine",
     )

@@ -12,7 +12,7 @@ from typing import Any
 from regard.common.errors import RegardError, WorkerError
 from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator
 from regard.serving.cluster.cluster import cluster, cores_of, one_line
-from regard.serving.cluster.sent_model import SentFiles, SentModel
+from regard.serving.cluster.model_transfer import SentFiles, SentModel
 
 _AHEAD = 4
 """Chunks that are in hand for each one in translation: results that are done wait for those before
@@ -40,7 +40,9 @@ def translate_on_cluster(
     with cluster(address, count) as ray:
         model = SentModel(tuple(SentFiles.put(ray, path) for path in paths), **options)
         most = count or max(1, cores_of(ray) // model.threads)
-        yield lambda chunks: _results(ray, _references(ray, chunks, translate, model, most))
+        yield lambda chunks: _results(
+            ray, _references(ray, chunks, translate, model, most)
+        )
 
 
 def _results(
@@ -59,15 +61,19 @@ def _results(
 
 
 def _references(
-    ray: Any, chunks: Iterable[Chunk], translate: ChunkTranslator, model: SentModel, most: int
+    ray: Any,
+    chunks: Iterable[Chunk],
+    translate: ChunkTranslator,
+    model: SentModel,
+    most: int,
 ) -> Iterator[tuple[Chunk, Any]]:
     """Yield each chunk with Ray's reference to its result, in order; an error in reading is raised
     after them.
     """
     # Tasks, not actors: a chunk then waits for no particular process, which may never come back.
-    task = ray.remote(num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD")(
-        translate_chunk
-    )
+    task = ray.remote(
+        num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD"
+    )(translate_chunk)
     context = ray.put((translate, model))
     running = list[Any]()
     waiting = deque[tuple[Chunk, Any]]()
@@ -89,7 +95,9 @@ def _references(
 _opened = functools.lru_cache(maxsize=1)(SentModel.open)
 
 
-def translate_chunk(chunk: Chunk, context: tuple[ChunkTranslator, SentModel]) -> ChunkResult:
+def translate_chunk(
+    chunk: Chunk, context: tuple[ChunkTranslator, SentModel]
+) -> ChunkResult:
     """Translate a chunk in a worker process."""
     translate, model = context
     return translate(_opened(model), chunk)

@@ -18,7 +18,7 @@ from regard.common.reading import is_runtime_file
 from regard.runtime.model import RuntimeModel
 from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of, one_line
-from regard.serving.cluster.sent_model import SentFiles
+from regard.serving.cluster.model_transfer import SentFiles
 from regard.serving.models import Models, ServiceSettings
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
@@ -44,7 +44,7 @@ class Replicas:
     cores: int = 1
 
 
-def serve_on_cluster(
+def serve_on_cluster(  # noqa: PLR0913 - the settings of a server, and of its cluster
     address: str,
     paths: Sequence[Path],
     host: str,
@@ -66,7 +66,8 @@ def serve_on_cluster(
     with cluster(address, cores) as ray:
         from ray import serve
 
-        logging.getLogger("ray.serve").setLevel(logging.ERROR)  # its import has set another level
+        # Its import has set another level.
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
         models = [SentFiles.put(ray, path) for path in paths]
         port = _start_serve(serve, host, port)
         if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
@@ -77,7 +78,9 @@ def serve_on_cluster(
             )
         deployment = _deployment(
             serve,
-            lambda: build_application(models, service_settings, server_settings, languages),
+            lambda: build_application(
+                models, service_settings, server_settings, languages
+            ),
             server_settings.deadline + _DRAIN_SECONDS,
             replicas,
         )
@@ -87,7 +90,9 @@ def serve_on_cluster(
                 if replicas.most > replicas.least
                 else replicas.least
             )
-            say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
+            say(
+                f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)"
+            )
             threading.Event().wait()
 
 
@@ -131,10 +136,13 @@ def _running(serve: Any, deployment: Any) -> Iterator[None]:
             # Waits as long as no machine has cores for a replica.
             serve.run(deployment.bind(), name=NAME)
         except (RayError, RuntimeError, TimeoutError) as problem:
-            raise WorkerError(f"the replicas do not start: {one_line(problem)}") from None
+            raise WorkerError(
+                f"the replicas do not start: {one_line(problem)}"
+            ) from None
         yield
     finally:
-        with contextlib.suppress(RayError):  # the cluster, or Ray Serve on it, may be gone
+        # The cluster, or Ray Serve on it, may be gone.
+        with contextlib.suppress(RayError):
             application = serve.status().applications.get(NAME)
             if application and deployment.name in application.deployments:
                 serve.delete(NAME)  # its requests are finished first
@@ -195,7 +203,8 @@ def build_application(
     """Return the application of one replica, which opens the models when it starts and closes them
     when it ends.
     """
-    service = Models(replace(service_settings, reload_seconds=0.0))  # what was sent does not change
+    # What was sent does not change.
+    service = Models(replace(service_settings, reload_seconds=0.0))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:

@@ -78,7 +78,8 @@ class TableLines(Lines):
             from pyarrow import dataset
         try:
             fragments = sorted(
-                self._dataset(dataset).get_fragments(), key=lambda fragment: str(fragment.path)
+                self._dataset(dataset).get_fragments(),
+                key=lambda fragment: str(fragment.path),
             )
             schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
@@ -93,18 +94,28 @@ class TableLines(Lines):
                     f"{', '.join(schema.names)}"
                 )
             elif not _is_text(
-                pa, kind := schema.field(self.column).type, fragment.format.default_extname
+                pa,
+                kind := schema.field(self.column).type,
+                fragment.format.default_extname,
             ):
-                causes.append(f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts")
+                causes.append(
+                    f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts"
+                )
         if causes or not fragments:
-            raise DataError(*causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"])
+            raise DataError(
+                *causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"]
+            )
         return fragments
 
     def _dataset(self, dataset: Any) -> Any:
         """Return what reads the file, or the files of the folder, which all have one format."""
         endings = {PurePosixPath(self.file).suffix.lower()}
         if Path(self.file).is_dir():
-            endings = {path.suffix.lower() for path in Path(self.file).rglob("*") if path.is_file()}
+            endings = {
+                path.suffix.lower()
+                for path in Path(self.file).rglob("*")
+                if path.is_file()
+            }
         kinds = {FORMATS[ending] for ending in endings if ending in FORMATS}
         if len(kinds) > 1:
             raise DataError(
@@ -115,7 +126,9 @@ class TableLines(Lines):
         if kind == "csv":
             from pyarrow import csv
 
-            kind = dataset.CsvFileFormat(parse_options=csv.ParseOptions(newlines_in_values=True))
+            kind = dataset.CsvFileFormat(
+                parse_options=csv.ParseOptions(newlines_in_values=True)
+            )
         return dataset.dataset(self.file, format=kind, exclude_invalid_files=False)
 
 
@@ -125,8 +138,14 @@ def _is_text(pa: Any, kind: Any, file_format: str) -> bool:
     """
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    guessed = file_format == "csv" or (file_format == "json" and types.is_timestamp(kind))
+    is_text = (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+    )
+    guessed = file_format == "csv" or (
+        file_format == "json" and types.is_timestamp(kind)
+    )
     return bool(is_text or types.is_null(kind) or guessed)
 
 

@@ -23,7 +23,13 @@ from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
 from regard.data.spans import KEPT, find_spans
 from regard.text.aligned_line import AlignedLine
-from regard.text.markup.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
+from regard.text.markup.elements import (
+    LINE_TAGS,
+    Elements,
+    MarkupOptions,
+    Role,
+    find_elements,
+)
 from regard.text.markup.projection import project
 from regard.text.markup.tagged_sentence import (
     Mark,
@@ -85,9 +91,13 @@ class MarkupDocument:
         ):
             parts.append(text[end : sentence.start])
             texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
-            if sentence.follows and needs_space(texts, self.lines[index - 1 : index + 1]):
+            if sentence.follows and needs_space(
+                texts, self.lines[index - 1 : index + 1]
+            ):
                 parts.append(" ")
-            parts.append(self._render_sentence(sentence, self.lines[index], translation))
+            parts.append(
+                self._render_sentence(sentence, self.lines[index], translation)
+            )
             end = sentence.end
         return "".join([*parts, text[end:]])
 
@@ -96,7 +106,9 @@ class MarkupDocument:
     ) -> str:
         if translation.text == line:
             return self.source.text[sentence.start : sentence.end]
-        units, entries = project(sentence, translation.text.split(" "), translation.alignments)
+        units, entries = project(
+            sentence, translation.text.split(" "), translation.alignments
+        )
         return write_sentence(self.source, sentence, units, entries)
 
 
@@ -151,7 +163,11 @@ class _Paragraph:
                 first = places[span.start][0] if places else start + span.start
                 self._add_plain(at, first)
                 at = places[span.end - 1][1] if places else start + span.end
-                name = tag_name(decoded[span.start : span.end]) if span.kind == "tag" else ""
+                name = (
+                    tag_name(decoded[span.start : span.end])
+                    if span.kind == "tag"
+                    else ""
+                )
                 self._add_escaped(first, at, name, decoded[span.start : span.end])
         self._add_plain(at, end)
 
@@ -183,14 +199,18 @@ class _Paragraph:
             elif decoded:
                 self.add_piece(match.start(), match.end(), decoded)
             else:
-                self.entries.append(Mark(match.start(), match.end(), Role.POINT, -1, -1))
+                self.entries.append(
+                    Mark(match.start(), match.end(), Role.POINT, -1, -1)
+                )
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
         """Add a word or a part of one; a mark of punctuation right after a tag belongs to the word
         before that.
         """
         follows_mark = (
-            self.entries and isinstance(self.entries[-1], Mark) and self.entries[-1].end == start
+            self.entries
+            and isinstance(self.entries[-1], Mark)
+            and self.entries[-1].end == start
         )
         is_closing = follows_mark and text[0] in _CLOSING and not split_word(text)[1]
         if self.after_space and self.length and not is_closing:
@@ -218,20 +238,30 @@ class _Paragraph:
             return
         entries, numbers = _cut(
             self.entries,
-            _outside_whole(sentence_ends(plain) if options.sentences else (), self.entries),
+            _outside_whole(
+                sentence_ends(plain) if options.sentences else (), self.entries
+            ),
         )
         bounds = _bounds(numbers)
         tags = {
-            entry.token: index for index, entry in enumerate(entries) if isinstance(entry, Mark)
+            entry.token: index
+            for index, entry in enumerate(entries)
+            if isinstance(entry, Mark)
         }
         end = -1  # of the sentence before, in the plain paragraph
         for number, (first, last) in enumerate(bounds):
-            pieces = [entry for entry in entries[first : last + 1] if isinstance(entry, Piece)]
+            pieces = [
+                entry for entry in entries[first : last + 1] if isinstance(entry, Piece)
+            ]
             follows = end == pieces[0].offset
             end = -1
             if any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
                 low = bounds[number - 1][1] + 1 if number else 0
-                high = bounds[number + 1][0] - 1 if number + 1 < len(bounds) else len(entries) - 1
+                high = (
+                    bounds[number + 1][0] - 1
+                    if number + 1 < len(bounds)
+                    else len(entries) - 1
+                )
                 start, stop = _with_tags(entries, tags, (low, first, last, high))
                 end = pieces[-1].offset + len(pieces[-1].text)
                 yield build_sentence(
@@ -250,7 +280,9 @@ def _decode(entity: str, kind: Kind) -> str:
     return "" if is_mixed else decoded
 
 
-def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence[tuple[int, int]]]:
+def _decoded(
+    text: str, start: int, end: int, kind: Kind
+) -> tuple[str, Sequence[tuple[int, int]]]:
     """Decode the entities of text, as its readers see it; also return where each character stands
     in the markup.
 
@@ -272,7 +304,9 @@ def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence
     return "".join(parts), places
 
 
-def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[tuple[int, int]]:
+def _lines(
+    text: str, kind: Kind, token: Token, role: Role
+) -> Iterator[tuple[int, int]]:
     """Yield the parts of a text that are translated by themselves: between line breaks, or breaks
     of escaped XML.
     """
@@ -280,7 +314,9 @@ def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[tuple[in
     patterns += [_ESCAPED_BREAK] if kind == "xml" else []
     start = token.start
     for first, last in sorted(
-        match.span() for each in patterns for match in each.finditer(text, start, token.end)
+        match.span()
+        for each in patterns
+        for match in each.finditer(text, start, token.end)
     ):
         yield start, first
         start = last
@@ -331,20 +367,35 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
             inside.add_text(token.start, token.end)
     plain = "".join(inside.parts)
     if role is Role.OPEN and (
-        not is_short or has_letters(plain) or Role.BREAK in elements.roles[index:partner]
+        not is_short
+        or has_letters(plain)
+        or Role.BREAK in elements.roles[index:partner]
     ):
         return False
     words = plain.split()
     is_followed = paragraph.text[end : end + 1].isalnum()
-    before = paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
-    is_glued = name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
-    is_note = name == "sup" or plain[:1] == "[" or is_glued or not any(map(str.isdecimal, plain))
+    before = (
+        paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
+    )
+    is_glued = (
+        name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
+    )
+    is_note = (
+        name == "sup"
+        or plain[:1] == "["
+        or is_glued
+        or not any(map(str.isdecimal, plain))
+    )
     # It may end a sentence, so a model has to see it.
     is_punctuation = bool(plain) and not split_word(plain)[1]
     is_sign = is_note and not is_punctuation and not has_letters(plain)
     if is_sign or len(words) > _MOST_WORDS or inside.length > _LONGEST:
-        is_visible = role is Role.FIGURE or inside.after_space or (plain and is_followed)
-        paragraph.add_mark(Mark(start, end, Role.VISIBLE if is_visible else Role.POINT, index, -1))
+        is_visible = (
+            role is Role.FIGURE or inside.after_space or (plain and is_followed)
+        )
+        paragraph.add_mark(
+            Mark(start, end, Role.VISIBLE if is_visible else Role.POINT, index, -1)
+        )
         return True
     for number, word in enumerate(words):
         paragraph.after_space |= number > 0
@@ -370,12 +421,18 @@ def _cut(
             number += 1
         rest = entry
         is_plain = entry.whole < 0 and len(entry.text) == entry.end - entry.start
-        while number < len(ends) and ends[number] < rest.offset + len(rest.text) and is_plain:
+        while (
+            number < len(ends)
+            and ends[number] < rest.offset + len(rest.text)
+            and is_plain
+        ):
             size = ends[number] - rest.offset
             cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
             numbers.append(number)
             rest = rest._replace(
-                start=rest.start + size, text=rest.text[size:], offset=rest.offset + size
+                start=rest.start + size,
+                text=rest.text[size:],
+                offset=rest.offset + size,
             )
             number += 1
         cut.append(rest)
@@ -403,7 +460,9 @@ def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _with_tags(
-    entries: Sequence[Piece | Mark], tags: dict[int, int], window: tuple[int, int, int, int]
+    entries: Sequence[Piece | Mark],
+    tags: dict[int, int],
+    window: tuple[int, int, int, int],
 ) -> tuple[int, int]:
     """Widen a sentence by tags beside it whose other tag is in it; those of its neighbours are out
     of the window.

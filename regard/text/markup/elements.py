@@ -99,13 +99,17 @@ class _Outline:
     broken: set[int] = field(default_factory=set)
 
 
-def find_elements(text: str, tokens: list[Token], kind: Kind, options: MarkupOptions) -> Elements:
+def find_elements(
+    text: str, tokens: list[Token], kind: Kind, options: MarkupOptions
+) -> Elements:
     """Pair the tags of a text and find the role of each token."""
     outline = _pair(text, tokens, kind)
     for index, token in enumerate(tokens):
         if token.kind in ("open", "empty"):
             _classify(text, tokens, index, kind, options, outline)
-        if index in outline.blocks or (token.kind == "open" and index not in outline.silent):
+        if index in outline.blocks or (
+            token.kind == "open" and index not in outline.silent
+        ):
             _break_around(index, outline)
     return Elements(tokens, outline.partners, _roles(tokens, kind, options, outline))
 
@@ -189,7 +193,9 @@ def _is_preserved(named: dict[str, str], kind: Kind) -> bool:
     return kind == "xml" and named.get("xml:space") == "preserve"
 
 
-def _is_block(name: str, index: int, kind: Kind, options: MarkupOptions, outline: _Outline) -> bool:
+def _is_block(
+    name: str, index: int, kind: Kind, options: MarkupOptions, outline: _Outline
+) -> bool:
     if name in options.splitting_tags:
         return True
     if name in options.non_splitting_tags:
@@ -207,7 +213,9 @@ def _break_around(index: int, outline: _Outline) -> None:
     """
     parent = outline.parents[index]
     while (
-        parent in outline.silent and parent not in outline.broken and parent not in outline.sealed
+        parent in outline.silent
+        and parent not in outline.broken
+        and parent not in outline.sealed
     ):
         outline.broken.add(parent)
         parent = outline.parents[parent]
@@ -220,7 +228,9 @@ def _roles(
     for index, token in enumerate(tokens):
         parent = outline.parents[index]
         if token.kind == "text":
-            role = Role.LINES if parent in outline.lines or options.newlines else Role.TEXT
+            role = (
+                Role.LINES if parent in outline.lines or options.newlines else Role.TEXT
+            )
             roles.append(Role.SKIP if parent in outline.silent else role)
         elif token.kind == "close" and outline.partners[index] >= 0:
             opened = roles[outline.partners[index]]
@@ -231,7 +241,11 @@ def _roles(
             )
             roles.append(Role.BREAK if is_block else Role.POINT)
         elif token.kind == "other":
-            roles.append(Role.VISIBLE if kind == "html" and token.name in _VISIBLE else Role.POINT)
+            roles.append(
+                Role.VISIBLE
+                if kind == "html" and token.name in _VISIBLE
+                else Role.POINT
+            )
         else:
             roles.append(_tag_role(token, index, kind, outline))
     return roles

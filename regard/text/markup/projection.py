@@ -17,7 +17,13 @@ from typing import Literal, NamedTuple
 
 from regard.common.lazy import lazy_pattern
 from regard.data.sentence_marks import MARKS
-from regard.text.markup.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
+from regard.text.markup.tagged_sentence import (
+    Node,
+    Position,
+    TaggedSentence,
+    Unit,
+    split_word,
+)
 from regard.text.markup.word_links import WordLinks
 
 _LATIN = lazy_pattern(r"[!-~]+")
@@ -61,7 +67,9 @@ class Entry(NamedTuple):
 
 
 def project(
-    sentence: TaggedSentence, words: Sequence[str], alignments: Sequence[tuple[int, int]] | None
+    sentence: TaggedSentence,
+    words: Sequence[str],
+    alignments: Sequence[tuple[int, int]] | None,
 ) -> tuple[list[TargetUnit], list[Entry]]:
     """Return the units of a translation, and the order in which they and the marks of the sentence
     are written.
@@ -109,7 +117,8 @@ class _SourceWord:
         self.units.append(number)
         is_core = unit.position is Position.CORE
         self.rank = max(
-            self.rank, (is_core, not node.is_symbol, node.depth, len(unit.text), -number)
+            self.rank,
+            (is_core, not node.is_symbol, node.depth, len(unit.text), -number),
         )
         if unit.position is Position.LEAD:
             self.lead = number
@@ -135,19 +144,31 @@ def _target_units(
             for number in same.units:
                 unit = sentence.units[number]
                 is_word = unit.position is Position.CORE
-                units.append(TargetUnit(unit.text, index, is_word, number, number, unit.node, True))
+                units.append(
+                    TargetUnit(
+                        unit.text, index, is_word, number, number, unit.node, True
+                    )
+                )
         elif linked:
-            units += _split_as(sentence, TargetUnit(word, index, True), linked, links.is_given)
+            units += _split_as(
+                sentence, TargetUnit(word, index, True), linked, links.is_given
+            )
         else:
             lead, core, trail = split_word(word)
             parts = ((lead, not core), (core, True), (trail, False))
-            units += [TargetUnit(part, index, is_word) for part, is_word in parts if part]
+            units += [
+                TargetUnit(part, index, is_word) for part, is_word in parts if part
+            ]
     return (
-        _claim_copies(sentence, units) if any(node.is_whole for node in sentence.nodes) else units
+        _claim_copies(sentence, units)
+        if any(node.is_whole for node in sentence.nodes)
+        else units
     )
 
 
-def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[TargetUnit]:
+def _claim_copies(
+    sentence: TaggedSentence, units: Sequence[TargetUnit]
+) -> list[TargetUnit]:
     """Let elements that are kept whole stand for their copies, rather than for words that are
     linked to them.
 
@@ -168,10 +189,18 @@ def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list
         if (unit.node, unit.text) in wanted:
             owned.add((unit.node, unit.text))
         elif not unit.is_copy:
-            for text in {unit.text, *_LATIN.findall(unit.text), *_NUMBER.findall(unit.text)}:
+            for text in {
+                unit.text,
+                *_LATIN.findall(unit.text),
+                *_NUMBER.findall(unit.text),
+            }:
                 free.setdefault(text, []).append(index)
     for whole in reversed(wholes):
-        is_end = whole is sentence.units[-1] and units and {whole.text, units[-1].text} <= _ENDS
+        is_end = (
+            whole is sentence.units[-1]
+            and units
+            and {whole.text, units[-1].text} <= _ENDS
+        )
         copies = free.get(whole.text) or ([len(units) - 1] if is_end else [])
         is_word = (
             len(whole.text) == 1
@@ -213,7 +242,10 @@ def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list
 
 
 def _split_as(
-    sentence: TaggedSentence, whole: TargetUnit, linked: Sequence[_SourceWord], is_given: bool
+    sentence: TaggedSentence,
+    whole: TargetUnit,
+    linked: Sequence[_SourceWord],
+    is_given: bool,
 ) -> list[TargetUnit]:
     """Split a target word into punctuation and core, or around the text of an element that is kept
     whole.
@@ -232,14 +264,23 @@ def _split_as(
     elif not core:
         lead = ""
         core = whole.text
-    first, last = (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
+    first, last = (
+        (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
+    )
 
     def node_of(numbers: Iterable[int]) -> int:
-        return next((sentence.units[number].node for number in numbers if number >= 0), -1)
+        return next(
+            (sentence.units[number].node for number in numbers if number >= 0), -1
+        )
 
     parts = (
         TargetUnit(
-            lead, whole.word, False, first.lead, last.lead, node_of(word.lead for word in linked)
+            lead,
+            whole.word,
+            False,
+            first.lead,
+            last.lead,
+            node_of(word.lead for word in linked),
         ),
         TargetUnit(core, whole.word, True, first.first, last.last, deciding.node),
         TargetUnit(
@@ -266,8 +307,14 @@ class _Ranges:
         for index, node in enumerate(nodes[1:], 1):
             self.children[node.parent].append(index)
         self._values = [int(unit.is_word) for unit in units]
-        self._counts = [0, *accumulate(int(unit.is_word and unit.node >= 0) for unit in units)]
-        self._fixed = [0, *accumulate(int(unit.is_word or unit.node >= 0) for unit in units)]
+        self._counts = [
+            0,
+            *accumulate(int(unit.is_word and unit.node >= 0) for unit in units),
+        ]
+        self._fixed = [
+            0,
+            *accumulate(int(unit.is_word or unit.node >= 0) for unit in units),
+        ]
         # (unit, child that it is in), by node.
         self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]
         for position, unit in enumerate(units):
@@ -285,7 +332,11 @@ class _Ranges:
         for index in range(len(self.nodes)):
             start = self.starts[index]
             end = self.ends[index]
-            owned = [(unit, child) for unit, child in self._owned[index] if start <= unit < end]
+            owned = [
+                (unit, child)
+                for unit, child in self._owned[index]
+                if start <= unit < end
+            ]
             for child, (child_start, child_end) in self._best_runs(owned).items():
                 self.starts[child], self.ends[child] = child_start, child_end
             for child in self.children[index]:
@@ -300,7 +351,9 @@ class _Ranges:
                         end,
                     )
 
-    def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    def _best_runs(
+        self, owned: Sequence[tuple[int, int]]
+    ) -> dict[int, tuple[int, int]]:
         """Return for each child the range in which its units most outnumber the others (Kadane's
         algorithm).
         """
@@ -320,11 +373,14 @@ class _Ranges:
             last = unit
             previous = child
             best[child] = max(
-                best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1)
+                best.get(child, (-1, 0, 0, 0)),
+                (value, last + 1 - start, -start, last + 1),
             )
         return {child: (-start, end) for child, (_, _, start, end) in best.items()}
 
-    def _best_length(self, owned: Sequence[tuple[int, int]], child: int, border: int) -> int:
+    def _best_length(
+        self, owned: Sequence[tuple[int, int]], child: int, border: int
+    ) -> int:
         """Return the length of the best range at a border, from which `owned` leads away.
 
         An element open before the sentence begins there, or one still open after it ends there.
@@ -352,33 +408,49 @@ class _Ranges:
                 for child in children
                 if not self.is_empty(child)
             )
-            before = [self.ends[child] for child in children if self.nodes[child].comes_from_before]
-            after = [self.starts[child] for child in children if self.nodes[child].goes_on]
+            before = [
+                self.ends[child]
+                for child in children
+                if self.nodes[child].comes_from_before
+            ]
+            after = [
+                self.starts[child] for child in children if self.nodes[child].goes_on
+            ]
             low = max([self.starts[index], *before])
             high = min([self.ends[index], *after])
             for child in children:
                 node = self.nodes[child]
-                if self.is_empty(child) and not (node.comes_from_before or node.goes_on):
+                if self.is_empty(child) and not (
+                    node.comes_from_before or node.goes_on
+                ):
                     position = min(max(positions[child], low), high)
                     number = bisect_right(taken, (position, len(self.nodes))) - 1
                     if number >= 0 and position < taken[number][1]:
                         start, end = taken[number]
                         position = start if position - start < end - position else end
                     self.starts[child] = self.ends[child] = position
-            children.sort(key=lambda child: (self.starts[child], self.ends[child], child))
+            children.sort(
+                key=lambda child: (self.starts[child], self.ends[child], child)
+            )
 
 
 class _Positions:
     """Positions of nodes without units: next to the translation of the words that they stand at."""
 
     def __init__(
-        self, sentence: TaggedSentence, units: Sequence[TargetUnit], links: WordLinks, words: int
+        self,
+        sentence: TaggedSentence,
+        units: Sequence[TargetUnit],
+        links: WordLinks,
+        words: int,
     ) -> None:
         self._sentence = sentence
         self._units = units
         self._links = links
         self._copies = {
-            unit.first: index for index, unit in reversed([*enumerate(units)]) if unit.is_copy
+            unit.first: index
+            for index, unit in reversed([*enumerate(units)])
+            if unit.is_copy
         }
         self._word_starts = [len(units)] * (words + 1)
         self._cores = [-1] * words
@@ -386,10 +458,14 @@ class _Positions:
             word = units[index].word
             self._word_starts[word] = index
             self._cores[word] = (
-                index if units[index].is_word or self._cores[word] < 0 else self._cores[word]
+                index
+                if units[index].is_word or self._cores[word] < 0
+                else self._cores[word]
             )
         for word in reversed(range(words)):
-            self._word_starts[word] = min(self._word_starts[word], self._word_starts[word + 1])
+            self._word_starts[word] = min(
+                self._word_starts[word], self._word_starts[word + 1]
+            )
         self._end = len(units) - bool(
             units and not units[-1].is_word and not split_word(units[-1].text)[1]
         )
@@ -398,7 +474,11 @@ class _Positions:
             accumulate((word if flag else -1 for word, flag in enumerate(linked)), max)
         )
         after = accumulate(
-            (word if linked[word] else len(linked) for word in reversed(range(len(linked)))), min
+            (
+                word if linked[word] else len(linked)
+                for word in reversed(range(len(linked)))
+            ),
+            min,
         )
         self._after = list(after)[::-1]
 
@@ -417,7 +497,11 @@ class _Positions:
         if right == len(source) and not split_word(source[-1].text)[1]:
             return len(self._units)
         position = -1
-        if left >= 0 and right < len(source) and source[left].word == source[right].word:
+        if (
+            left >= 0
+            and right < len(source)
+            and source[left].word == source[right].word
+        ):
             position = self._inside_word(left, right)
         if position < 0:
             position = self._between_words(node, left, right)
@@ -429,7 +513,11 @@ class _Positions:
             return self._copies[right]
         unit = self._sentence.units[left]
         targets = self._links.targets[unit.word]
-        return self._cores[targets[-1]] + (unit.position is not Position.LEAD) if targets else -1
+        return (
+            self._cores[targets[-1]] + (unit.position is not Position.LEAD)
+            if targets
+            else -1
+        )
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
         """Return the position before the translation of the next word or after that of the last:
@@ -441,7 +529,9 @@ class _Positions:
         after = source[right].word if right < len(source) else -1
         mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
         touches_left = mark is not None and left >= 0 and source[left].end == mark.start
-        touches_right = mark is not None and right < len(source) and source[right].start == mark.end
+        touches_right = (
+            mark is not None and right < len(source) and source[right].start == mark.end
+        )
         linked_before = self._before[before] if before >= 0 else -1
         linked_after = self._after[after] if after >= 0 else count
         to_left = before - linked_before if linked_before >= 0 else count
@@ -458,12 +548,16 @@ class _Positions:
         # what had a word before it does not come first, but follows an article if there is one
         is_inner = right < len(source) and source[right].node == node.parent
         follows = (
-            is_inner and target == 0 and (1 in targets or (linked_before >= 0 and before == after))
+            is_inner
+            and target == 0
+            and (1 in targets or (linked_before >= 0 and before == after))
         )
         return self._word_starts[target + follows]
 
 
-def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:
+def _order(
+    nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges
+) -> list[Entry]:
     """Return units and marks in the order of writing; a node that is kept whole takes the place of
     its units.
     """
@@ -474,7 +568,10 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
         index, children = stack[-1]
         child = next(children, None)
         entries += _unit_entries(
-            nodes, units, position, ranges.ends[index] if child is None else ranges.starts[child]
+            nodes,
+            units,
+            position,
+            ranges.ends[index] if child is None else ranges.starts[child],
         )
         if child is None:
             position = ranges.ends[index]
@@ -514,8 +611,14 @@ def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry
     """Put marks in proportion, in their order."""
     entries = list[Entry]()
     position = 0
-    wholes = [(node.start, 1, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
-    marks = [(gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices]
+    wholes = [
+        (node.start, 1, index)
+        for index, node in enumerate(sentence.nodes)
+        if node.is_whole
+    ]
+    marks = [
+        (gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices
+    ]
     for gap, is_whole, index in sorted(wholes + marks):
         end = gap * len(units) // len(sentence.units)
         entries += _unit_entries(sentence.nodes, units, position, end)

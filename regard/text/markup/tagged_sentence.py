@@ -17,7 +17,10 @@ from regard.data.sentence_marks import GLUED
 from regard.data.sentences import has_letters
 from regard.text.markup.elements import Role
 
-_PUNCTUATION = GLUED + ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
+_PUNCTUATION = (
+    GLUED
+    + ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
+)
 
 
 class Piece(NamedTuple):
@@ -118,7 +121,9 @@ class TaggedSentence:
         return self.line.split(" ")
 
 
-def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) -> TaggedSentence:
+def build_sentence(
+    entries: Sequence[Piece | Mark], line: str, follows: bool
+) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
     sentence = TaggedSentence(entries[0].start, entries[-1].end, line, follows)
     stack = _enter_open_elements(sentence, entries)
@@ -151,14 +156,22 @@ def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) ->
     return sentence
 
 
-def _enter_open_elements(sentence: TaggedSentence, entries: Sequence[Piece | Mark]) -> list[int]:
+def _enter_open_elements(
+    sentence: TaggedSentence, entries: Sequence[Piece | Mark]
+) -> list[int]:
     """Return the stack of the elements that are open before the sentence and closed in it, below
     them the sentence.
     """
     opened = {
-        entry.token for entry in entries if isinstance(entry, Mark) and entry.role is Role.OPEN
+        entry.token
+        for entry in entries
+        if isinstance(entry, Mark) and entry.role is Role.OPEN
     }
-    closed = [entry for entry in entries if isinstance(entry, Mark) and entry.role is Role.CLOSE]
+    closed = [
+        entry
+        for entry in entries
+        if isinstance(entry, Mark) and entry.role is Role.CLOSE
+    ]
     stack = [0]
     for entry in reversed(closed):
         if entry.partner not in opened:
@@ -169,7 +182,13 @@ def _enter_open_elements(sentence: TaggedSentence, entries: Sequence[Piece | Mar
 def _add_node(sentence: TaggedSentence, parent: int, token: int) -> int:
     start = len(sentence.units)
     sentence.nodes.append(
-        Node(parent, sentence.nodes[parent].depth + 1, start=start, end=start, token=token)
+        Node(
+            parent,
+            sentence.nodes[parent].depth + 1,
+            start=start,
+            end=start,
+            token=token,
+        )
     )
     return len(sentence.nodes) - 1
 
@@ -193,7 +212,12 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
 
 
 def _add_units(
-    sentence: TaggedSentence, piece: Piece, word: int, node: int, is_first: bool, is_last: bool
+    sentence: TaggedSentence,
+    piece: Piece,
+    word: int,
+    node: int,
+    is_first: bool,
+    is_last: bool,
 ) -> None:
     """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an
     entity.
@@ -222,9 +246,13 @@ def _add_units(
     for start, end, position in cuts:
         if start < end:
             span = (
-                (piece.start + start, piece.start + end) if is_plain else (piece.start, piece.end)
+                (piece.start + start, piece.start + end)
+                if is_plain
+                else (piece.start, piece.end)
             )
-            sentence.units.append(Unit(*span, piece.text[start:end], word, position, node))
+            sentence.units.append(
+                Unit(*span, piece.text[start:end], word, position, node)
+            )
 
 
 def split_word(word: str) -> tuple[str, str, str]:

@@ -38,7 +38,10 @@ _VALUE_OR_END = lazy_pattern(r"=\s*|>")
 _ATTRIBUTE = lazy_pattern(r"([^\s=>/\"']+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+))?")
 _DOCTYPE = lazy_pattern(r"<!DOCTYPE[^\[>]*\[")
 _SUBSET_END = lazy_pattern(r"\]\s*>")
-_RAW_END = {name: lazy_pattern(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW | _TEXT_ONLY}
+_RAW_END = {
+    name: lazy_pattern(rf"</{name}(?=[\s/>])", re.IGNORECASE)
+    for name in _RAW | _TEXT_ONLY
+}
 
 
 class Token(NamedTuple):
@@ -70,7 +73,11 @@ def tokenize(text: str, kind: Kind) -> Iterator[Token]:
         if token.start > start:
             yield Token("text", start, token.start)
         start = token.end
-        if kind == "html" and token.name in _FOREIGN and token.kind in ("open", "close"):
+        if (
+            kind == "html"
+            and token.name in _FOREIGN
+            and token.kind in ("open", "close")
+        ):
             foreign = max(0, foreign + (1 if token.kind == "open" else -1))
         if (
             kind == "html"
@@ -103,9 +110,13 @@ def attributes(text: str, token: Token) -> dict[str, str]:
     of a name counts.
     """
     result = dict[str, str]()
-    for match in _ATTRIBUTE.finditer(text, token.start + 1 + len(token.name), token.end - 1):
+    for match in _ATTRIBUTE.finditer(
+        text, token.start + 1 + len(token.name), token.end - 1
+    ):
         value = match[2] or ""
-        result.setdefault(match[1].lower(), value[1:-1] if value[:1] in ("'", '"') else value)
+        result.setdefault(
+            match[1].lower(), value[1:-1] if value[:1] in ("'", '"') else value
+        )
     return result
 
 
@@ -116,7 +127,9 @@ def _scan(text: str, start: int, kind: Kind) -> Token | None:
         return Token("other", start, _declaration_end(text, start, kind))
     if second == "?":
         end = text.find("?>" if kind == "xml" else ">", start)
-        return Token("other", start, len(text) if end < 0 else end + (2 if kind == "xml" else 1))
+        return Token(
+            "other", start, len(text) if end < 0 else end + (2 if kind == "xml" else 1)
+        )
     if second == "/":
         end = text.find(">", start) + 1
         name = _name(text, start + 2, kind)
@@ -126,7 +139,9 @@ def _scan(text: str, start: int, kind: Kind) -> Token | None:
         return None
     name = _name(text, start + 1, kind)
     is_void = kind == "html" and name in VOID
-    is_empty = is_void or (text[end - 2] == "/" and (kind == "xml" or _is_closed(text, start, end)))
+    is_empty = is_void or (
+        text[end - 2] == "/" and (kind == "xml" or _is_closed(text, start, end))
+    )
     return Token("empty" if is_empty else "open", start, end, name)
 
 

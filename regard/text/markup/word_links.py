@@ -39,7 +39,11 @@ class WordLinks:
         for word, position in sorted(
             set(_equal_words(source, target) if alignments is None else alignments)
         ):
-            if 0 <= word < len(source) and 0 <= position < len(target) and target[position]:
+            if (
+                0 <= word < len(source)
+                and 0 <= position < len(target)
+                and target[position]
+            ):
                 links._add(word, position)
         links._fill()
         return links
@@ -56,7 +60,11 @@ class WordLinks:
         for start, end in _runs([not linked for linked in self.targets]):
             before = self.targets[start - 1] if start else [-1]
             after = self.targets[end] if end < count else [len(free)]
-            low, high = (before[-1], after[0]) if before[-1] < after[0] else (after[-1], before[0])
+            low, high = (
+                (before[-1], after[0])
+                if before[-1] < after[0]
+                else (after[-1], before[0])
+            )
             if low < high and next_linked[low + 1] == high:
                 new += _in_proportion(range(start, end), range(low + 1, high))
         for word, position in sorted(new):
@@ -67,7 +75,9 @@ def _equal_words(source: Sequence[str], target: Sequence[str]) -> list[tuple[int
     """Return links between words that occur once in each text, such as names and numbers."""
     counts = Counter(target)
     once = Counter(source)
-    positions = {word: position for position, word in enumerate(target) if counts[word] == 1}
+    positions = {
+        word: position for position, word in enumerate(target) if counts[word] == 1
+    }
     return [
         (index, positions[word])
         for index, word in enumerate(source)
@@ -97,4 +107,7 @@ def _in_proportion(words: range, positions: range) -> Iterator[tuple[int, int]]:
     """Link two runs in order, each word of both at least once."""
     longer = max(len(words), len(positions)) if len(words) and len(positions) else 0
     for index in range(longer):
-        yield words[index * len(words) // longer], positions[index * len(positions) // longer]
+        yield (
+            words[index * len(words) // longer],
+            positions[index * len(positions) // longer],
+        )

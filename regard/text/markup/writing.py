@@ -14,7 +14,10 @@ from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import Kind
 
-_BEFORE, _BEHIND = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]"), lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
+_BEFORE, _BEHIND = (
+    lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]"),
+    lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]"),
+)
 """Punctuation, and white space, that parts an element from the words around it, wherever it comes
 to stand.
 """
@@ -63,7 +66,10 @@ class Source:
 
 
 def write_sentence(
-    source: Source, sentence: TaggedSentence, units: Sequence[TargetUnit], entries: Sequence[Entry]
+    source: Source,
+    sentence: TaggedSentence,
+    units: Sequence[TargetUnit],
+    entries: Sequence[Entry],
 ) -> str:
     """Return the translation of a sentence in markup.
 
@@ -82,7 +88,11 @@ def write_sentence(
             is_safe = unit.is_copy and "<" not in text
             written = text if is_safe else source.escape(unit.text)
             word = unit.word
-            if not unit.is_word and entry.number and units[entry.number - 1].word == word:
+            if (
+                not unit.is_word
+                and entry.number
+                and units[entry.number - 1].word == word
+            ):
                 # Punctuation behind its word stays behind whatever stands there now.
                 word = writer.last_word
             writer.add(written, (unit.first, unit.last), (word, unit.word))
@@ -93,7 +103,11 @@ def write_sentence(
         else:
             node = sentence.nodes[entry.number]
             raw = sentence.units[node.start]
-            writer.add(source.text[raw.start : raw.end], (node.start, node.end - 1), entry.words)
+            writer.add(
+                source.text[raw.start : raw.end],
+                (node.start, node.end - 1),
+                entry.words,
+            )
     return writer.finish()
 
 
@@ -130,9 +144,9 @@ class _Writer:
         if not self._parts:
             start = self._sentence.start
             end = all_units[0].start
-            gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(
-                False, True, False
-            )
+            gap = self._gap(0, start, end) or self._white_space(
+                0, start, end
+            ) + self._arrange(False, True, False)
         else:
             is_spaced = self.last_word != words[0] and not self.is_opened
             gap = ""
@@ -141,7 +155,9 @@ class _Writer:
                 after = all_units[units[0]]
                 if is_spaced == (before.word != after.word):
                     gap = self._gap(units[0], before.end, after.start)
-            gap = gap or self._arrange(True, is_spaced or not _BEHIND.match(text), is_spaced)
+            gap = gap or self._arrange(
+                True, is_spaced or not _BEHIND.match(text), is_spaced
+            )
         self._parts += [gap, text]
         self._last_unit = units[1]
         self.last_word = words[1]
@@ -151,7 +167,11 @@ class _Writer:
     def finish(self) -> str:
         """Write the marks that are left, and return all."""
         units = self._sentence.units
-        head = "" if self._parts else self._white_space(0, self._sentence.start, units[0].start)
+        head = (
+            ""
+            if self._parts
+            else self._white_space(0, self._sentence.start, units[0].start)
+        )
         start = units[-1].end
         end = self._sentence.end
         tail = self._gap(len(units), start, end) if self._parts else ""
@@ -189,9 +209,13 @@ class _Writer:
             mark = self._sentence.marks[number]
             is_point = mark.role not in (Role.OPEN, Role.CLOSE)
             edge = text[mark.start - 1 : mark.start]
-            is_enclosed = bool(edge) and (_BEFORE.match(edge) or _OPENS.match(text, mark.start - 1))
+            is_enclosed = bool(edge) and (
+                _BEFORE.match(edge) or _OPENS.match(text, mark.start - 1)
+            )
             follows_space = (
-                is_point and may_begin and (edge.isspace() or (is_spaced and is_enclosed))
+                is_point
+                and may_begin
+                and (edge.isspace() or (is_spaced and is_enclosed))
             )
             is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
             if (follows_space and parts[-1:] != [" "]) or is_first_opened:

@@ -1,4 +1,4 @@
-// Data of the live page: a translation of the module regard.js as what page.js shows; explanation_data.py and explanation.py for one sentence.
+// Data of the live page: a translation of the module regard.js as what explanation_page.js shows; explanation_data.py and explanation.py for one sentence.
 "use strict";
 const liveData = (() => {
   const EOS = 3, END = "</s>", DRAWN = 64; // numbers of a state: as in states.py

@@ -120,8 +120,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 if "REGARD_WATCH" in os.environ:
-    if (
-        "RANK" in os.environ
-    ):  # torchrun has started it; what torchrun itself does is noted elsewhere
+    # Torchrun has started it; what torchrun itself does is noted elsewhere.
+    if "RANK" in os.environ:
         os.environ["REGARD_WATCH"] += "-worker"
     sys.addaudithook(_audit)

@@ -8,7 +8,9 @@ from importlib import import_module
 
 from regard.learn.lab.experiment import Experiment
 
-_RECURRENT = "dictionary attention bottleneck directions reach teacher_forcing score captions"
+_RECURRENT = (
+    "dictionary attention bottleneck directions reach teacher_forcing score captions"
+)
 _TRANSFORMER = "scaling heads positions mask norm residual warmup failures costs"
 
 
@@ -17,7 +19,10 @@ def _experiment(name: str) -> Experiment:
     module = import_module(f"{__name__}.{name}")
     texts = {key: module.TEXTS[key] for key in ("title", "claim", "method", "caveats")}
     return Experiment(
-        name.replace("_", "-"), source=module.TEXTS["source"].en, run=module.run, **texts
+        name.replace("_", "-"),
+        source=module.TEXTS["source"].en,
+        run=module.run,
+        **texts,
     )
 
 

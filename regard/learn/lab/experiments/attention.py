@@ -28,10 +28,14 @@ worse.
 def run(bench: Bench) -> Findings:
     """Train both models on sentences of all lengths alike, and translate such sentences."""
     arms = {"without": recurrent("no_attention"), "with": recurrent()}
-    sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
+    sweep = bench.sweep(
+        arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample"
+    )
     short, long = (
         sweep.dots(
-            "without", key, LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key])
+            "without",
+            key,
+            LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key]),
         )
         for key in (SHORTEST, LONGEST)
     )
@@ -45,5 +49,7 @@ def run(bench: Bench) -> Findings:
         beyond(Dots(TEXTS["kept"], kept), KEPT, TEXTS["parts.stays"]),
     )
     return Findings(
-        Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"])
+        Verdict(parts),
+        (length_table(sweep),),
+        Graph((length_plot(sweep),), LABELS["lines"]),
     )

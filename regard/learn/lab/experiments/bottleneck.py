@@ -29,7 +29,9 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench, "lists"), "lists")
     narrow, *_, wide = NAMES
     short, long = (
-        sweep.dots(wide, key, LABELS["at_length"].fill(model=NAMES[wide], words=BY_LENGTH[key]))
+        sweep.dots(
+            wide, key, LABELS["at_length"].fill(model=NAMES[wide], words=BY_LENGTH[key])
+        )
         for key in (KEYS[0], KEYS[-1])
     )
     parts = (

@@ -28,13 +28,19 @@ def run(bench: Bench) -> Findings:
     }
     sweep = bench.sweep(arms, NAMES, PLAN, caption_measure(bench), "image-sample")
     attention, vector, blind = (sweep.dots(arm, "right") for arm in arms)
-    columns: Columns = {TEXTS["right"]: "right", "BLEU-4": "BLEU-4", "CIDEr-D": "CIDEr-D"}
+    columns: Columns = {
+        TEXTS["right"]: "right",
+        "BLEU-4": "BLEU-4",
+        "CIDEr-D": "CIDEr-D",
+    }
     parts = (
         above(attention, vector, TEXTS["parts.gain"]),
         above(vector, blind, TEXTS["parts.sight"]),
     )
     graph = Graph((sweep.plot(TEXTS["right"], "right"),), LABELS["dots"])
-    return Findings(Verdict(parts), (sweep.table(LABELS["after_training"], columns),), graph)
+    return Findings(
+        Verdict(parts), (sweep.table(LABELS["after_training"], columns),), graph
+    )
 
 
 def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:

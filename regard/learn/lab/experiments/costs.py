@@ -9,12 +9,28 @@ from collections.abc import Mapping
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.costs import Cost, Sizes, measure
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict
+from regard.learn.lab.findings import (
+    LABELS,
+    Curve,
+    Findings,
+    Graph,
+    Plot,
+    Table,
+    Verdict,
+)
 from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import beyond
 
 TEXTS = experiment_texts(
-    "costs", "caption", "names", "tables", "columns", "positions", "kept", "verdict", "parts"
+    "costs",
+    "caption",
+    "names",
+    "tables",
+    "columns",
+    "positions",
+    "kept",
+    "verdict",
+    "parts",
 )
 NAMES = TEXTS.table("names")
 COLUMNS = TEXTS.table("columns")
@@ -34,7 +50,9 @@ def run(bench: Bench) -> Findings:
     sizes = LARGE if bench.full else SMALL
     costs = {
         cost.name: cost
-        for cost in measure(sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say)
+        for cost in measure(
+            sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say
+        )
     }
     attention = costs["self-attention"]
     recurrent = costs["recurrent"]
@@ -63,8 +81,15 @@ def run(bench: Bench) -> Findings:
         ),
     )
     parts = (
-        beyond(Dots(TEXTS["parts.quick_of"], (quick,)), 1, TEXTS["parts.quick"], digits=1),
-        beyond(Dots(TEXTS["parts.memory_of"], (memory,)), 1, TEXTS["parts.memory"], digits=1),
+        beyond(
+            Dots(TEXTS["parts.quick_of"], (quick,)), 1, TEXTS["parts.quick"], digits=1
+        ),
+        beyond(
+            Dots(TEXTS["parts.memory_of"], (memory,)),
+            1,
+            TEXTS["parts.memory"],
+            digits=1,
+        ),
     )
     return Findings(
         Verdict(parts, text),
@@ -73,10 +98,13 @@ def run(bench: Bench) -> Findings:
     )
 
 
-def _curves(costs: Mapping[str, Cost], quantity: str, factor: float) -> tuple[Curve, ...]:
+def _curves(
+    costs: Mapping[str, Cost], quantity: str, factor: float
+) -> tuple[Curve, ...]:
     return tuple(
         Curve(
-            NAMES[name], tuple((n, max(y * factor, 1e-6)) for n, y in costs[name].curves[quantity])
+            NAMES[name],
+            tuple((n, max(y * factor, 1e-6)) for n, y in costs[name].curves[quantity]),
         )
         for name in DRAWN
     )

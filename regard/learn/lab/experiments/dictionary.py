@@ -52,10 +52,15 @@ def run(bench: Bench) -> Findings:
         **transformer(),
         "tokenizer": {"size": 3000},
     }
-    bench.sweep({"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {})
+    bench.sweep(
+        {"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {}
+    )
     learning = Table(
         TEXTS["tables.learning"],
-        tuple(TEXTS[f"columns.{name}"] for name in ("dictionary", "first", "last", "gradient")),
+        tuple(
+            TEXTS[f"columns.{name}"]
+            for name in ("dictionary", "first", "last", "gradient")
+        ),
         tuple(
             (NAMES[name], f"{errors[0]:.3f}", f"{errors[-1]:.3f}", f"{gradient:.4f}")
             for name, (errors, gradient) in learnt.items()
@@ -87,7 +92,10 @@ def run(bench: Bench) -> Findings:
         ),
     )
     curves = tuple(
-        Curve(NAMES[name], tuple((float(step), error) for step, error in enumerate(errors)))
+        Curve(
+            NAMES[name],
+            tuple((float(step), error) for step, error in enumerate(errors)),
+        )
         for name, (errors, _) in learnt.items()
     )
     graph = Graph((Plot(TEXTS["error"], TEXTS["steps"], curves),), TEXTS["caption"])
@@ -110,15 +118,21 @@ def learn(hard: bool) -> tuple[list[float], float]:
     first = 0.0
     for step in range(STEPS + 1):
         scores = keys @ query
-        weights = F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)
+        weights = (
+            F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)
+        )
         error = (weights @ values - TARGET) ** 2
         errors.append(float(error.detach()))
         gradient = (
-            torch.autograd.grad(error, query)[0] if error.requires_grad else torch.zeros_like(query)
+            torch.autograd.grad(error, query)[0]
+            if error.requires_grad
+            else torch.zeros_like(query)
         )
         first = first if step else float(gradient.norm())
         query = (
-            (query - RATE * gradient / max(1.0, float(gradient.norm()))).detach().requires_grad_()
+            (query - RATE * gradient / max(1.0, float(gradient.norm())))
+            .detach()
+            .requires_grad_()
         )
     return errors, first
 
@@ -137,7 +151,10 @@ def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
         cosines = vectors @ F.normalize(embeddings[ids].mean(0), dim=0)
         others = [token for token in whole if vocabulary.decode([token]) != word]
         nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
-        cells = [f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest]
+        cells = [
+            f"{vocabulary.decode([token])} {float(cosines[token]):.2f}"
+            for token in nearest
+        ]
         # A small vocabulary has few whole words.
         rows.append((word, *cells, *[""] * (NEAR - len(cells))))
     return tuple(rows)

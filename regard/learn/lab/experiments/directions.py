@@ -22,9 +22,16 @@ def run(bench: Bench) -> Findings:
         "two": recurrent("no_attention"),
         "attention": recurrent(),
     }
-    sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
+    sweep = bench.sweep(
+        arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample"
+    )
     one, two, attention = (sweep.dots(arm) for arm in arms)
-    parts = (above(two, one, TEXTS["parts.gain"]), above(attention, two, TEXTS["parts.rest"]))
+    parts = (
+        above(two, one, TEXTS["parts.gain"]),
+        above(attention, two, TEXTS["parts.rest"]),
+    )
     return Findings(
-        Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"])
+        Verdict(parts),
+        (length_table(sweep),),
+        Graph((length_plot(sweep),), LABELS["lines"]),
     )

@@ -7,12 +7,29 @@ from __future__ import annotations
 from regard.common.bilingual import Text
 from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Outcome, Part, Plot, Verdict
+from regard.learn.lab.findings import (
+    Curve,
+    Findings,
+    Graph,
+    Outcome,
+    Part,
+    Plot,
+    Verdict,
+)
 from regard.learn.lab.models import transformer
 from regard.learn.lab.sweep import Sweep
 
 TEXTS = experiment_texts(
-    "failures", "caption", "norms", "warm", "cold", "names", "parts", "reason", "change", "rate"
+    "failures",
+    "caption",
+    "norms",
+    "warm",
+    "cold",
+    "names",
+    "parts",
+    "reason",
+    "change",
+    "rate",
 )
 NORMS = TEXTS.table("norms")
 NAMES = {
@@ -42,7 +59,8 @@ def run(bench: Bench) -> Findings:
         "norm": "pre-warm none-warm",
     }
     parts = tuple(
-        _part(TEXTS[f"parts.{key}"], learns, *pair.split()) for key, pair in pairs.items()
+        _part(TEXTS[f"parts.{key}"], learns, *pair.split())
+        for key, pair in pairs.items()
     )
     rates = sorted({run.rate for run in sweep.runs})
     plots = tuple(
@@ -61,7 +79,10 @@ def counts(sweep: Sweep) -> dict[str, int]:
     """Return at how many rates each arm learns."""
     scores = {arm: list(sweep.rates(arm).values()) for arm in sweep.names}
     enough = SHARE * max(max(values) for values in scores.values())
-    return {arm: sum(value >= enough > 0 for value in values) for arm, values in scores.items()}
+    return {
+        arm: sum(value >= enough > 0 for value in values)
+        for arm, values in scores.items()
+    }
 
 
 def _curves(sweep: Sweep, start: str, rates: list[float]) -> tuple[Curve, ...]:
@@ -69,7 +90,8 @@ def _curves(sweep: Sweep, start: str, rates: list[float]) -> tuple[Curve, ...]:
         Curve(
             words,
             tuple(
-                (float(rates.index(rate)), y) for rate, y in sweep.rates(f"{norm}-{start}").items()
+                (float(rates.index(rate)), y)
+                for rate, y in sweep.rates(f"{norm}-{start}").items()
             ),
         )
         for norm, words in NORMS.items()
@@ -82,7 +104,11 @@ def _part(claim: Text, learns: dict[str, int], more: str, less: str) -> Part:
     """
     a = learns[more]
     b = learns[less]
-    outcome: Outcome = "holds" if a > b + 1 else "contradicted" if b > a + 1 else "undecided"
-    reason = TEXTS["reason"].fill(more=NAMES[more], less=NAMES[less], a=a, b=b, all=len(PLAN.rates))
+    outcome: Outcome = (
+        "holds" if a > b + 1 else "contradicted" if b > a + 1 else "undecided"
+    )
+    reason = TEXTS["reason"].fill(
+        more=NAMES[more], less=NAMES[less], a=a, b=b, all=len(PLAN.rates)
+    )
     changed = abs(a - b) - 1 if abs(a - b) > 1 else 2 - abs(a - b)
     return Part(outcome, claim, reason, TEXTS["change"].fill(count=changed))

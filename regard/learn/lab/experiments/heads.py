@@ -37,7 +37,10 @@ def run(bench: Bench) -> Findings:
     quality = text_scores(bench)
     arms = {name: transformer(heads=count) for name, count in HEADS.items()}
     sweep = bench.sweep(
-        arms, NAMES, TRANSFORMER, lambda folder: {**quality(folder), **sharing(bench, folder)}
+        arms,
+        NAMES,
+        TRANSFORMER,
+        lambda folder: {**quality(folder), **sharing(bench, folder)},
     )
     one, four = (sweep.dots(name) for name in ("heads-1", "heads-4"))
     operations = [sweep.dots(name, "operations").mean for name in HEADS]
@@ -50,13 +53,23 @@ def run(bench: Bench) -> Findings:
             is_above=False,
         ),
         above(four, one, TEXTS["parts.helps"]),
-        beyond(Dots(TEXTS["spread"], (spread,)), 5.0, TEXTS["parts.cost"], is_above=False),
+        beyond(
+            Dots(TEXTS["spread"], (spread,)), 5.0, TEXTS["parts.cost"], is_above=False
+        ),
     )
     sizes = {name: str(64 // count) for name, count in HEADS.items()}
-    table = sweep.table(LABELS["after_training"], {COLUMNS["size"]: sizes, "chrF": "chrF"})
-    costs: Columns = {COLUMNS["weights"]: "weights", COLUMNS["operations"]: "operations"}
+    table = sweep.table(
+        LABELS["after_training"], {COLUMNS["size"]: sizes, "chrF": "chrF"}
+    )
+    costs: Columns = {
+        COLUMNS["weights"]: "weights",
+        COLUMNS["operations"]: "operations",
+    }
     shares: Columns = {COLUMNS["overlap"]: "overlap", COLUMNS["entropy"]: "entropy"}
-    plots = (sweep.plot("chrF"), sweep.plot(COLUMNS["overlap"], "overlap", [*HEADS][1:]))
+    plots = (
+        sweep.plot("chrF"),
+        sweep.plot(COLUMNS["overlap"], "overlap", [*HEADS][1:]),
+    )
     tables = (
         table,
         sweep.table(COLUMNS["title"], shares, "2"),
@@ -81,12 +94,19 @@ def sharing(bench: Bench, folder: Path) -> Mapping[str, float]:
         readings = translation.readings
         for layer in readings.layers() if readings else ():
             weights = readings.weights[layer]  # type: ignore[union-attr]
-            entropies.append(float(-(weights * np.log(weights.clip(1e-9))).sum(-1).mean()))
-            shared += [float(np.minimum(a, b).sum(-1).mean()) for a, b in combinations(weights, 2)]
+            entropies.append(
+                float(-(weights * np.log(weights.clip(1e-9))).sum(-1).mean())
+            )
+            shared += [
+                float(np.minimum(a, b).sum(-1).mean())
+                for a, b in combinations(weights, 2)
+            ]
     vocabulary, model = load_run(folder)
     ids = torch.tensor([vocabulary.encode(sources[0])])
     target = torch.arange(TOKENS).unsqueeze(0) + 3
-    operations = count_multiply_adds(lambda: model.project(model(Batch(ids), target))) / TOKENS
+    operations = (
+        count_multiply_adds(lambda: model.project(model(Batch(ids), target))) / TOKENS
+    )
     weights_count = sum(parameter.numel() for parameter in model.parameters())
     means = {
         "overlap": float(np.mean(shared)) if shared else 1.0,

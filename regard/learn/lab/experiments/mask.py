@@ -32,5 +32,7 @@ def run(bench: Bench) -> Findings:
         validation_plot(bench, sweep, LABELS["loss"], "loss"),
         validation_plot(bench, sweep, "chrF", "chrf"),
     )
-    table = sweep.table(LABELS["after_training"], {LABELS["loss"]: "loss", **QUALITY}, "2")
+    table = sweep.table(
+        LABELS["after_training"], {LABELS["loss"]: "loss", **QUALITY}, "2"
+    )
     return Findings(Verdict(parts), (table,), Graph(plots, TEXTS["caption"], columns=2))

@@ -14,7 +14,9 @@ from regard.learn.lab.measures import QUALITY, text_scores, validation_plot
 from regard.learn.lab.models import transformer
 from regard.learn.lab.verdicts import above
 
-TEXTS = experiment_texts("norm", "names", "parts", "example", "rows", "columns", "remark")
+TEXTS = experiment_texts(
+    "norm", "names", "parts", "example", "rows", "columns", "remark"
+)
 NAMES = TEXTS.table("names")
 KINDS = {"layer": ("pre", "post"), "batch": ("pre_batch", "batch")}
 EXAMPLE = (3.0, 5.0, -2.0)
@@ -26,16 +28,23 @@ def run(bench: Bench) -> Findings:
     arms = {name: transformer(norm=name, layers=3) for name in NAMES}
     sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
     highest = {arm: max(sweep.rates(arm).values()) for arm in arms}
-    better = {kind: max(places, key=lambda arm: highest[arm]) for kind, places in KINDS.items()}
+    better = {
+        kind: max(places, key=lambda arm: highest[arm])
+        for kind, places in KINDS.items()
+    }
     none = sweep.dots("none")
     parts = tuple(
-        above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"]) for kind in ("layer", "batch")
+        above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"])
+        for kind in ("layer", "batch")
     )
     parts += (above(sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"]),)
     plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["loss"], "loss"))
     tables = (sweep.table(LABELS["after_training"], QUALITY), _worked_example())
     return Findings(
-        Verdict(parts[:2]), tables, Graph(plots, LABELS["dots"]), (TEXTS["remark"], parts[2].reason)
+        Verdict(parts[:2]),
+        tables,
+        Graph(plots, LABELS["dots"]),
+        (TEXTS["remark"], parts[2].reason),
     )
 
 
@@ -48,6 +57,11 @@ def _worked_example() -> Table:
     ):
         numbers = ", ".join(f"{x:.3f}" for x in row.tolist()).replace("-", "−")
         rows.append(
-            (name, numbers, f"{float(row.mean()):.3f}", f"{float(row.var(unbiased=False)):.3f}")
+            (
+                name,
+                numbers,
+                f"{float(row.mean()):.3f}",
+                f"{float(row.var(unbiased=False)):.3f}",
+            )
         )
     return Table(TEXTS["example"], tuple(TEXTS.table("columns").values()), tuple(rows))

@@ -21,7 +21,9 @@ from regard.learn.lab.models import load_run, transformer
 from regard.learn.lab.verdicts import above, beyond
 from regard.models import Batch
 
-TEXTS = experiment_texts("positions", "caption", "names", "orders", "table", "moved", "parts")
+TEXTS = experiment_texts(
+    "positions", "caption", "names", "orders", "table", "moved", "parts"
+)
 NAMES = TEXTS.table("names")
 ORDERS = TEXTS.table("orders")
 STILL = 1e-4
@@ -44,7 +46,10 @@ def run(bench: Bench) -> Findings:
         }
 
     sweep = bench.sweep(
-        {name: transformer(positions=name) for name in NAMES}, NAMES, TRANSFORMER, measure
+        {name: transformer(positions=name) for name in NAMES},
+        NAMES,
+        TRANSFORMER,
+        measure,
     )
     moved = {
         arm: f"{d:{6 if d.mean < STILL else 1}}"
@@ -53,7 +58,11 @@ def run(bench: Bench) -> Findings:
     }
     table = sweep.table(
         TEXTS["table"],
-        {ORDERS["plain"]: "chrF", ORDERS["shuffled"]: "shuffled", TEXTS["moved"]: moved},
+        {
+            ORDERS["plain"]: "chrF",
+            ORDERS["shuffled"]: "shuffled",
+            TEXTS["moved"]: moved,
+        },
     )
     parts = (
         beyond(
@@ -67,7 +76,9 @@ def run(bench: Bench) -> Findings:
     )
     curves = [
         replace(curve, paint=paint, name=ORDERS[order])
-        for paint, (order, score) in enumerate({"plain": "chrF", "shuffled": "shuffled"}.items())
+        for paint, (order, score) in enumerate(
+            {"plain": "chrF", "shuffled": "shuffled"}.items()
+        )
         for curve in sweep.plot("chrF", score).curves
     ]
     plot = replace(sweep.plot("chrF"), curves=tuple(curves))
@@ -92,7 +103,9 @@ def movement(folder: Path) -> float:
     for order in ((0, 1, 2), (1, 2, 0)):
         ids = torch.tensor([[token for place in order for token in tokens[place]]])
         encoded = (
-            model.encoder(Batch(ids)).outputs[0].split([len(tokens[place]) for place in order])
+            model.encoder(Batch(ids))
+            .outputs[0]
+            .split([len(tokens[place]) for place in order])
         )
         outputs.append(torch.cat([encoded[order.index(place)] for place in range(3)]))
     return float((outputs[0] - outputs[1]).norm(dim=-1).max())

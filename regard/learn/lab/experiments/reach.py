@@ -56,7 +56,9 @@ def run(bench: Bench) -> Findings:
     )
     tables = tuple(
         sweep.table(
-            TEXTS["table"].fill(measure=words), {str(d): f"{measure} {d}" for d in SHOWN}, "2"
+            TEXTS["table"].fill(measure=words),
+            {str(d): f"{measure} {d}" for d in SHOWN},
+            "2",
         )
         for measure, words in MEASURES.items()
     )
@@ -68,13 +70,17 @@ def run(bench: Bench) -> Findings:
         )
         for measure, words in MEASURES.items()
     )
-    return Findings(Verdict(_parts(sweep)), tables, Graph(plots, TEXTS["caption"], columns=2))
+    return Findings(
+        Verdict(_parts(sweep)), tables, Graph(plots, TEXTS["caption"], columns=2)
+    )
 
 
 def _scores(folder: Path, lines: list[str]) -> Mapping[str, float]:
     curves = zip(MEASURES, influence(folder, lines), strict=True)
     return {
-        f"{measure} {d}": value for measure, values in curves for d, value in enumerate(values, 1)
+        f"{measure} {d}": value
+        for measure, values in curves
+        for d, value in enumerate(values, 1)
     }
 
 
@@ -164,6 +170,8 @@ def _changes(model: Model, batch: Batch) -> Tensor:
         mask = torch.ones(1, length, 1)
         mask[0, length - 1 - distance] = 0
         changes.append(
-            (_handed_over(model, batch, lambda output, m=mask: output * m) - whole).norm()
+            (
+                _handed_over(model, batch, lambda output, m=mask: output * m) - whole
+            ).norm()
         )
     return torch.stack(changes)

@@ -21,14 +21,20 @@ NAMES = {
 
 def run(bench: Bench) -> Findings:
     """Train Transformers of 1 and 4 layers a side, with and without residual connections."""
-    arms = {arm: transformer(layers=int(arm[-1]), residual=arm.startswith("on")) for arm in NAMES}
+    arms = {
+        arm: transformer(layers=int(arm[-1]), residual=arm.startswith("on"))
+        for arm in NAMES
+    }
     sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
     on, off = (
-        {depth: sweep.dots(f"{name}-{depth}") for depth in (ONE, FOUR)} for name in ("on", "off")
+        {depth: sweep.dots(f"{name}-{depth}") for depth in (ONE, FOUR)}
+        for name in ("on", "off")
     )
     parts = (
         above(on[FOUR], off[FOUR], TEXTS["parts.deep"]),
         above(off[ONE], off[FOUR], TEXTS["parts.falls"]),
     )
     table = sweep.table(LABELS["after_training"], QUALITY)
-    return Findings(Verdict(parts), (table,), Graph((sweep.plot("chrF"),), LABELS["dots"]))
+    return Findings(
+        Verdict(parts), (table,), Graph((sweep.plot("chrF"),), LABELS["dots"])
+    )

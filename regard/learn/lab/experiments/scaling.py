@@ -11,14 +11,31 @@ import torch
 from regard.attention.scores import build_score
 from regard.learn.lab.bench import TRANSFORMER, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict
+from regard.learn.lab.findings import (
+    LABELS,
+    Curve,
+    Findings,
+    Graph,
+    Plot,
+    Table,
+    Verdict,
+)
 from regard.learn.lab.measures import QUALITY, text_scores
 from regard.learn.lab.models import transformer
 from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import above, beyond
 
 TEXTS = experiment_texts(
-    "scaling", "caption", "names", "tables", "columns", "plots", "axis", "arm", "parts", "remark"
+    "scaling",
+    "caption",
+    "names",
+    "tables",
+    "columns",
+    "plots",
+    "axis",
+    "arm",
+    "parts",
+    "remark",
 )
 NAMES = TEXTS.table("names")
 SIZES = (2, 8, 32, 100, 512)
@@ -52,20 +69,30 @@ def run(bench: Bench) -> Findings:
     (variance, gradient), (_, scaled) = probes["dot"][at], probes["scaled_dot"][at]
     factor = variance / probes["dot"][0][0]
     parts = (
-        beyond(Dots(TEXTS["parts.variance_of"], (factor,)), 40, TEXTS["parts.variance"], digits=0),
+        beyond(
+            Dots(TEXTS["parts.variance_of"], (factor,)),
+            40,
+            TEXTS["parts.variance"],
+            digits=0,
+        ),
         beyond(
             Dots(TEXTS["parts.gradient_of"], (scaled / gradient,)),
             2,
             TEXTS["parts.gradient"],
             digits=1,
         ),
-        above(sweep.dots("scaled_dot-64"), sweep.dots("dot-64"), TEXTS["parts.training"]),
+        above(
+            sweep.dots("scaled_dot-64"), sweep.dots("dot-64"), TEXTS["parts.training"]
+        ),
     )
 
     def curve(name: str, number: int) -> Curve:
         return Curve(
             NAMES[name],
-            tuple((float(d), row[number]) for d, row in zip(SIZES, probes[name], strict=True)),
+            tuple(
+                (float(d), row[number])
+                for d, row in zip(SIZES, probes[name], strict=True)
+            ),
         )
 
     titles = TEXTS.table("plots").values()
@@ -79,7 +106,10 @@ def run(bench: Bench) -> Findings:
         sweep.table(LABELS["after_training"], QUALITY),
     )
     return Findings(
-        Verdict(parts), tables, Graph(plots, TEXTS["caption"], "log", columns=2), (TEXTS["remark"],)
+        Verdict(parts),
+        tables,
+        Graph(plots, TEXTS["caption"], "log", columns=2),
+        (TEXTS["remark"],),
     )
 
 
@@ -100,7 +130,13 @@ def probe(name: str, size: int) -> tuple[float, float]:
 
 
 def _random_table(probes: Probes) -> Table:
-    columns = ("d", TEXTS["columns.variance"], "q·k / √d", TEXTS["columns.gradient"], "q·k / √d")
+    columns = (
+        "d",
+        TEXTS["columns.variance"],
+        "q·k / √d",
+        TEXTS["columns.gradient"],
+        "q·k / √d",
+    )
     rows = (
         (str(size), f"{a[0]:.2f}", f"{b[0]:.2f}", f"{a[1]:.3f}", f"{b[1]:.3f}")
         for size, a, b in zip(SIZES, probes["dot"], probes["scaled_dot"], strict=True)
@@ -119,5 +155,7 @@ def _softmax_table() -> Table:
             )
         )
     return Table(
-        TEXTS["tables.softmax"], (TEXTS["columns.scores"], TEXTS["columns.weights"]), tuple(rows)
+        TEXTS["tables.softmax"],
+        (TEXTS["columns.scores"], TEXTS["columns.weights"]),
+        tuple(rows),
     )

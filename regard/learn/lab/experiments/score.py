@@ -16,7 +16,9 @@ from regard.learn.lab.models import recurrent
 from regard.learn.lab.sweep import Dots
 from regard.learn.lab.verdicts import beyond
 
-TEXTS = experiment_texts("score", "names", "table", "alone", "parts", "ratio", "quality")
+TEXTS = experiment_texts(
+    "score", "names", "table", "alone", "parts", "ratio", "quality"
+)
 NAMES = TEXTS.table("names")
 SIZES, ROUNDS = Sizes(128, 128), 3
 """Length and size of the attention that is timed, as `regard lab costs` does."""
@@ -31,7 +33,8 @@ def run(bench: Bench) -> Findings:
         for name in NAMES
     ]
     rounds = [
-        {kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds} for _ in range(ROUNDS)
+        {kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds}
+        for _ in range(ROUNDS)
     ]
     milliseconds = {name: tuple(times[name] for times in rounds) for name in NAMES}
     cells = {name: f"{Dots('', values):2}" for name, values in milliseconds.items()}
@@ -40,7 +43,9 @@ def run(bench: Bench) -> Findings:
     )
     ratios = tuple(times["additive"] / times["dot"] for times in rounds)
     part = beyond(Dots(TEXTS["ratio"], ratios), 1.2, TEXTS["parts.time"], digits=1)
-    additive, dot, scaled = (f"{sweep.dots(name):1}" for name in ("additive", "dot", "scaled_dot"))
+    additive, dot, scaled = (
+        f"{sweep.dots(name):1}" for name in ("additive", "dot", "scaled_dot")
+    )
     text = TEXTS["quality"].fill(additive=additive, dot=dot, scaled=scaled)
     spent = tuple(
         Curve(TEXTS["alone"], ((float(place), value),), 0)
@@ -48,4 +53,6 @@ def run(bench: Bench) -> Findings:
         for value in values
     )
     plots = (sweep.plot("chrF"), Plot(TEXTS["alone"], "", spent, tuple(NAMES.values())))
-    return Findings(Verdict((part,), text), (table,), Graph(plots, LABELS["dots"], columns=2))
+    return Findings(
+        Verdict((part,), text), (table,), Graph(plots, LABELS["dots"], columns=2)
+    )

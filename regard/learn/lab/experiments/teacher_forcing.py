@@ -29,6 +29,12 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench))
     forced, mixed, own = (sweep.dots(arm) for arm in arms)
     table = sweep.table(LABELS["after_training"], QUALITY)
-    parts = (above(forced, own, TEXTS["parts.own"]), above(forced, mixed, TEXTS["parts.mixed"]))
-    plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["on_the_way"], "chrf"))
+    parts = (
+        above(forced, own, TEXTS["parts.own"]),
+        above(forced, mixed, TEXTS["parts.mixed"]),
+    )
+    plots = (
+        sweep.plot("chrF"),
+        validation_plot(bench, sweep, LABELS["on_the_way"], "chrf"),
+    )
     return Findings(Verdict(parts), (table,), Graph(plots, LABELS["dots"], columns=2))

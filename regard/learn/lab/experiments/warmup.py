@@ -40,7 +40,8 @@ def run(bench: Bench) -> Findings:
         Curve(
             NAMES[name],
             tuple(
-                (float(u), _rate(name, sweep.best[name], u)) for u in range(1, DEEP.updates + 1, 10)
+                (float(u), _rate(name, sweep.best[name], u))
+                for u in range(1, DEEP.updates + 1, 10)
             ),
         )
         for name in arms
@@ -54,5 +55,7 @@ def run(bench: Bench) -> Findings:
 
 
 def _rate(name: str, peak: float, update: int) -> float:
-    settings = ScheduleSettings.parse({**SCHEDULES[name], "peak": peak}, "the experiment")
+    settings = ScheduleSettings.parse(
+        {**SCHEDULES[name], "peak": peak}, "the experiment"
+    )
     return learning_rate(settings, update, 64)

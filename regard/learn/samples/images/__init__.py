@@ -2,15 +2,15 @@
 noun regions.
 """
 
-from regard.learn.samples.images.corpus import (
+from regard.learn.samples.images.drawing import draw
+from regard.learn.samples.images.scene import SIDE, Entity, Meaning
+from regard.learn.samples.images.scene_corpus import (
     LANGUAGES,
     UNSEEN,
     CaptionedScene,
     ImageSample,
     image_sample,
 )
-from regard.learn.samples.images.drawing import draw
-from regard.learn.samples.images.scene import SIDE, Entity, Meaning
 
 __all__ = [
     "LANGUAGES",

@@ -11,7 +11,8 @@ from PIL import Image, ImageDraw
 
 from regard.learn.samples.images.scene import SIDE, Box, Scene
 
-OVERSAMPLING = 4  # factor by which images are drawn larger and then reduced, for smooth edges
+# Factor by which images are drawn larger and then reduced, for smooth edges.
+OVERSAMPLING = 4
 INKS = {
     "red": (216, 36, 40),
     "orange": (247, 134, 18),
@@ -31,9 +32,8 @@ def draw(scene: Scene) -> Image.Image:
     rng = Random(scene.style_seed)
     image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    for number, entity in reversed(
-        list(enumerate(scene.meaning.entities))
-    ):  # an inner entity is drawn last
+    # An inner entity is drawn last.
+    for number, entity in reversed(list(enumerate(scene.meaning.entities))):
         ink = _vary_colour(INKS[entity.colour], rng)
         for box in scene.boxes[number]:
             _draw_shape(pen, entity.shape, box, ink)
@@ -47,23 +47,30 @@ def _background(rng: Random) -> Image.Image:
     slope_y = rng.uniform(-6, 6)
     along = np.linspace(-1, 1, SIDE)
     light = slope_x * along[None, :] + slope_y * along[:, None]  # (Y, X)
-    rough = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(0, 3), (SIDE, SIDE))
+    rough = np.random.default_rng(rng.getrandbits(32)).normal(
+        0, rng.uniform(0, 3), (SIDE, SIDE)
+    )
     pixels = tint + (light + rough)[..., None]
     return Image.fromarray(np.rint(pixels.clip(0, 255)).astype(np.uint8))
 
 
 def _vary_colour(ink: tuple[int, int, int], rng: Random) -> tuple[int, int, int]:
-    red, green, blue = (min(255, max(0, channel + rng.randint(-SHADE, SHADE))) for channel in ink)
+    red, green, blue = (
+        min(255, max(0, channel + rng.randint(-SHADE, SHADE))) for channel in ink
+    )
     return red, green, blue
 
 
-def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, int, int]) -> None:
+def _draw_shape(
+    pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, int, int]
+) -> None:
     left, top, right, bottom = (side * OVERSAMPLING for side in box)
     if shape == "circle":
         pen.ellipse((left, top, right - 1, bottom - 1), ink)
         return
     points = [
-        (left + x * (right - 1 - left), top + y * (bottom - 1 - top)) for x, y in _outline(shape)
+        (left + x * (right - 1 - left), top + y * (bottom - 1 - top))
+        for x, y in _outline(shape)
     ]
     pen.polygon(points, ink)
 

@@ -9,7 +9,9 @@ from regard.learn.samples.images.scene import COLOURS, SHAPES, SIZES, Entity
 from regard.learn.samples.images.wording import Language
 
 PLURALS = {shape: "crosses" if shape == "cross" else f"{shape}s" for shape in SHAPES}
-SHAPE_OF = {word: shape for shape, plural in PLURALS.items() for word in (shape, plural)}
+SHAPE_OF = {
+    word: shape for shape, plural in PLURALS.items() for word in (shape, plural)
+}
 TABLES = package_toml("regard.learn.samples.images", "english.toml")
 COUNTS = {int(count): word for count, word in TABLES["counts"].items()}
 COUNT_OF = {word: count for count, word in COUNTS.items()}
@@ -31,7 +33,11 @@ def _phrase(entity: Entity, _role: str) -> tuple[list[str], int]:
 
 def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     count, size, colour, noun = match.groups()
-    return Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size), "", match[0].count(" ")
+    return (
+        Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size),
+        "",
+        match[0].count(" "),
+    )
 
 
 ENGLISH = Language(

@@ -51,7 +51,9 @@ def _phrase(entity: Entity, role: str) -> tuple[list[str], int]:
 
 def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     size, colour, shape, early, count, late = match.groups()
-    entity = Entity(SHAPE_OF[shape], COLOUR_OF[colour], COUNT_OF.get(count, 1), SIZE_OF.get(size))
+    entity = Entity(
+        SHAPE_OF[shape], COLOUR_OF[colour], COUNT_OF.get(count, 1), SIZE_OF.get(size)
+    )
     return entity, ROLES.get(late or early, ""), 2 if size else 1
 
 

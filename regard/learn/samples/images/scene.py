@@ -85,7 +85,9 @@ class Box(NamedTuple):
     def meets(self, other: Box, gap: int = 0) -> bool:
         """Return whether two boxes overlap, or are closer than `gap` pixels."""
         across = self.left < other.right + gap and other.left < self.right + gap
-        return across and self.top < other.bottom + gap and other.top < self.bottom + gap
+        return (
+            across and self.top < other.bottom + gap and other.top < self.bottom + gap
+        )
 
 
 @dataclass(frozen=True)

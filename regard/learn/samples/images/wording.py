@@ -53,7 +53,8 @@ class Language:
     pattern: re.Pattern[str]  # an entity in a text
     # The entity, its role, and the index of the noun.
     read: Callable[[re.Match[str]], tuple[Entity, str, int]]
-    plurals: Mapping[str, str]  # plural forms of words if the first entity has a count: is, are
+    # Plural forms of words if the first entity has a count: is, are.
+    plurals: Mapping[str, str]
 
     def captions(self, meaning: Meaning) -> list[Caption]:
         """Return all captions of a meaning."""
@@ -97,7 +98,9 @@ class Language:
         if rest not in self._skeletons:
             return None
         kind, order, place = self._skeletons[rest]
-        ordered = tuple(entities[order.index(number)].entity for number in sorted(order))
+        ordered = tuple(
+            entities[order.index(number)].entity for number in sorted(order)
+        )
         return Meaning(ordered, None if kind in ("at", "alone") else kind, place)
 
     def states_exactly(self, text: str, meaning: Meaning) -> bool:
@@ -113,10 +116,14 @@ class Language:
         skeletons = {}
         for kind, templates in self.templates.items():
             for template in templates:
-                for place, words in self.places.items() if kind == "at" else [(None, "")]:
+                for place, words in (
+                    self.places.items() if kind == "at" else [(None, "")]
+                ):
                     marks = template.replace("PLACE", words).split()
                     order = [_number(mark) for mark in marks if _is_mark(mark)]
-                    text = " ".join(_mark(mark[2:]) if _is_mark(mark) else mark for mark in marks)
+                    text = " ".join(
+                        _mark(mark[2:]) if _is_mark(mark) else mark for mark in marks
+                    )
                     skeletons[text] = kind, order, place
         return skeletons
 

@@ -1,0 +1,57 @@
+"""A page of HTML or XML in `regard translate`: its sentences are translated as lines, and put back
+into the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from regard.common.errors import DataError
+from regard.pipeline.bulk import Lines
+from regard.text.aligned_line import AlignedLine
+from regard.text.markup.document import parse_markup
+from regard.text.markup.elements import MarkupOptions
+from regard.text.markup.tags import Kind
+
+_LONGEST = 10_000_000
+"""Most characters of a line of a page, which is all in memory."""
+_ENCODING = re.compile(
+    r"""<(?:\?xml|meta)\b[^>]*?\b(?:encoding|charset)\s*=\s*["']?\s*([\w.:-]+)""",
+    re.IGNORECASE,
+)
+
+
+class Page(Lines):
+    """The sentences of a page as lines; called for the result of each, in order, it returns the
+    page with the last.
+    """
+
+    def __init__(self, file: str, kind: Kind, sentences: bool = True) -> None:
+        super().__init__(file, _LONGEST, keep_ends=True)
+        text = "".join(self._read())
+        encoding = _ENCODING.search(text, 0, 4096)
+        if encoding and encoding[1].lower() not in ("utf-8", "utf8"):
+            raise DataError(
+                f"{self.name}: says that it is {encoding[1]}; save it as UTF-8, and let it say so"
+            )
+        self._document = parse_markup(text, kind, MarkupOptions(sentences=sentences))
+        self._translations = list[AlignedLine]()
+        self.name = f"the sentences of {self.name}"
+        self.typed = False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._document.lines or ("",))  # a page without any is written, too
+
+    def __call__(self, label: int | str, result: Any) -> str:  # noqa: ARG002
+        """Keep the translation of one sentence; return the translated page after the last, else
+        nothing.
+        """
+        self._translations.append(AlignedLine(result.text, result.alignments))
+        count = len(self._document.lines)
+        return (
+            self._document.render(self._translations[:count])
+            if len(self._translations) >= count
+            else ""
+        )

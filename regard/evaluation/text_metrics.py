@@ -1,0 +1,73 @@
+"""BLEU, chrF and TER by sacreBLEU, with their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from regard.common.counting import counted
+from regard.common.errors import DataError
+from regard.data.bleu_tokenizer import BleuTokenizer
+
+MAX_TER_WORDS = 200
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """A score with its name and its sacreBLEU signature, which says how it was computed."""
+
+    name: str
+    value: float
+    signature: str
+
+
+def scores(
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenizer: BleuTokenizer = "13a",
+) -> list[MetricScore]:
+    """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
+
+    TER is left out if a line has more than 200 words, since its time grows with the cube of the
+    length.
+    """
+    for number, lines in enumerate(references, 1):
+        if len(lines) != len(outputs):
+            raise DataError(
+                f"reference {number} has {counted(len(lines), 'line')} for "
+                f"{counted(len(outputs), 'output')}; give line-aligned files"
+            )
+    longest = max(
+        (len(line.split()) for lines in (outputs, *references) for line in lines),
+        default=0,
+    )
+    results = []
+    for name, metric in (
+        ("BLEU", BLEU(tokenize=tokenizer)),
+        ("chrF", CHRF()),
+        ("TER", TER()),
+    ):
+        if name == "TER" and longest > MAX_TER_WORDS:
+            continue
+        result = metric.corpus_score(
+            list(outputs), [list(lines) for lines in references]
+        )
+        results.append(
+            MetricScore(name, float(result.score), str(metric.get_signature()))
+        )
+    return results
+
+
+def chrf_and_bleu(
+    outputs: Sequence[str], references: Sequence[str], tokenizer: BleuTokenizer = "13a"
+) -> dict[str, float]:
+    """Return the scores that are logged when a translator is validated during training."""
+    chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
+    bleu = (
+        BLEU(tokenize=tokenizer).corpus_score(list(outputs), [list(references)]).score
+    )
+    return {"chrf": float(chrf), "bleu": float(bleu)}

@@ -1,0 +1,236 @@
+"""Run an experiment: in a folder of its own, continued after a stop, to a page, a graph and
+data.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.common.atomic import write_text
+from regard.common.bilingual import Language, Text
+from regard.common.errors import DataError, LineWarning, UsageError
+from regard.common.reading import file_bytes, parse_json
+from regard.common.version import __version__
+from regard.learn.lab.bench import Bench
+from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiment_page import render_page
+from regard.learn.lab.experiments import EXPERIMENTS
+from regard.learn.lab.findings import LABELS, Findings
+from regard.learn.lab.sweep import Sweep
+from regard.learn.lab.verdicts import despite_shifts
+from regard.visualisation import save
+
+BEGUN = "lab.json"
+RESULT = "result.json"
+PAGE = "index.html"
+GRAPH = "graph.svg"
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return the experiment of this name. Raises UsageError, with the nearest name, for an unknown
+    one.
+    """
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    nearest = difflib.get_close_matches(name, EXPERIMENTS, 1, 0.4)
+    hint = (
+        f"did you mean {nearest[0]!r}?"
+        if nearest
+        else f"there are {', '.join(EXPERIMENTS)}"
+    )
+    raise UsageError(f"no experiment is called {name!r}; {hint}")
+
+
+def run_experiment(  # noqa: PLR0913 - keyword options of a public function
+    name: str,
+    out: str | Path | None = None,
+    *,
+    full: bool = False,
+    language: Language = "en",
+    seed: int = 1,
+    workers: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Findings:
+    """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or
+    lab/NAME-full).
+
+    - `full`: whole sweeps of learning rates and three seeds; else one seed, beside the results that
+      are shipped.
+    - `language`: of page and graph; the data hold both.
+    - `seed`: the first seed.
+    - `workers`: how many models are trained at once, each on one thread; one for each core if not
+      given, four at most.
+    - `say`: called with lines on progress.
+
+    Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown
+    experiment, or if the folder holds something else.
+    """
+    experiment = find_experiment(name)
+    effort = "full" if full else "quick"
+    folder = Path("lab") / f"{name}-{effort}" if out is None else Path(out)
+    begun = {"experiment": name, "effort": effort, "seed": seed, "regard": __version__}
+    _begin(folder, begun)
+    workers = min(4, torch.get_num_threads()) if workers is None else workers
+    bench = Bench(folder, full, workers, seed, say, shipped_results(name))
+    started = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message=".*trained for an experiment, not for use"
+        )
+        warnings.filterwarnings("ignore", category=LineWarning)
+        findings = with_sweep(experiment.run(bench), bench, experiment)
+    say(f"done in {(time.monotonic() - started) / 60:.1f} min")
+    write_result(folder, experiment, findings, begun, language, bench.swept)
+    return findings
+
+
+def shipped_results(name: str) -> Sweep | None:
+    """Return the results of `--full` that are part of the package; None if the experiment trains
+    nothing.
+    """
+    path = files("regard.learn.lab") / "results" / f"{name}.json"
+    return Sweep.of_shipped(parse_json(path.read_bytes())) if path.is_file() else None
+
+
+def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
+    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot
+    show.
+
+    Parts of the claim that came out otherwise with all learning rates halved or doubled are
+    undecided.
+    """
+    remarks = (*findings.remarks, experiment.caveats)
+    if bench.swept is None:
+        return replace(findings, remarks=remarks)
+    origin = LABELS[
+        "full" if bench.full else "one_seed" if bench.shipped else "alone"
+    ].fill(version=__version__)
+    verdict = findings.verdict
+    shipped = bench.shipped
+    if shipped and shipped.shifted and shipped.recipes == bench.digests:
+        verdict = replace(
+            verdict,
+            parts=tuple(
+                map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))
+            ),
+        )
+    remarks += (
+        LABELS["small"],
+        *(
+            [origin]
+            if not bench.full or len({run.seed for run in bench.swept.runs}) > 1
+            else []
+        ),
+    )
+    return replace(
+        findings,
+        verdict=verdict,
+        tables=(*findings.tables, bench.swept.board()),
+        remarks=remarks,
+    )
+
+
+def _begin(folder: Path, begun: dict[str, Any]) -> None:
+    """Note the experiment that begins in this folder. Raises UsageError if something else is in
+    it.
+    """
+    path = folder / BEGUN
+    existing = next(
+        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+    )
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        raise UsageError(
+            f"`out={folder}`: nothing can be written in {existing}; choose another folder"
+        )
+    if path.is_file():
+        try:
+            before = parse_json(file_bytes(path))
+        except ValueError:
+            raise DataError(
+                f"{path}: damaged; delete {folder} and begin again, or choose another `out=`"
+            ) from None
+        if before != begun:
+            described = ", ".join(
+                f"{key} {value}"
+                for key, value in before.items()
+                if begun.get(key) != value
+            )
+            raise UsageError(
+                f"`out={folder}`: another experiment was begun there ({described}); choose another "
+                "folder, or delete it"
+            )
+        return
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"`out={folder}`: holds other files; choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(begun, indent=1) + "\n")
+
+
+def write_result(
+    folder: Path,
+    experiment: Experiment,
+    findings: Findings,
+    begun: dict[str, Any],
+    language: Language,
+    swept: Sweep | None = None,
+) -> None:
+    """Write data, graph and page, the page last."""
+    title = experiment.title.by(language)
+    facts = _facts(folder, begun, swept)
+    content: dict[str, Any] = {
+        "experiment": experiment.name,
+        "claim": asdict(experiment.claim),
+        "begun": begun,
+    }
+    content |= {
+        "facts": [asdict(fact) for fact in facts],
+        "outcome": findings.verdict.outcome,
+        **asdict(findings),
+    }
+    content |= {"sweep": swept.to_json()} if swept else {}
+    write_text(
+        folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    )
+    save(findings.graph.chart(title, language), folder / GRAPH)
+    options = " --korean" if language == "ko" else ""
+    command = f"regard lab {experiment.name} --{begun['effort']}{options}"
+    write_text(
+        folder / PAGE, render_page(experiment, findings, command, facts, language)
+    )
+
+
+def _facts(
+    folder: Path, begun: dict[str, Any], swept: Sweep | None
+) -> tuple[Text, ...]:
+    """Lines on seeds, training time, versions and machine."""
+    machine = (
+        f"regard {begun['regard']}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}, "
+    )
+    machine += f"{platform.system()} {platform.machine()}"
+    facts = [Text(machine, machine)]
+    seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
+    if seconds:
+        plural = "s" if len(seconds) > 1 else ""
+        minutes = sum(seconds) / 60
+        facts.append(
+            LABELS["trained"].fill(
+                count=len(seconds),
+                plural=plural,
+                minutes=minutes,
+                folder=folder / "runs",
+            )
+        )
+    return tuple(facts)

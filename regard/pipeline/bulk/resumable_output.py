@@ -1,0 +1,320 @@
+"""Resumable output: results go to a part file beside the output, and a journal says how much of it
+counts.
+
+After each chunk the part file is synced to disk, then the journal is replaced. Whatever happens in
+between, the journal describes a prefix of the part file; what comes after it is truncated when the
+work resumes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from io import FileIO
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+from pydantic import TypeAdapter
+
+from regard.common.atomic import atomic_file, sync
+from regard.common.errors import DataError, UsageError
+from regard.common.reading import file_bytes, parse_json
+
+_BLOCK = 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class OutputMark:
+    """Mark of progress: the chunks and lines that are done, and hashes that show whether they are
+    still the same.
+    """
+
+    chunks: int = 0
+    lines: int = 0
+    digest: str = ""  # of the last chunk, and so of all those lines
+    written: int = 0  # bytes of results
+    written_digest: str = ""  # SHA-256 of those bytes
+    known: int = 0  # lines in a script seen in training
+    unknown: int = 0  # lines in any other
+    doubtful: int = 0  # lines whose translation is doubtful
+
+    def after(
+        self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0
+    ) -> OutputMark:
+        """Return the mark after one more chunk, which ends at line `lines`."""
+        marked = replace(self, chunks=self.chunks + 1, lines=lines, digest=digest)
+        return replace(
+            marked,
+            known=self.known + known,
+            unknown=self.unknown + unknown,
+            doubtful=self.doubtful + doubtful,
+        )
+
+
+class StreamedOutput:
+    """Writes results to a stream as they come; nothing can be resumed."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.mark = OutputMark()
+
+    def add(self, text: str, mark: OutputMark) -> None:
+        """Write the results of one more chunk."""
+        self._file.write(text)
+        self._file.flush()
+        self.mark = mark
+
+    def finish(self) -> None:
+        """Do nothing: all is written."""
+
+    def discard(self) -> None:
+        """Do nothing: a stream cannot be taken back."""
+
+    def take_back(self) -> None:
+        """Do nothing: no work on a stream is resumed."""
+
+
+class ResumableOutput:
+    """Writes results to `OUTPUT.part`; `OUTPUT` itself appears when all is done.
+
+    `conditions` are tables of what the result depends on besides the lines; work begun under others
+    is not resumed. Use it in a `with` block: leaving it before `finish` keeps the part file, if it
+    holds a chunk or more.
+    """
+
+    def __init__(
+        self, output: Path, conditions: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self.output = output
+        self.conditions = json.loads(json.dumps(conditions))
+        self.path = output.with_name(output.name + ".part")
+        self.journal = output.with_name(output.name + ".part.json")
+        # The mark now, and before the last chunk.
+        self.mark = self._previous = OutputMark()
+        self._digest = hashlib.sha256()
+        self._file: FileIO | None = None
+
+    def check(self, resume: bool) -> None:
+        """Raise UsageError or DataError if work cannot begin or resume, before anything is
+        loaded.
+        """
+        if not resume and self.journal.exists() and self.path.exists():
+            with open(self.path, "r+b", opener=_open) as file:
+                self._lock(file)  # work that still runs is not interrupted
+            lines = _read_journal(self.journal)["mark"]["lines"]
+            raise UsageError(
+                f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted "
+                f"work; add `resume=True` to continue it, or delete {self.path} to begin again"
+            )
+        if resume and self.journal.exists():
+            self._compare(_read_journal(self.journal)["conditions"])
+
+    def open(self, resume: bool) -> ResumableOutput:
+        """Begin a new part file, or resume the one that is there."""
+        self.check(resume)
+        try:
+            if resume and self.journal.exists():
+                self._reopen()
+            else:
+                if not self.path.exists():  # else another process may be using it
+                    self.journal.unlink(missing_ok=True)
+                self._file = FileIO(self.path, "a+", opener=_open)
+                self._lock(self._file)
+                self._file.truncate(0)
+        except BaseException as problem:
+            self._close()
+            if isinstance(problem, OSError):
+                why = f"cannot be written ({problem.strerror}); choose a file in a writable folder"
+                raise UsageError(f"`output={self.output}`: {why}") from None
+            raise
+        return self
+
+    def __enter__(self) -> ResumableOutput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None and not self.kept:
+            self.discard()
+        self._close()
+
+    @property
+    def kept(self) -> int:
+        """The number of lines that need not be translated again, whatever happens next."""
+        has_part = self.journal.exists() and self.path.exists()
+        return int(_read_journal(self.journal)["mark"]["lines"]) if has_part else 0
+
+    def add(self, text: str, mark: OutputMark) -> None:
+        """Write the results of one more chunk durably: not even a power cut loses them."""
+        assert self._file is not None, "open the part file before adding to it"
+        data = (
+            gzip.compress(text.encode(), mtime=0)
+            if self.output.name.endswith(".gz")
+            else text.encode()
+        )
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            os.fsync(self._file.fileno())
+            digest = self._digest.copy()
+            digest.update(data)
+            mark = replace(
+                mark,
+                written=self.mark.written + len(data),
+                written_digest=digest.hexdigest(),
+            )
+            self._write_journal(mark, self.mark)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self.mark.written)
+            raise DataError(
+                f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or "
+                "see that the folder can be written"
+            ) from None
+        self._previous = self.mark
+        self.mark = mark
+        self._digest = digest
+
+    def take_back(self) -> None:
+        """Remove the last chunk: the journal goes back first, and what it no longer describes is
+        truncated.
+        """
+        assert self._file is not None, "open the part file before taking a chunk back"
+        self._write_journal(self._previous, self._previous)
+        self._read(self._previous)
+
+    def finish(self) -> None:
+        """Rename the part file, which is complete now, to the output."""
+        assert self._file is not None, "open the part file before finishing it"
+        os.fsync(self._file.fileno())
+        self._close()
+        os.replace(self.path, self.output)
+        with contextlib.suppress(OSError):  # Windows cannot sync folders
+            sync(self.output.parent)
+        self.journal.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Remove the part file and its journal."""
+        self.journal.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
+
+    def _reopen(self) -> None:
+        """Open the part file and truncate it to what the journal describes. Raises DataError if it
+        is damaged.
+        """
+        journal = _read_journal(self.journal)
+        mark, self._previous = (
+            OutputMark(**journal[name]) for name in ("mark", "previous")
+        )
+        # Stopped between the last two steps of `finish`.
+        if not self.path.exists() and self.output.is_file():
+            with atomic_file(self.path) as copy:
+                shutil.copyfile(self.output, copy)
+        self._file = FileIO(self.path, "a+", opener=_open)
+        self._lock(self._file)
+        self._read(mark)
+
+    def _read(self, mark: OutputMark) -> None:
+        """Go to `mark` in the part file and truncate what follows. Raises DataError if what is
+        before it is damaged.
+        """
+        assert self._file is not None, "open the part file before reading it"
+        self._file.seek(0)
+        self._digest = hashlib.sha256()
+        left = mark.written
+        while left and (data := self._file.read(min(left, _BLOCK))):
+            self._digest.update(data)
+            left -= len(data)
+        if left or (mark.chunks and self._digest.hexdigest() != mark.written_digest):
+            raise DataError(
+                f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and "
+                "begin again without `resume=True`"
+            )
+        self._file.truncate(mark.written)
+        self.mark = mark
+
+    def _compare(self, before: Mapping[str, Any]) -> None:
+        """Raise UsageError, with all differences, if the work began under other conditions."""
+        changed = [
+            f"`resume=True`: {kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is "
+            f"{_shown(table.get(key))}"
+            for kind, table in self.conditions.items()
+            for key in {**before.get(kind, {}), **table}
+            if before.get(kind, {}).get(key) != table.get(key)
+        ]
+        remedy = (
+            "was written with other options, models or files: give the same again, or another "
+            "`output=`"
+        )
+        UsageError.raise_all(changed, f"{self.path} {remedy}")
+
+    def _lock(self, part: IO[bytes]) -> None:
+        """Lock the part file until this process closes it or ends. Raises UsageError if another one
+        holds it.
+        """
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.lockf(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._close()
+            raise UsageError(
+                f"`output={self.output}`: another process is writing it; wait for it, or choose "
+                "another file"
+            ) from None
+
+    def _write_journal(self, mark: OutputMark, previous: OutputMark) -> None:
+        values = {
+            "format": 1,
+            "conditions": self.conditions,
+            "mark": asdict(mark),
+            "previous": asdict(previous),
+        }
+        with atomic_file(self.journal, durable=True) as temporary:
+            # ASCII: names may be any bytes.
+            temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+    def _close(self) -> None:
+        file = self._file
+        self._file = None
+        if file is not None:
+            file.close()
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a part file, which is never a link: whoever put one there would choose what is
+    overwritten.
+    """
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _read_journal(path: Path) -> dict[str, Any]:
+    try:
+        values = parse_json(file_bytes(path))
+        mark = TypeAdapter(OutputMark).validate_python(values["mark"])
+        if min(number for number in vars(mark).values() if type(number) is int) < 0:
+            raise ValueError("a count is negative")
+        OutputMark(**values["previous"])
+        if values["format"] == 1 and isinstance(values["conditions"], dict):
+            return {**values, "mark": asdict(mark)}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DataError(
+        f"{path}: damaged, not a journal; delete it and begin again without `resume=True`"
+    )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    return (
+        f"{value[:12]}…" if isinstance(value, str) and len(value) > 40 else f"{value}"
+    )

@@ -1,0 +1,169 @@
+"""Load a model folder, or several as an ensemble, as a Translator or Captioner."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from regard.attention import Attention
+from regard.attention.alignment_choice import AlignmentChoice
+from regard.common.errors import UsageError
+from regard.model_folder import (
+    ALIGNMENT,
+    FolderSettings,
+    ModelFolder,
+    load_alignment,
+    load_folder,
+)
+from regard.models import Ensemble, check_device
+from regard.pipeline.arguments import check_folders
+from regard.pipeline.captioner import Captioner
+from regard.pipeline.folder_translator import FolderTranslator
+from regard.runtime.engine import Engine, EngineName, Precision
+
+Folders = str | Path | Sequence[str | Path]
+"""A model folder, or several, which become an ensemble."""
+
+
+def load(
+    folder: Folders,
+    device: str = "cpu",
+    precision: Precision = "float32",
+    engine: EngineName = "auto",
+) -> Any:
+    """Load a Translator or Captioner from a model folder; from several, an ensemble that averages
+    probabilities.
+
+    `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any
+    because the folder decides which it is; `load_translator` and `load_captioner` are typed.
+    `engine`: decode with the C library ("library"), with PyTorch ("pytorch"), or ("auto") with the
+    library if it can. Raises ModelFolderError if a file is missing or damaged, UsageError if this
+    machine or model lacks the device, precision or engine, or the models share no vocabulary.
+    """
+    check_folders(folder, device, precision, engine)
+    device = check_device(device)
+    if not isinstance(folder, (str, os.PathLike)):
+        folders = [Path(item) for item in folder]
+        if not folders:
+            raise UsageError("no model to load; give at least one folder")
+        if len(folders) > 1:
+            return _load_ensemble(folders, device, precision, engine)
+        folder = folders[0]
+    folder = Path(folder)
+    loaded = load_folder(folder, device)
+    if ablations := loaded.settings.model.ablations():
+        warnings.warn(
+            f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}",
+            stacklevel=2,
+        )
+    choice = alignment_choice(folder, loaded)
+    decoder = Engine(loaded.model, precision, loaded, engine, is_private=True)
+    return _pipeline_type(loaded.settings)(
+        loaded.model, loaded.tokenizer, loaded.settings, choice, decoder
+    )
+
+
+def load_translator(
+    folder: Folders,
+    device: str = "cpu",
+    precision: Precision = "float32",
+    engine: EngineName = "auto",
+) -> FolderTranslator:
+    """Load a model of text as `load` does. Raises UsageError for a captioner."""
+    loaded = load(folder, device, precision, engine)
+    if not isinstance(loaded, FolderTranslator):
+        raise UsageError(
+            f"{folder}: this model reads images, not text; caption with it: `regard caption`"
+        )
+    return loaded
+
+
+def load_captioner(
+    folder: Folders,
+    device: str = "cpu",
+    precision: Precision = "float32",
+    engine: EngineName = "auto",
+) -> Captioner:
+    """Load a model of images as `load` does. Raises UsageError for a translator."""
+    loaded = load(folder, device, precision, engine)
+    if not isinstance(loaded, Captioner):
+        raise UsageError(
+            f"{folder}: this model reads text, not images; translate with it: `regard translate`"
+        )
+    return loaded
+
+
+def _pipeline_type(
+    settings: FolderSettings,
+) -> type[FolderTranslator] | type[Captioner]:
+    return FolderTranslator if settings.model.encoder.reads == "text" else Captioner
+
+
+def _load_ensemble(
+    folders: list[Path], device: str, precision: Precision, engine: EngineName
+) -> FolderTranslator | Captioner:
+    """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment
+    choice.
+    """
+    members = [load_folder(folder, device) for folder in folders]
+    UsageError.raise_all(_incompatible(folders, members))
+    first = members[0]
+    model = Ensemble([member.model for member in members])
+    choice = alignment_choice(folders[0], first)
+    if choice is not None:
+        choice = replace(choice, layer=f"models.0.{choice.layer}")
+    decoder = Engine(model, precision, choice=engine, is_private=True)
+    return _pipeline_type(first.settings)(
+        model, first.tokenizer, first.settings, choice, decoder
+    )
+
+
+def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
+    """Return why members cannot be averaged with the first one, a sentence for each cause."""
+    first = members[0]
+    causes = list[str]()
+    for folder, member in zip(folders[1:], members[1:], strict=True):
+        reads = member.settings.model.encoder.reads
+        wanted = first.settings.model.encoder.reads
+        if member.tokenizer.fingerprint != first.tokenizer.fingerprint:
+            causes.append(
+                f"{folder}: its vocabulary differs from that of {folders[0]}; an ensemble shares "
+                "one"
+            )
+        if reads != wanted:
+            causes.append(
+                f"{folder}: reads {reads}, and {folders[0]} reads {wanted}; an ensemble reads one "
+                "of them"
+            )
+        if member.settings.images != first.settings.images:
+            causes.append(
+                f"{folder}: resizes images differently from {folders[0]} (data.images: height, "
+                "width, fit …); an ensemble shares one image size"
+            )
+    return causes
+
+
+def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | None:
+    """Return the attention head that the folder names for alignments; None, with a warning, if the
+    model lacks it.
+    """
+    values = load_alignment(folder, loaded.settings.seal)
+    if values is None:
+        return None
+    module = dict(loaded.model.named_modules()).get(values["layer"])
+    head = values["head"]
+    heads = (
+        module.heads if isinstance(module, Attention) and module.role == "cross" else 0
+    )
+    if heads and (head is None or (type(head) is int and 0 <= head < heads)):
+        return AlignmentChoice(**values)
+    warnings.warn(
+        f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; "
+        "alignments come from the last layer",
+        stacklevel=3,
+    )
+    return None

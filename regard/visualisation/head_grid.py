@@ -1,0 +1,158 @@
+"""All heads of a multi-head attention layer side by side, small and on one colour scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.common.errors import UsageError
+from regard.visualisation.colours import level
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    TITLE_SIZE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Text,
+    make_figure,
+)
+from regard.visualisation.fonts import elide, measure
+from regard.visualisation.heatmap import Alignment, ceiling_of
+from regard.visualisation.language import words
+
+GAP = 22.0
+NAME_SIZE = 13.0
+TARGET_SIDE = 210.0  # pixels of a head's longer side, unless cells reach their bounds
+MIN_CELL, MAX_CELL = 3.0, 22.0  # pixels
+WORDS_FROM = 11.0  # pixels: with smaller cells there are no words
+MAX_WORD, MAX_TITLE = 110.0, 560.0  # pixels
+COLUMNS = 4  # heads in a row
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Alignments of the same words, one per head; the caption of each is its name."""
+
+    heads: tuple[Alignment, ...]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.heads:
+            raise UsageError("there is no head to draw")
+        first = self.heads[0]
+        if any(
+            (head.source, head.target) != (first.source, first.target)
+            for head in self.heads
+        ):
+            raise UsageError(
+                "heads that are drawn side by side must be of the same words"
+            )
+
+
+def layout_heads(heads: Heads) -> Figure:
+    """Lay out panels in rows of four, with words left of each row and above each column if there is
+    room.
+    """
+    first = heads.heads[0]
+    ceiling = ceiling_of(heads.heads)
+    T = len(first.target)
+    S = len(first.source)
+    cell = min(MAX_CELL, max(MIN_CELL, TARGET_SIDE // max(S, T)))
+    size = min(12.0, 0.8 * cell)
+    has_words = cell >= WORDS_FROM
+    beside = (
+        min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6
+        if has_words
+        else 0.0
+    )
+    above = (
+        min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6
+        if has_words
+        else 0.0
+    )
+    left = MARGIN + beside
+    top = MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
+    step_x = (
+        max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)])
+        + GAP
+    )
+    step_y = T * cell + NAME_SIZE + GAP
+    groups = []
+    for number, head in enumerate(heads.heads):
+        row, column = divmod(number, COLUMNS)
+        x = left + column * step_x
+        y = top + row * step_y
+        marks = [*_panel(head, x, y, cell, ceiling)]
+        shift = MIDLINE * size
+        for t, word in enumerate(head.target if has_words and column == 0 else ()):
+            marks.append(
+                Text(
+                    x - 6,
+                    y + (t + 0.5) * cell + shift,
+                    elide(word, size, MAX_WORD),
+                    size,
+                    "ink",
+                    "end",
+                )
+            )
+        for s, word in enumerate(head.source if has_words and row == 0 else ()):
+            anchor = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
+            marks.append(
+                Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0)
+            )
+        groups.append(Group(f"head-{number + 1}", tuple(marks)))
+    rows = -(-len(heads.heads) // COLUMNS)
+    columns = min(COLUMNS, len(heads.heads))
+    right = max(
+        left + columns * step_x - GAP,
+        MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)),
+    )
+    title = elide(heads.title, TITLE_SIZE, right - MARGIN + 1)
+    header = (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),) if heads.title else ()
+    bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
+    groups = [Group("header", header), *groups]
+    return make_figure(
+        right + MARGIN,
+        bottom,
+        groups,
+        heads.title or words("Heads"),
+        _description(heads),
+    )
+
+
+def _panel(
+    head: Alignment, x: float, y: float, cell: float, ceiling: float
+) -> Iterator[Mark]:
+    T, S = head.weights.shape
+    yield Text(x, y - 6, head.caption, NAME_SIZE, "muted")
+    yield Box(x - 1, y - 1, S * cell + 2, T * cell + 2, "rule", outline=1.0)
+    hairline = 1.0 if cell >= 6 else 0.0
+    for (t, s), weight in np.ndenumerate(head.weights):
+        if shade := level(float(weight), ceiling):
+            hint = f"{head.target[t]} ← {head.source[s]} {weight:.3f}"
+            yield Box(
+                x + s * cell,
+                y + t * cell,
+                cell - hairline,
+                cell - hairline,
+                f"w{shade}",
+                hint,
+            )
+
+
+def _description(heads: Heads) -> str:
+    """Describe how sharp each head is, for screen readers."""
+    means = "; ".join(
+        f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads
+    )
+    text = (
+        "{count} heads over {columns} source words. The strongest weight of a target word, on "
+        "average: {means}."
+    )
+    return words(
+        text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means
+    )

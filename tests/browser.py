@@ -97,7 +97,7 @@ def contexts() -> dict[str, Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., Any]]:
+def open_page(browser: Any, contexts: dict[str, Any]) -> Iterator[Callable[..., Any]]:  # noqa: C901 - one branch for each kind of problem of a page
     """Return a function that opens a page, in a context of the module that has the given options.
 
     The test fails if a page has an error, writes a message, or requests what is not its own.

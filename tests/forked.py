@@ -248,9 +248,8 @@ def _become(call: Mapping[str, Any]) -> None:
             "encoding": getattr(sys, name).encoding,
             "errors": getattr(sys, name).errors,
         }
-        stream = open(
-            file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind
-        )  # noqa: SIM115
+        buffering = 1 if file == 2 else -1
+        stream = open(file, mode, buffering, closefd=False, **kind)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 

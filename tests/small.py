@@ -73,7 +73,7 @@ def pairs(unpack: bool = True) -> list[Any]:
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
 
 
-def folder(
+def folder(  # noqa: PLR0913 - the kinds of a model folder
     path: Path,
     encoder: str = "transformer",
     decoder: str = "transformer",

@@ -266,7 +266,7 @@ def _system(name: str, runs: list[RunResult]) -> System:
     return System(name, tuple(run.name for run in runs), tuple(means))
 
 
-def _breakdown(
+def _breakdown(  # noqa: PLR0913 - the fields of a Breakdown
     rng: random.Random,
     names: list[str],
     key: str,

@@ -88,7 +88,7 @@ class Judge:
         outcome, outputs = self._run(case)
         return Result(case, self._verdict(case, outcome, outputs), outcome)
 
-    def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:
+    def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:  # noqa: C901 - one branch for each verdict
         if (self.folder / "case" / PLANTED).exists():
             return "executed"
         if contents(self.folder / OUTSIDE) != self.outside or leaks(

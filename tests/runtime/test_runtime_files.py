@@ -561,7 +561,7 @@ def fuzzer(cached: FolderCache) -> Path:
         (None, "convolutional", "int8"),
     ],
 )
-def test_hostile_files_end_in_a_sentence(
+def test_hostile_files_end_in_a_sentence(  # noqa: PLR0913 - the columns of its table
     make: Maker,
     fuzzer: Path,
     tmp_path: Path,

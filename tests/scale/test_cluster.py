@@ -109,7 +109,7 @@ def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_command_that_was_ended_is_gone_on_with(
+def test_a_command_that_was_ended_is_gone_on_with(  # noqa: PLR0913 - fixtures
     start: Start,
     regard: Run,
     model: Path,

@@ -39,7 +39,7 @@ check: .venv/ready  ## format, lint, types, the dependency rule
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_floors.py
+	$(BIN)/pytest -q tests/test_dependencies.py
 
 fix: .venv/ready
 	$(BIN)/ruff format .

@@ -27,9 +27,11 @@ from regard.data.vocabulary import EOS
 from regard.models import build
 from regard.training import Recipe, Trainer, preset
 
-from gpu_checks import decoding, laws, processes, training
 from machine import peak_memory
 from shapes import SHAPES, VOCABULARY, Shape, useful_flops
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "gpu"))
+from gpu_checks import decoding, laws, processes, training
 
 BIG = Shape(
     "transformer",

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests")]
 
 import build_library  # noqa: E402
-from kernel_programs import Context  # noqa: E402
+from helpers.kernel_programs import Context  # noqa: E402
 from regard.runtime import native  # noqa: E402
 from regard.runtime.engine.program import Weight, _Operation, address  # noqa: E402
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from helpers.system_marks import SYSTEMS, System
+
 from prepare import MissingData, prepare, training_files
 from report import RESULTS, report
 from runs import (
@@ -30,7 +32,6 @@ from runs import (
     write,
 )
 from shapes import SHAPES
-from systems import SYSTEMS, System
 
 
 def main() -> int:

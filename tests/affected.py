@@ -3,9 +3,9 @@
     python tests/affected.py [--base REV] [--list] [OPTION OF PYTEST …]    # make affected
 
 The change is what differs from REV (by default HEAD, so what is not committed), with files that git
-does not track yet. A room of `regard/` is affected if it changed or imports, by way of other rooms
+does not track yet. A package of `regard/` is affected if it changed or imports, by way of other packages
 too, one that did; a test file if it or a helper that it imports changed, or if it imports an
-affected room. Tests at the top of tests/ always run, and so does everything after a change of
+affected package. Tests at the top of tests/ always run, and so does everything after a change of
 tests/conftest.py.
 """
 
@@ -25,8 +25,8 @@ ENTRANCES = {
     "regard.train": "run",
     "regard.presets": "training",
 }
-"""What `regard` itself offers, and the room that it comes from."""
-COMMANDS = ("cli", "demo", "outside")  # folders of tests that run commands
+"""What `regard` itself offers, and the package that it comes from."""
+COMMANDS = ("cli", "demo", "isolation")  # folders of tests that run commands
 
 
 @cache
@@ -46,8 +46,8 @@ def imported(path: Path) -> set[str]:
                 *(f"{node.module}.{alias.name}" for alias in node.names),
             }
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            room = ENTRANCES.get(f"{node.value.id}.{node.attr}")
-            names |= {f"regard.{room}"} if room else set()
+            package = ENTRANCES.get(f"{node.value.id}.{node.attr}")
+            names |= {f"regard.{package}"} if package else set()
         elif (
             isinstance(node, ast.Constant)
             and node.value == "regard"
@@ -58,34 +58,38 @@ def imported(path: Path) -> set[str]:
 
 
 @cache
-def rooms_of(path: Path) -> set[str]:
-    """Return the rooms of `regard` that a file imports."""
+def packages_of(path: Path) -> set[str]:
+    """Return the packages of `regard` that a file imports."""
     return {name.split(".")[1] for name in imported(path) if name.startswith("regard.")}
 
 
-def affected_rooms(changed: set[str]) -> set[str]:
-    """Return the rooms that changed, and all that import them, directly or not."""
+def affected_packages(changed: set[str]) -> set[str]:
+    """Return the packages that changed, and all that import them, directly or not."""
     uses: dict[str, set[str]] = {}
     for path in (ROOT / "regard").rglob("*.py"):
-        uses.setdefault(_room(path), set()).update(rooms_of(path))
+        uses.setdefault(_package(path), set()).update(packages_of(path))
     affected = set(changed)
     while more := {
-        room for room, used in uses.items() if room not in affected and used & affected
+        package
+        for package, used in uses.items()
+        if package not in affected and used & affected
     }:
         affected |= more
     return affected
 
 
 def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the test files that changes can affect, the changed and their own rooms' first, and
+    """Return the test files that changes can affect, the changed and their own packages' first, and
     the others.
     """
     changed = {path for path in changes if path.suffix != ".md"}
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py"))
     if ROOT / "tests" / "conftest.py" in changed:
         return tests, []
-    touched = {_room(path) for path in changed if path.is_relative_to(ROOT / "regard")}
-    rooms = affected_rooms(touched)
+    touched = {
+        _package(path) for path in changed if path.is_relative_to(ROOT / "regard")
+    }
+    packages = affected_packages(touched)
     helpers = {
         path: imported(path)
         for path in (ROOT / "tests").rglob("*.py")
@@ -101,7 +105,7 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
     def reaches(path: Path, seen: set[Path]) -> bool:
         if path in changed or any(
-            name.split(".")[1] in rooms
+            name.split(".")[1] in packages
             for name in helpers[path]
             if name.startswith("regard.")
         ):
@@ -171,7 +175,7 @@ def _changes(base: str) -> list[Path]:
     return [ROOT / name for name in "".join(outputs).split("\0") if name]
 
 
-def _room(path: Path) -> str:
+def _package(path: Path) -> str:
     return path.relative_to(ROOT / "regard").parts[0].removesuffix(".py")
 
 

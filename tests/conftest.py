@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import forked
 import laws.checking
 import pytest
 import torch
-from browser import (  # noqa: F401  fixtures of all folders
+from helpers import forked_commands
+from helpers.browser import (  # noqa: F401  fixtures of all folders
     axe,
     browser,
     chromium,
@@ -28,7 +28,7 @@ from browser import (  # noqa: F401  fixtures of all folders
     open_page,
     wasm,
 )
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
@@ -66,7 +66,7 @@ SYSTEM = {
     "demo": set[str](),
     "interchange": {"test_checksums.py", "test_probe_sentences.py"},
     "js": set[str](),
-    "outside": set[str](),
+    "isolation": set[str](),
     "samples": set[str](),
     "serving": {
         "test_answers.py",
@@ -87,7 +87,7 @@ those over a service without a model.
 """
 QUICK_CASES = 2
 """Cases of each test in `make quick`, of those that are not broad."""
-forked.install()
+forked_commands.install()
 if hasattr(os, "register_at_fork"):
     # Garbage of the parent may join threads, as CTranslate2 does: a fork has none of them.
     os.register_at_fork(after_in_child=gc.freeze)
@@ -154,7 +154,7 @@ def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through
     them again and again.
     """
-    forked.compare_few_sentences()
+    forked_commands.compare_few_sentences()
     gc.collect()
     gc.freeze()
 

@@ -135,7 +135,7 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
             if fault
             else []
         )
-        rooms = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
+        packages = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
         environment = {**os.environ, "PYTHONPATH": folder}
         command = [
             sys.executable,
@@ -148,9 +148,9 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
             "-m",
             RUNS[tests],
         ]
-        # The tests of the fault's own room are a part of all: where one of them fails, the others
+        # The tests of the fault's own package are a part of all: where one of them fails, the others
         # need not run.
-        for part in (*([room] for room in rooms), [f"-n{jobs}"]):
+        for part in (*([package] for package in packages), [f"-n{jobs}"]):
             if failure := _failure([*command, *part], folder, environment):
                 return failure
     return None
@@ -172,7 +172,7 @@ def _failure(
         )
     except subprocess.TimeoutExpired:
         return f"the tests do not end within {PATIENCE / 60:.0f} minutes"
-    if done.returncode in (0, 5):  # 5: no test of that room has these marks
+    if done.returncode in (0, 5):  # 5: no test of that package has these marks
         return None
     lines = [
         line

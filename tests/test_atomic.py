@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from systems import linux, posix
+from helpers.system_marks import linux, posix
 
 from regard.common import atomic
 from regard.common.atomic import (

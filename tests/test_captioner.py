@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_models import FRAME, captioner_folder, folder
 from PIL import Image
-from small import FRAME, captioner_folder, folder
 
 import regard
 from regard.attention import watch

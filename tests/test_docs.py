@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 import regard.learn.lessons.soft_dictionary
 from regard.common.errors import LineWarning

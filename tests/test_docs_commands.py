@@ -2,7 +2,7 @@
 names exist.
 
 What commands do is tried elsewhere: those of the tutorials in tests/cli/test_tutorials.py, of other
-pages in the tests of their rooms. A line with … stands for more than it says, and is not parsed.
+pages in the tests of their packages. A line with … stands for more than it says, and is not parsed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 PAGE = Path(__file__).parent.parent / "docs" / "visualisation.md"
 

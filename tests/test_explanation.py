@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_models import SIDES, captioner_folder, folder, pairs
 from PIL import Image
-from small import SIDES, captioner_folder, folder, pairs
 
 from regard.cli.model_views import draw_map
 from regard.explain.explanation import explain, explain_caption

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import SENTENCES, folder
-from systems import posix
+from helpers.small_models import SENTENCES, folder
+from helpers.system_marks import posix
 
 import regard
 from regard.cli.interchange import export as export_command

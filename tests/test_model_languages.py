@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from albums import folder as write_album
-from small import SENTENCES, folder
+from helpers.image_folders import folder as write_album
+from helpers.small_models import SENTENCES, folder
 
 import regard
 from regard.cli import main

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from limits import LEAST
+from helpers.time_limits import LEAST
 
 pytestmark = pytest.mark.system  # reads every file
 
@@ -32,7 +32,7 @@ SEEDED = {
     "get_rng_state",
     "set_rng_state",
 }
-TOOLS = {"limits.py", "faults.py"}
+TOOLS = {"time_limits.py", "faults.py"}
 """Files that are no tests; those of `fuzz` but for its tests are none either."""
 
 
@@ -80,7 +80,7 @@ def _problem(node: ast.AST) -> str:
         and ast.unparse(node.value) == "time"
         and node.attr in CLOCKS
     ):
-        return f"{ast.unparse(node)}: use time_limit or wait_until of tests/limits.py, or count"
+        return f"{ast.unparse(node)}: use time_limit or wait_until of tests/helpers/time_limits.py, or count"
     if (
         isinstance(node, ast.keyword)
         and node.arg == "timeout"
@@ -97,10 +97,10 @@ def _problem(node: ast.AST) -> str:
             and isinstance(first, ast.Constant)
             and first.value > LONGEST_SLEEP
         ):
-            return f"{name}({first.value}): wait for an event, or use wait_until of tests/limits.py"
+            return f"{name}({first.value}): wait for an event, or use wait_until of tests/helpers/time_limits.py"
         module, _, function = name.rpartition(".")
         if function == "wait_for_timeout":
-            return f"{name}: wait for what the page shows, or use wait_until of tests/limits.py"
+            return f"{name}: wait for what the page shows, or use wait_until of tests/helpers/time_limits.py"
         if module in ("random", "np.random", "numpy.random") and (
             function not in SEEDED or not node.args
         ):

@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 import torch
+from helpers.small_models import SENTENCES, folder, pairs
 from sacrebleu import sentence_chrf
-from small import SENTENCES, folder, pairs
 
 from regard.attention import record_attention
 from regard.common.errors import (

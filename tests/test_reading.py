@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.small_models import folder
+from helpers.system_marks import posix
 from safetensors.torch import save_file
-from small import folder
-from systems import posix
 
 from regard.common.atomic import file_sha256
 from regard.common.errors import ConfigurationError, DataError, ModelFolderError

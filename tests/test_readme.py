@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from small import folder
+from helpers.small_models import folder
 
 from regard.models import ModelSettings, build, count_parameters
 from regard.training import preset, presets

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
 
 from regard.common.atomic import file_sha256
 from regard.common.checksums import fingerprints, tensor_digest

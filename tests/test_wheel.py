@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from first_use import PACKAGES, ROOT, SENTENCE, Environment, use, wheel_in
+from helpers.small_models import folder
+from helpers.system_marks import posix
 from packaging.requirements import Requirement
-from small import folder
-from systems import posix
 
 from regard.interchange.runtime import export
 from regard.pipeline import RuntimeTranslator

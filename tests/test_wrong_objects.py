@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_models import captioner_folder, folder
 from PIL import Image
-from small import captioner_folder, folder
 
 import regard
 from regard.common.errors import RegardError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from comparing import assert_all_close, gradients, with_gradients
+from helpers.tensor_equality import assert_all_close, gradients, with_gradients
 from torch import Tensor, nn
 
 from regard.attention import SCORES, Attention, watch

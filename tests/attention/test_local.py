@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from comparing import assert_all_close, with_gradients
+from helpers.tensor_equality import assert_all_close, with_gradients
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 

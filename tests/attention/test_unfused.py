@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import assert_all_close, assert_all_near, gradients, with_gradients
+from helpers.tensor_equality import (
+    assert_all_close,
+    assert_all_near,
+    gradients,
+    with_gradients,
+)
 from torch import Tensor
 
 from regard.attention import SCORES, Attention, Memory, attention, watch

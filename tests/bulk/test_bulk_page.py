@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
 
 from regard.cli import main
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.common.errors import DataError, UsageError
 from regard.pipeline.bulk import ResumableOutput, chunks, remaining, resumable_output

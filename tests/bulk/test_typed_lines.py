@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 import regard
 from regard.data.seen_token_pairs import SeenTokenPairs

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
 from command import CAPTIONER, TRANSFORMER, Command, sets
+from helpers.cached_folders import FolderCache
+from helpers.small_models import folder
 from made import train, write_images, write_sentences
-from small import folder
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """What makes the folders of the command line's tests, each in a process of its own
-(`tests/cached.py`).
+(`tests/helpers/cached_folders.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def write_sentences(folder: Path) -> None:
 
 def write_images(folder: Path) -> None:
     """Write plain images in four colours, with captions that name the colours."""
-    import albums
+    from helpers import image_folders
 
-    albums.folder(folder, count=24)
+    image_folders.folder(folder, count=24)
 
 
 def train(folder: Path, *options: str) -> None:

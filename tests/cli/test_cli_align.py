@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.attention.alignment import SYMMETRIES
 from regard.data.word_alignments import read_gold

@@ -9,9 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from albums import COLOURS, noise
 from command import CAPTIONER, Command, lines_of, sets, text_of, write_lines
-from systems import posix
+from helpers.image_folders import COLOURS, noise
+from helpers.system_marks import posix
 
 from regard.common.settings import read_toml
 from regard.evaluation.caption_metrics import cider_scores, tokens, words

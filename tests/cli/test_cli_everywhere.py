@@ -15,7 +15,7 @@ import pytest
 import torch
 import typer
 from command import TRANSFORMER, Command, sets
-from systems import posix
+from helpers.system_marks import posix
 
 import regard as package
 from regard.cli import doctor

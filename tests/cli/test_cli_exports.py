@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 from command import Command, CommandResult, text_of, write_lines
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
 
 from regard.common.errors import UsageError
 from regard.interchange.runtime import keep_export

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
-from small import SENTENCES, folder
-from systems import posix
+from helpers.small_models import SENTENCES, folder
+from helpers.system_marks import posix
 
 import regard as package
 from regard.pipeline.bulk import OutputMark

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, write_lines
-from limits import time_limit
+from helpers.time_limits import time_limit
 
 from regard.data.text import MAX_LINE, clean
 from regard.pipeline import FolderTranslator, Translation, load

@@ -12,7 +12,7 @@ from typing import Literal
 
 import pytest
 from command import Command, write_lines
-from small import folder
+from helpers.small_models import folder
 
 import regard as package
 from regard.search import SearchSettings

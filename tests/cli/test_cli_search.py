@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
-from small import folder
+from helpers.small_models import folder
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "translation.md"
 

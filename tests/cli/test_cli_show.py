@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 from command import Command, text_of
+from helpers.small_models import SIDES, folder
 from PIL import Image
-from small import SIDES, folder
 
 from regard.visualisation.language import LANGUAGE
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from albums import noise
 from command import Command, text_of
+from helpers.image_folders import noise
+from helpers.small_models import captioner_folder
 from PIL import Image
-from small import captioner_folder
 
 from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
 from regard.pipeline import load_captioner

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, lines_of, text_of, write_lines
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.model_folder import load_settings, write_settings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import Command, text_of
-from small import captioner_folder
+from helpers.small_models import captioner_folder
 
 from regard.attention import SCORES
 from regard.learn import walkthrough_block

@@ -26,8 +26,8 @@ from command import (
     text_of,
     write_lines,
 )
-from small import folder
-from systems import posix
+from helpers.small_models import folder
+from helpers.system_marks import posix
 
 from regard.learn.samples.images import image_sample
 from regard.learn.samples.korean_english_corpus import SIZES, korean_english

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import sacrebleu
 import trained
-from cached import FolderCache
-from limits import wait_until
-from small import FRAME, SENTENCES, captioner_folder, folder
+from helpers.cached_folders import FolderCache
+from helpers.small_models import FRAME, SENTENCES, captioner_folder, folder
+from helpers.time_limits import wait_until
 from trained import SMALL
 
 import regard

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small import captioner_folder, folder
+from helpers.small_models import captioner_folder, folder
 
 from regard.common.errors import DataError, UsageError
 from regard.common.settings import merge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
 
 from regard.comparison import result, test_data
 from regard.comparison.examples import make_examples, most_different

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import assert_accessible_and_narrow
+from helpers.browser import assert_accessible_and_narrow
 from sample import make_comparison
 
 from regard.comparison.report import render_report

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.text_table import lines, rows
 from safetensors.torch import load_file
-from text_table import lines, rows
 from training.runs import corpus
 
 import regard

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from albums import noise
-from text_table import lines
+from helpers.image_folders import noise
+from helpers.text_table import lines
 
 from regard.common.errors import DataError
 from regard.data.caption_files import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from text_table import rows
+from helpers.text_table import rows
 
 from regard.data.copy_tokens import COPY_CHARACTERS, Copies, copied_spans, with_copies
 from regard.text.protected_line import ProtectedLine, protect_line

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 from regard.common.errors import ConfigurationError
 from regard.data.seen_token_pairs import MOST_PAIRS, SeenTokenPairs

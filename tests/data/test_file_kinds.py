@@ -8,7 +8,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from text_table import items, lines
+from helpers.text_table import items, lines
 
 from regard.common.errors import DataError
 from regard.data.file_kinds import input_kind

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from albums import noise
+from helpers.image_folders import noise
+from helpers.text_table import rows
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image, ImageOps
-from text_table import rows
 
 from regard.common.errors import DataError
 from regard.data.images import (

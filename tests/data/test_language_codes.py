@@ -8,7 +8,7 @@ import string
 from itertools import product
 
 import pytest
-from text_table import items, rows
+from helpers.text_table import items, rows
 
 from regard.data.language_codes import CodeIndex, canonical_code, code_exists
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import time_limit
+from helpers.time_limits import time_limit
 
 from regard.common.checksums import SEAL, sealed
 from regard.data.language_id import MAX_SIZE, READ, LanguageId, spread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from text_table import rows
+from helpers.text_table import rows
 
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.corpus import CorpusSettings, MixSettings

@@ -9,7 +9,7 @@ import subprocess
 import unicodedata
 
 import pytest
-from text_table import items, lines, rows
+from helpers.text_table import items, lines, rows
 
 from regard.data.letter_case import letter_case
 

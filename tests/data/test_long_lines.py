@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from limits import time_limit
+from helpers.time_limits import time_limit
 
 from regard.common.errors import DataError
 from regard.data import text

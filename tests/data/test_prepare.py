@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.system_marks import linux
 from material import noisy_sentences, write_corpus
-from systems import linux
 
 import regard
 from regard.common.errors import DataError

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from albums import folder, named, noise
+from helpers.image_folders import folder, named, noise
 
 from regard.common.errors import ConfigurationError, DataError
 from regard.data import image_cache

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 import regex
-from limits import time_limit
-from text_table import lines, rows
+from helpers.text_table import lines, rows
+from helpers.time_limits import time_limit
 
 from regard.data.sentence_ends import clause_ends, sentence_ends, usual_clauses
 from regard.data.sentence_marks import GLUED, MARKS, SPACED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from limits import time_limit
-from text_table import items, rows
+from helpers.text_table import items, rows
+from helpers.time_limits import time_limit
 
 from regard.common.errors import UsageError
 from regard.data.sentences import split_text

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.text_table import lines
 from material import corpus, sentences
-from text_table import lines
 
 from regard.common.errors import DataError
 from regard.data.batch import Example

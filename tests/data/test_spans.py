@@ -9,8 +9,8 @@ import re
 import unicodedata
 
 import pytest
-from limits import time_limit
-from text_table import items, lines, rows
+from helpers.text_table import items, lines, rows
+from helpers.time_limits import time_limit
 
 from regard.common.errors import UsageError
 from regard.data import spans

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from limits import time_limit
-from text_table import lines
+from helpers.text_table import lines
+from helpers.time_limits import time_limit
 
 from regard.data.subword_sampling import unigram_sampling
 from regard.data.tokenizer import Tokenizer, TokenizerSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sentencepiece
-from text_table import items, lines
+from helpers.text_table import items, lines
 
 from regard.common.errors import ConfigurationError, DataError, ModelFolderError
 from regard.data.text import clean

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from systems import linux
+from helpers.system_marks import linux
 from typer.main import get_command
 
 from regard.cli.app import app

@@ -25,8 +25,8 @@ from engine.test_decode import (
     assert_same,
     decode_alone,
 )
+from helpers.system_marks import posix
 from laws.models import kinds, make
-from systems import posix
 
 import regard
 from regard.attention import Attention

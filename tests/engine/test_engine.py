@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from engine.test_c_search import SEARCHES, is_packed, loaded, requests
 from engine.test_decode import assert_same
+from helpers.system_marks import posix
 from laws.models import kinds
-from systems import posix
 
 from regard.common.errors import UsageError
 from regard.model_folder import ModelFolder

@@ -16,8 +16,8 @@ import pytest
 import torch
 from engine.test_c_search import loaded, requests
 from engine.test_c_search import reference as search_reference
+from helpers.time_limits import seeds
 from laws.models import kinds, pairs
-from limits import seeds
 
 from regard.data.vocabulary import EOS
 from regard.model_folder import ModelFolder

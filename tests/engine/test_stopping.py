@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small import SENTENCES
+from helpers.small_models import SENTENCES
 
 from regard.common.stopping import Stopped, stopped_by
 from regard.pipeline import load_translator

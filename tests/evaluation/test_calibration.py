@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import PAIRS, SENTENCES, folder
+from helpers.small_models import PAIRS, SENTENCES, folder
 
 from regard.data.examples import encode_pairs
 from regard.data.vocabulary import BOS

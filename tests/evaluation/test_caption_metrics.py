@@ -9,8 +9,8 @@ import unicodedata
 
 import numpy as np
 import pytest
+from helpers.text_table import items, rows
 from sacrebleu.metrics.bleu import BLEU
-from text_table import items, rows
 
 from regard.common.errors import DataError
 from regard.data.tokenizer import TokenizerSettings

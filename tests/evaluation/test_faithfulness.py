@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import folder
+from helpers.small_models import folder
 
 import regard
 from regard.data.vocabulary import BOS, EOS

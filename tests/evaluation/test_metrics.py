@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sacrebleu
-from text_table import rows
+from helpers.text_table import rows
 
 from regard.common.errors import DataError, UsageError
 from regard.data.bleu_tokenizer import bleu_tokenizer

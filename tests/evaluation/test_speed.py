@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from limits import time_limit
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
+from helpers.time_limits import time_limit
 
 from regard.evaluation.speed import measure_speed
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import albums
 from fuzz import moments
 from fuzz.material import SIZES, image_options, pair_options, sets
 from fuzz.process import run
+from helpers import image_folders
 
 from regard.learn.samples import korean_english
 from regard.models import DECODERS, ENCODERS
@@ -118,7 +118,7 @@ class Families:
                     file.write(lines[number * 7 % len(lines)] if number % 9 else "")
                     file.write("\n")
             (root / "one.ko").write_text(f"{SENTENCE}\n")
-            albums.folder(root / "images", count=12)
+            image_folders.folder(root / "images", count=12)
             (root / "complete").touch()
 
     @property

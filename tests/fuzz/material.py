@@ -206,7 +206,7 @@ class Material:
         )
 
     def _make(self) -> None:
-        import albums
+        from helpers import image_folders
 
         sys.path.append(str(Path(__file__).parents[1] / "interchange"))
         from marian_folders import marian_folder
@@ -215,7 +215,7 @@ class Material:
         from regard.learn.samples import korean_english
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
-        albums.folder(self.root / "images", count=12)
+        image_folders.folder(self.root / "images", count=12)
         pairs = pair_options(self.root / "data")
         images = image_options(self.root / "images")
         self._fill_cache()

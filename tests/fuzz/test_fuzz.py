@@ -8,7 +8,7 @@ import random
 import sys
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 pytest.importorskip(
     "resource",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 pytest.importorskip(
     "resource", reason="the fuzzer limits processes, and reads /proc, as on Linux"
@@ -22,7 +22,7 @@ from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge
 from fuzz.material import SECRET, Material
 from fuzz.served import SENTENCES, STEADY, SWAPPED, Served
-from systems import posix
+from helpers.system_marks import posix
 
 pytestmark = [pytest.mark.system, posix]
 HEALTH = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 pytest.importorskip(
     "resource",

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.common.errors import DataError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings

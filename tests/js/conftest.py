@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SENTENCES, captioner_folder, folder
+from helpers.small_models import SENTENCES, captioner_folder, folder
 
 from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError

@@ -140,7 +140,7 @@ def test_cards_that_are_no_tables_are_refused(node: str) -> None:
 def test_a_file_with_a_wrong_card_is_not_opened(
     node: str, wasm: Path, tmp_path: Path
 ) -> None:
-    from small import folder
+    from helpers.small_models import folder
 
     from regard.model_folder import load_folder
     from regard.runtime.engine import pack_model

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import SENTENCES
+from helpers.small_models import SENTENCES
 
 from regard.common.errors import LineWarning
 from regard.pipeline import RuntimeTranslator

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import assert_accessible_and_narrow
-from limits import wait_until
-from small import SENTENCES
+from helpers.browser import assert_accessible_and_narrow
+from helpers.small_models import SENTENCES
+from helpers.time_limits import wait_until
 
 from regard.explain.explanation import _steps
 from regard.model_folder import load_folder

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import SENTENCES
+from helpers.small_models import SENTENCES
 
 from regard.pipeline import RuntimeTranslator
 from regard.runtime.model import Constraints, RuntimeStates

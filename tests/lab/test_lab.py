@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import systems
 import torch
 from fontTools.ttLib import TTFont
-from limits import wait_until
+from helpers import system_marks
+from helpers.time_limits import wait_until
 
 from regard.common.errors import DataError, TrainingError, UsageError
 from regard.learn.lab import (
@@ -331,7 +331,7 @@ run_experiment("tiny", Path(sys.argv[1]), workers=1, say=print)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-@systems.posix
+@system_marks.posix
 def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     """Ctrl-C reaches the training process, a kill of the experiment stops it; both times its
     checkpoint is saved.

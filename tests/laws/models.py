@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from broad import broad_beyond_cover
+from helpers.broad_cases import broad_beyond_cover
 from torch import Tensor
 
 from laws import covering

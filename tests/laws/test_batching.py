@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 from torch import nn
 
 from laws.models import (

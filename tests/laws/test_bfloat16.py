@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 
 from laws.models import kinds, make, pairs, sources, targets, tensors_of
 from regard.attention import record_attention

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 
 from laws.covering import parse
 from laws.models import (

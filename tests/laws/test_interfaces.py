@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 from laws import interface_model
 from laws import interfaces as by

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 
 from laws.models import alone, in_turn, kinds, make, pairs, repeated, sources
 from laws.searching import beam

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 from torch import Tensor
 
 from laws.models import in_turn, kinds, make, pairs, sources

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from limits import seeds
+from helpers.time_limits import seeds
 
 from laws.models import alone, in_turn, kinds, make, sources, targets
 from laws.test_reported_scores import recomputed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from broad import broad
+from helpers.broad_cases import broad
 from torch import Tensor, nn
 
 from laws.models import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from broad import broad
+from helpers.broad_cases import broad
 
 from laws.covering import parse
 from laws.models import make, sentences, targets, variants

@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import assert_all_close, assert_all_near, gradients, with_gradients
+from helpers.tensor_equality import (
+    assert_all_close,
+    assert_all_near,
+    gradients,
+    with_gradients,
+)
 from torch import Tensor, nn
 
 from regard.layers.deferred_linear import DeferredLinear

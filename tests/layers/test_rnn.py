@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from comparing import assert_all_close, assert_all_near, with_gradients
+from helpers.tensor_equality import assert_all_close, assert_all_near, with_gradients
 from torch import Tensor, nn
 
 from regard.layers import rnn

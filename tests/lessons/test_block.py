@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SIDES, captioner_folder, folder
+from helpers.small_models import SIDES, captioner_folder, folder
 from torch import Tensor
 
 from regard.attention import SCORES, watch

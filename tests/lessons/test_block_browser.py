@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from browser import assert_accessible_and_narrow
-from small import folder
+from helpers.browser import assert_accessible_and_narrow
+from helpers.small_models import folder
 
 import regard
 from regard.attention import SCORES

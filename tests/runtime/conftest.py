@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 from regard.runtime import native
 from tests.runtime.c_tokenizer import COMPILER, NO_COMPILER, SOURCES, compile_c, load

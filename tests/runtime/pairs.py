@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 from regard.common.errors import LineWarning
 from regard.model_folder import load_folder

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
 
 from regard.data.sentence_marks import MARKS
 from regard.data.sentences import has_letters, has_spaces

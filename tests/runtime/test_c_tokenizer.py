@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from cached import FolderCache
-from limits import time_limit
+from helpers.cached_folders import FolderCache
+from helpers.time_limits import time_limit
 
 from regard.data.text import clean
 from regard.data.vocabulary import Vocabulary

@@ -11,10 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import counted_calls
 import pytest
-from counted_calls import Counts, count_calls
-from small import SENTENCES, folder
+from helpers import counted_calls
+from helpers.counted_calls import Counts, count_calls
+from helpers.small_models import SENTENCES, folder
 
 from regard.interchange.runtime import export
 from regard.pipeline import RuntimeTranslator

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cached import FolderCache
 from engine.test_c_search import loaded, requests
 from engine.test_kernels import KINDS, forced, pairs_of
-from kernel_programs import Team
+from helpers.cached_folders import FolderCache
+from helpers.kernel_programs import Team
 
 from regard.runtime import native
 from regard.runtime.engine import pack_model

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import SENTENCES, folder
-from systems import posix
+from helpers.small_models import SENTENCES, folder
+from helpers.system_marks import posix
 
 from regard.interchange.runtime import export
 from regard.pipeline import export_cache

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import SENTENCES
-from systems import posix
+from helpers.small_models import SENTENCES
+from helpers.system_marks import posix
 
 from regard.common.errors import LineError, UsageError
 from regard.runtime import native

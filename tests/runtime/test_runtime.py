@@ -10,9 +10,9 @@ import threading
 
 import numpy as np
 import pytest
-from limits import wait_until
-from small import SENTENCES, pairs
-from systems import posix
+from helpers.small_models import SENTENCES, pairs
+from helpers.system_marks import posix
+from helpers.time_limits import wait_until
 
 from regard.common.errors import UsageError
 from regard.runtime import native

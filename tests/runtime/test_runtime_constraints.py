@@ -8,7 +8,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import pytest
-from small import SENTENCES, pairs
+from helpers.small_models import SENTENCES, pairs
 
 from regard.common.errors import LineError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cached import FolderCache
-from small import SENTENCES, captioner_folder, folder
-from systems import linux, posix
+from helpers.cached_folders import FolderCache
+from helpers.small_models import SENTENCES, captioner_folder, folder
+from helpers.system_marks import linux, posix
 
 import regard
 from regard.cli import main

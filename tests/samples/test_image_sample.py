@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.text_table import lines, rows
 from PIL import Image
-from text_table import lines, rows
 
 from regard.learn.samples.images import (
     LANGUAGES,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cached import PACKAGE, FolderCache
-from text_table import items, lines, rows
+from helpers.cached_folders import PACKAGE, FolderCache
+from helpers.text_table import items, lines, rows
 
 from regard.common.errors import UsageError
 from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import small
+from helpers import small_models
 
 from regard.interchange.runtime import export
 
@@ -38,7 +38,7 @@ cluster.shutdown()
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
-    small.folder(folder / "run", end=-1.0, languages=("ko", "en"))
+    small_models.folder(folder / "run", end=-1.0, languages=("ko", "en"))
     export(folder / "run", folder / "ko-en.regard")
     return folder / "ko-en.regard"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small
-from limits import wait_until
-from systems import linux
+from helpers import small_models
+from helpers.system_marks import linux
+from helpers.time_limits import wait_until
 
 import regard as regard_package
 from regard.common.processes import module_command
@@ -32,7 +32,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write sentences of many lengths, with empty lines among them."""
     file = tmp_path_factory.mktemp("lines") / "lines.ko"
-    words = " ".join(small.SENTENCES).split()
+    words = " ".join(small_models.SENTENCES).split()
     texts = [" ".join(words[i % 11 : i % 11 + i % 7]) for i in range(COUNT)]
     file.write_text("\n".join(texts) + "\n", encoding="utf-8")
     return file

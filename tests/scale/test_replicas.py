@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from limits import wait_until
-from systems import linux
+from helpers.system_marks import linux
+from helpers.time_limits import wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
 pytestmark = [pytest.mark.system, pytest.mark.slow, linux]

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from limits import time_limit
+from helpers.time_limits import time_limit
 
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from broad import broad
+from helpers.broad_cases import broad
 from tables import Table, random_table, source
 
 from regard.search import Rule, SearchSettings, SuppressTokens, Task, decode

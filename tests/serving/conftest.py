@@ -17,7 +17,7 @@ import httpx
 import pytest
 import uvicorn
 from fake import Ask, FakeService
-from limits import wait_until
+from helpers.time_limits import wait_until
 
 from regard.serving.application import create_app
 from regard.serving.deaths import CallTable

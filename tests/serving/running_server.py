@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from limits import wait_until
+from helpers.time_limits import wait_until
 
 
 class RunningServer:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from fake import Ask, FakeService
-from limits import wait_until_async
+from helpers.time_limits import wait_until_async
 
 from regard.common.errors import RegardError
 from regard.serving.application import create_app

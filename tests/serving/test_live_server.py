@@ -16,10 +16,10 @@ import httpx
 import pytest
 import uvicorn
 from fake import FakeService
-from limits import wait_until, wait_until_async
+from helpers.system_marks import posix
+from helpers.time_limits import wait_until, wait_until_async
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
-from systems import posix
 
 from regard.serving import connections
 from regard.serving import serving_process as server

@@ -19,10 +19,10 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
-from limits import wait_until_async
+from helpers.small_models import SENTENCES, captioner_folder, folder
+from helpers.system_marks import linux
+from helpers.time_limits import wait_until_async
 from PIL import Image
-from small import SENTENCES, captioner_folder, folder
-from systems import linux
 
 from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.data.language_id import LanguageId

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import wait_until
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
+from helpers.time_limits import wait_until
 
 from regard.common.errors import ModelFolderError, UsageError
 from regard.common.processes import module_command

@@ -19,7 +19,7 @@ import httpx
 import uvicorn
 from fake import FakeService
 from fuzz.exchanges import ask as exchange
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.serving.application import create_app
 from regard.serving.keys import add_key

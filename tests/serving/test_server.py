@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import wait_until
+from helpers.small_models import SENTENCES
+from helpers.system_marks import linux
+from helpers.time_limits import wait_until
 from running_server import RunningServer
-from small import SENTENCES
-from systems import linux
 
 from regard.pipeline import RuntimeTranslator
 from tests.serving.test_models import write_file

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from fake import FakeService
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.serving.application import create_app
 from regard.serving.keys import list_keys

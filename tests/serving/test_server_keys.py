@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake import Ask
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.common.errors import ConfigurationError, DataError, UsageError
 from regard.serving.keys import KeyFile, add_key, list_keys, revoke_key

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 import uvicorn
-from browser import assert_accessible_and_narrow
 from fake import Ask, FakeService
-from limits import wait_until
+from helpers.browser import assert_accessible_and_narrow
+from helpers.small_models import SENTENCES, captioner_folder
+from helpers.time_limits import wait_until
 from PIL import Image
-from small import SENTENCES, captioner_folder
 
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.serving.application import create_app

@@ -22,9 +22,9 @@ from typing import Any
 
 import httpx
 import pytest
-from limits import wait_until
+from helpers.system_marks import linux, posix
+from helpers.time_limits import wait_until
 from running_server import RunningServer
-from systems import linux, posix
 
 from regard.common.atomic import lock_folder
 from regard.common.errors import UsageError, WorkerError

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from text_table import lines, rows
+from helpers.text_table import lines, rows
 
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.text.casing import CaseReader, KnownCase

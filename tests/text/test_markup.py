@@ -7,7 +7,7 @@ import random
 import re
 
 import pytest
-from text_table import blocks
+from helpers.text_table import blocks
 
 from regard.common.errors import UsageError
 from regard.text.aligned_line import AlignedLine

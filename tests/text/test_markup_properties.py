@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from limits import time_limit
-from text_table import items, lines
+from helpers.text_table import items, lines
+from helpers.time_limits import time_limit
 
 from regard.text.aligned_line import AlignedLine
 from regard.text.markup.document import MarkupDocument, MarkupOptions, parse_markup

@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 import pytest
-from text_table import lines, rows
+from helpers.text_table import lines, rows
 
 from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer, TokenizerSettings

@@ -5,9 +5,9 @@ translation is.
 from __future__ import annotations
 
 import pytest
+from helpers.text_table import items
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from text_table import items
 
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.text.aligned_line import AlignedLine

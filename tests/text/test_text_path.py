@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 
 import pytest
-from small import SENTENCES, folder
+from helpers.small_models import SENTENCES, folder
 
 from regard.common.errors import LineError, RegardError
 from regard.data.copy_tokens import COPY_CHARACTERS

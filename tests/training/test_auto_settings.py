@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.data.corpus import CorpusSettings
 from regard.training import auto_settings

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from limits import wait_until
+from helpers.system_marks import posix
+from helpers.time_limits import wait_until
 from runs import (
     arguments,
     command,
@@ -27,7 +28,6 @@ from runs import (
     workers,
 )
 from safetensors.torch import load_file
-from systems import posix
 
 from regard.training.distributed import World, join_processes
 from regard.training.journal import read

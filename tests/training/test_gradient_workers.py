@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from comparing import assert_all_close, assert_all_near
+from helpers.tensor_equality import assert_all_close, assert_all_near
 from laws.models import batched, kinds, make
 from torch import Tensor, nn
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from broad import broad
-from comparing import assert_all_close
+from helpers.broad_cases import broad
+from helpers.tensor_equality import assert_all_close
 from laws.learning import SYMBOLS, string
 from laws.models import kinds, make
 from torch import Tensor

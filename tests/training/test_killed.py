@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.system_marks import posix
 from runs import (
     SIDES,
     arguments,
@@ -23,7 +24,6 @@ from runs import (
     train_losses,
     weights_of,
 )
-from systems import posix
 
 from regard.models import DECODERS, ENCODERS
 from regard.training.journal import read

@@ -10,7 +10,12 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import assert_all_close, assert_all_near, gradients, with_gradients
+from helpers.tensor_equality import (
+    assert_all_close,
+    assert_all_near,
+    gradients,
+    with_gradients,
+)
 from laws.models import batched, entry_keep, kinds, make
 from torch import Tensor, nn
 

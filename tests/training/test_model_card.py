@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.system_marks import posix
 from markdown_it import MarkdownIt
-from systems import posix
 
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.corpus import CorpusFacts

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from payloads import ALL_FORMS, FORMS, MARKER, Payload
+from helpers.payloads import ALL_FORMS, FORMS, MARKER, Payload
 from runs import SIDES
 
 import regard

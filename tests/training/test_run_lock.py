@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from systems import posix
+from helpers.system_marks import posix
 
 from regard.common.errors import UsageError
 from regard.training.run_lock import lock_run

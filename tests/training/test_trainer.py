@@ -19,8 +19,8 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from helpers.system_marks import posix
 from safetensors import SafetensorError
-from systems import posix
 
 import regard.training.trainer as trainer_module
 from regard.common.atomic import file_sha256

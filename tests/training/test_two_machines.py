@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import torch
-from limits import wait_until
-
+from helpers.time_limits import wait_until
 from tests.systems import linux
+
 from tests.training.runs import (
     arguments,
     command,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from drawn import assert_inside, boxes_of, lines_of, texts_of, words_of
-from small import SIDES
+from helpers.small_models import SIDES
 
 from regard.explain.model_architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import assert_accessible_and_narrow
+from helpers.browser import assert_accessible_and_narrow
 from PIL import Image
 
 from regard.visualisation import (

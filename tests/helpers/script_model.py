@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from small import folder
+from helpers.small_models import folder
 
 from regard.model_folder import load_folder
 from regard.runtime.engine import pack_model

@@ -25,7 +25,7 @@ from filelock import FileLock
 if TYPE_CHECKING:
     import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "regard"
 TESTS = ROOT / "tests"
 

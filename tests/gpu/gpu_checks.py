@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 # Behind this folder's own modules.
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import regard
+from helpers.small_models import PAIRS, SENTENCES, SIDES, captioner_folder, folder
 from laws.models import (
     beam_rows,
     make,
@@ -34,11 +34,12 @@ from laws.models import (
     with_noise_in_padding,
 )
 from laws.searching import beam
+
+import regard
 from regard.attention import watch
 from regard.learn.samples import korean_english
 from regard.models import Batch, Model, ModelSettings
 from regard.search import LengthPenalty
-from small import PAIRS, SENTENCES, SIDES, captioner_folder, folder
 
 __all__ = ["LAWS", "Case", "decoding", "failures_of", "laws", "processes", "training"]
 

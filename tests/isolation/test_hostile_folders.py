@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cached import FolderCache
-from payloads import ALL_FORMS, FORMS, MARKER, Payload
-from systems import posix
+from helpers.cached_folders import FolderCache
+from helpers.payloads import ALL_FORMS, FORMS, MARKER, Payload
+from helpers.system_marks import posix
 
 pytest.importorskip(
     "resource", reason="commands run in forked processes, as on Linux and macOS"

@@ -17,9 +17,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
-from cached import FolderCache
+from helpers.cached_folders import FolderCache
+from helpers.system_marks import linux, posix
 from safetensors.torch import load_file
-from systems import linux, posix
 from training.runs import arguments, corpus, torchrun
 
 pytest.importorskip(
@@ -27,7 +27,7 @@ pytest.importorskip(
 )
 from fuzz import fuzzer
 from fuzz.material import CAPTIONER, SETTINGS, TRANSFORMER, sets
-from outside.watching import TESTS, environment, events, strange
+from isolation.watching import TESTS, environment, events, strange
 
 from regard.cli.app import app
 from regard.cli.interchange import Toolkit, import_
@@ -155,7 +155,7 @@ def watched(
     jobs = [{"name": name, "arguments": JOBS[name], "stdin": LINES} for name in order]
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     shutil.copytree(source / "cache", folder / "cache")
-    process = [sys.executable, str(TESTS / "outside" / "serve.py"), str(folder)]
+    process = [sys.executable, str(TESTS / "isolation" / "serve.py"), str(folder)]
     env = environment(folder, folder / "cache")
     done = subprocess.run(process, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

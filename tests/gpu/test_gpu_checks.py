@@ -15,7 +15,7 @@ import torch
 
 pytestmark = pytest.mark.system
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 def _run(*options: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ def test_every_check_runs_on_the_cpu() -> None:
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     import gpu_checks
 
     return gpu_checks

@@ -1,5 +1,5 @@
-"""Floors: a module imports only from floors below its own, and rooms of one floor do not import
-each other.
+"""The dependency rule: a module imports only from layers below its own, and packages of one layer
+do not import each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import regard
 pytestmark = pytest.mark.system  # reads every file
 
 ROOT = Path(regard.__file__).parent
-FLOORS: dict[str, int] = {
+LAYERS: dict[str, int] = {
     "common": 0,
     "attention": 1,
     "layers": 1,
@@ -38,17 +38,17 @@ FLOORS: dict[str, int] = {
     "translate_stdin": 12,
     "supervise": 12,
 }
-WINGS: dict[str, set[str]] = {
+OUTER_PACKAGES: dict[str, set[str]] = {
     "explain": {"comparison", "serving", "learn"},
     "comparison": {"learn"},
     "serving": {"supervise"},
     "learn": set(),
 }
-"""Rooms that could be packages of their own, and what else may import them, beside the command
+"""Packages that could be distributed on their own, and what else may import them, beside the command
 line.
 """
 MODULES = sorted(
-    path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS
+    path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in LAYERS
 )
 
 
@@ -59,7 +59,7 @@ def _imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: relative imports hide the floors"
+            assert not node.level, f"{path}: relative imports hide the layers"
             imported.add(str(node.module))
             imported.update(f"{node.module}.{alias.name}" for alias in node.names)
     return imported
@@ -68,21 +68,21 @@ def _imports(path: Path) -> set[str]:
 def test_imports_go_down_and_nothing_stands_on_a_wing() -> None:
     causes = []
     for path in MODULES:
-        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        assert room in FLOORS, (
-            f"{room} stands on no floor: give it one here and in the map"
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        assert package in LAYERS, (
+            f"{package} is in no layer: give it one here and in CONTRIBUTING.md"
         )
         targets = {
             name.split(".")[1] for name in _imports(path) if name.startswith("regard.")
         }
-        for target in targets & FLOORS.keys() - {room}:
-            if FLOORS[target] >= FLOORS[room]:
+        for target in targets & LAYERS.keys() - {package}:
+            if LAYERS[target] >= LAYERS[package]:
                 causes.append(
-                    f"{path} (floor {FLOORS[room]}) imports {target}, of no floor below"
+                    f"{path} (layer {LAYERS[package]}) imports {target}, of no layer below"
                 )
-            if room not in WINGS.get(target, {room}) | {"cli"}:
+            if package not in OUTER_PACKAGES.get(target, {package}) | {"cli"}:
                 causes.append(
-                    f"{path} imports {target}, a wing that only some may import"
+                    f"{path} imports {target}, an outer package that only some may import"
                 )
     assert not causes
 
@@ -93,16 +93,16 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "room",
+    "package",
     sorted(
-        path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS
+        path.name for path in ROOT.iterdir() if path.is_dir() and path.name in LAYERS
     ),
 )
-def test_no_circle_inside_a_room(room: str) -> None:
+def test_no_circle_inside_a_package(package: str) -> None:
     """Imports for type checking and inside functions count; of `from package import module` the
     module counts, not the package.
     """
-    modules = {_name(path): path for path in (ROOT / room).rglob("*.py")}
+    modules = {_name(path): path for path in (ROOT / package).rglob("*.py")}
     uses = dict[str, set[str]]()
 
     for name, path in modules.items():

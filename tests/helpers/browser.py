@@ -22,7 +22,9 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-quic"]
 """What playwright does not give by itself: it starts Chromium without a window and without all
 that asks the network."""
 NODE_MODULES = Path(
-    os.environ.get("NODE_MODULES", Path(__file__).parent / "serving" / "node_modules")
+    os.environ.get(
+        "NODE_MODULES", Path(__file__).parents[1] / "serving" / "node_modules"
+    )
 )
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from small import folder
+from helpers.small_models import folder
 
 from regard.common.errors import LineWarning
 from regard.interchange.runtime import export

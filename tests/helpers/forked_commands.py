@@ -40,7 +40,7 @@ MODULES = (
 PREPARED = re.compile(
     r"-m regard(?! serve\b)( .*)?"
     rf"|-c .*\bfrom (?:{'|'.join(map(re.escape, MODULES))}) import .*"
-    rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*",
+    rf"|{re.escape(str(Path(__file__).with_name('cached_folders.py')))} .*",
     re.DOTALL,
 )
 """How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""

@@ -32,7 +32,7 @@ SEEDED = {
     "get_rng_state",
     "set_rng_state",
 }
-TOOLS = {"time_limits.py", "faults.py"}
+TOOLS = {"time_limits.py", "faults.py", "gpu_checks.py"}
 """Files that are no tests; those of `fuzz` but for its tests are none either."""
 
 

@@ -8,6 +8,7 @@ tests/laws.
 from __future__ import annotations
 
 import copy
+import itertools
 import subprocess
 import sys
 import time
@@ -22,7 +23,14 @@ import torch
 # Behind this folder's own modules.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from helpers.small_models import PAIRS, SENTENCES, SIDES, captioner_folder, folder
+from helpers.small_models import (
+    DECODER_KINDS,
+    ENCODER_KINDS,
+    SENTENCES,
+    SIDES,
+    captioner_folder,
+    folder,
+)
 from laws.models import (
     beam_rows,
     make,
@@ -309,7 +317,8 @@ def decoding(device: str, work: Path, quick: bool = False) -> Iterator[str]:
         for n in range(4)
     ]
     made: list[tuple[str, Path, Callable[[Any, int], list[Any]]]] = []
-    for encoder, decoder in PAIRS[:2] if quick else PAIRS:
+    families = [*itertools.product(ENCODER_KINDS, DECODER_KINDS)]
+    for encoder, decoder in families[:2] if quick else families:
         path = folder(work / f"{encoder}-{decoder}", encoder, decoder, end=-2.0)
         made.append(
             (

@@ -85,7 +85,7 @@ def test_page_contains_the_words_and_all_weights(
     np.testing.assert_allclose(gradient[0, :, :-1], np.eye(5))
     np.testing.assert_allclose(erasure[0, :, :-1], 0.2)
     assert data["agreement"] == [["gradient × input", 0.5], ["word erasure", None]]
-    assert data["steps"][5]["nodes"][0] == [0, " </s>", 0.75, -1.5, "ended", 1]  # type: ignore[index]
+    assert data["steps"][5]["nodes"][0] == [0, "</s>", 0.75, -1.5, "ended", 1]  # type: ignore[index]
 
 
 def test_each_alignment_is_a_layer(bread: Alignment) -> None:

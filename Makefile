@@ -12,13 +12,13 @@ demo: .venv/ready  ## install, then train, score, translate and draw on the buil
 UNITS := not slow and not system
 
 quick: .venv/ready  ## units, of each test the first two cases
-	$(BIN)/pytest -q -n 2 -m "$(UNITS)"
+	$(BIN)/pytest -q -n 2 --ignore tests/repository -m "$(UNITS)"
 
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch
 	$(BIN)/python tests/affected.py -n 2 $(OPTIONS)
 
-test: .venv/ready  ## all but the slow tests
-	$(BIN)/pytest -n 2
+test: .venv/ready  ## all but the slow tests and those of `make check` and those of `make check`
+	$(BIN)/pytest -n 2 --ignore tests/repository
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
@@ -35,11 +35,11 @@ slow: .venv/ready  ## before a release: the slow tests, the laws over every vari
 	REGARD_MODELS=all $(BIN)/pytest -n 2 tests/laws -m "not slow"
 	REGARD_SHAPES=all $(BIN)/pytest -n 2 -m "$(UNITS)"
 
-check: .venv/ready  ## format, lint, types, the dependency rule
+check: .venv/ready  ## format, lint, types, and what the repository promises of itself (tests/repository)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_dependencies.py
+	$(BIN)/pytest -q -n 2 tests/repository
 
 fix: .venv/ready
 	$(BIN)/ruff format .

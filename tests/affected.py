@@ -3,10 +3,10 @@
     python tests/affected.py [--base REV] [--list] [OPTION OF PYTEST …]    # make affected
 
 The change is what differs from REV (by default HEAD, so what is not committed), with files that git
-does not track yet. A package of `regard/` is affected if it changed or imports, by way of other packages
-too, one that did; a test file if it or a helper that it imports changed, or if it imports an
-affected package. Tests at the top of tests/ always run, and so does everything after a change of
-tests/conftest.py.
+does not track yet. A package of `regard/` is affected if it changed or imports, by way of other
+packages too, one that did; a test file if it or a helper that it imports changed, or if it imports
+an affected package. Tests at the top of tests/ and those of the repository always run, and so does
+everything after a change of tests/conftest.py.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ ENTRANCES = {
     "regard.presets": "training",
 }
 """What `regard` itself offers, and the package that it comes from."""
+ALWAYS_RUN = (ROOT / "tests", ROOT / "tests" / "repository")
 COMMANDS = ("cli", "demo", "isolation")  # folders of tests that run commands
 
 
@@ -117,7 +118,7 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         return any(reaches(helper, seen) for helper in used - seen)
 
     chosen = {
-        path for path in tests if path.parent == ROOT / "tests" or reaches(path, set())
+        path for path in tests if path.parent in ALWAYS_RUN or reaches(path, set())
     }
     folders = {
         name

@@ -1,7 +1,7 @@
 """The commands of the tutorials, as they stand in docs/tutorials, on the sample cut short and with
 tiny models.
 
-The Korean tutorials have the same commands (tests/test_pages.py).
+The Korean tutorials have the same commands (tests/repository/test_pages.py).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     {*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")}
     - {*ROOT.glob("docs/log/*.md")}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers.small_models import folder
 
-PAGE = Path(__file__).parent.parent / "docs" / "visualisation.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "visualisation.md"
 
 
 @pytest.mark.system

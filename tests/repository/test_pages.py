@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 KOREAN = sorted((DOCS / "ko").rglob("*.md"))
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "log" not in path.parts)

@@ -7,7 +7,7 @@ from pathlib import Path
 import glossary
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HANGUL = range(0xAC00, 0xD7A4)
 PAGES = [ROOT / "README.ko.md", *sorted((ROOT / "docs" / "ko").rglob("*.md"))]
 PROGRAM = [

@@ -13,7 +13,7 @@ from helpers.time_limits import LEAST
 
 pytestmark = pytest.mark.system  # reads every file
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = {
     "time",
     "time_ns",

@@ -14,7 +14,7 @@ from helpers.small_models import folder
 import regard.learn.lessons.soft_dictionary
 from regard.common.errors import LineWarning
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOGS = sorted(ROOT.glob("docs/log/*.md"))  # they keep the names of their time
 TEXTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*LOGS})
 PAGES = [page for page in TEXTS if ">>> " in page.read_text(encoding="utf-8")]

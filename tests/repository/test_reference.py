@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import reference
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (ROOT / "docs" / "reference").glob("*.md")

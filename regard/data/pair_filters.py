@@ -161,7 +161,7 @@ class PairFiles:
 
     @property
     def is_json(self) -> bool:
-        """Whether the pairs are one file of JSON lines."""
+        """True if the pairs are one file of JSON lines."""
         name = str(self.pairs).removesuffix(".gz")
         return name.endswith((".jsonl", ".ndjson", ".json"))
 

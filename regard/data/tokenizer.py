@@ -153,8 +153,8 @@ class Tokenizer:
             self.source.copy_ids[text]: self.target.copy_ids[text]
             for text in self.copies
         }
-        found = [target_ids[index] for index in source if index in target_ids]
-        return tuple(dict.fromkeys(found))
+        copied = [target_ids[index] for index in source if index in target_ids]
+        return tuple(dict.fromkeys(copied))
 
     @property
     def fingerprint(self) -> str:

@@ -93,8 +93,8 @@ def _table() -> _Table:
     regions: dict[str, str] = {}
     countries: dict[str, str] = {}
     for line in CODES_FILE.read_text(encoding="utf-8").splitlines():
-        kind, _, rest = line.partition("\t")
-        key, _, value = rest.partition("\t")
+        kind, _, fields = line.partition("\t")
+        key, _, value = fields.partition("\t")
         if kind == "alias":
             aliases[key] = value
         elif kind == "script":

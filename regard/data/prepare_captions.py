@@ -149,8 +149,8 @@ def caption_examples(
     ):
         targets = [[*next(ids), EOS] for _ in captioned.captions]
         for start in range(0, len(targets), captions_per_image):
-            first, *rest = targets[start : start + captions_per_image]
-            examples.append(Example(image, first, tuple(rest)))
+            first, *others = targets[start : start + captions_per_image]
+            examples.append(Example(image, first, tuple(others)))
             numbers.append(number)
     return examples, numbers
 

@@ -1,9 +1,14 @@
 """Data for training: parallel corpora and captioned images, tokenizers, and batches.
 
-Data pass through this package in this order (`prepare.prepare_data` does it all): files (`text`,
-`caption_files`) are read as pairs and filtered (`pairs`, `corpus`; `streaming` if they exceed
-memory; `holdout` for validation); a `tokenizer` (`vocabulary`, `subword_sampling`) encodes them as
-`examples` in memory or in `shards`; `bucketing` puts examples of similar length into batches;
-`batch_stream` and `mixture` give the stream of updates; `batch` makes tensors. Images go through
-`images`, `image_cache` and `augmentation`; `provenance` compares the data of a resumed run.
+`prepare.prepare_data` passes data through the modules of this package in this order:
+
+- Files (`text`, `caption_files`) are read as pairs and filtered (`pair_filters`, `corpus`;
+  `streamed_corpus` if they exceed memory); `holdout` takes pairs for validation.
+- A `tokenizer` (`vocabulary`, `subword_sampling`) encodes them as `examples`, in memory or in
+  `shards`.
+- `bucketing` puts examples of similar length into batches, `batch_stream` and `mixture` yield the
+  updates, and `batch` makes tensors.
+
+Images pass through `images`, `image_cache` and `image_augmentation`. `provenance` compares the data
+of a resumed run with those it began with.
 """

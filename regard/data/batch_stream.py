@@ -1,5 +1,5 @@
-"""Batch stream for training: shuffle, bucket by length, cut updates into micro-batches (gradient
-accumulation).
+"""Batch stream for training: shuffle the examples, bucket them by length, and divide updates into
+micro-batches (gradient accumulation).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -26,15 +26,15 @@ from regard.data.bucketing import (
 from regard.data.shards import Shards
 
 BLOCKS = 2_000_000
-"""Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one
-in each block.
+"""Most blocks of neighbouring examples that an epoch shuffles; up to so many examples, each is a
+block of its own.
 """
 
 CHUNK = 10_000
-"""Examples that are read and tokenised again at once: half a second, so that training never waits
-for a whole buffer.
+"""Examples that are read and tokenised again at once, which takes half a second: training never
+waits for a whole buffer.
 
-A smaller number would cost more in all, since frequent words are segmented a few times for each
+Smaller chunks would take longer in total, since frequent words are segmented a few times for each
 chunk.
 """
 
@@ -72,20 +72,18 @@ class BatchingSettings(Settings):
     )
 
     def resolved(self, workers: int) -> BatchingSettings:
-        """Return the settings with "auto" replaced by the number for so many cores or processes."""
-        return (
-            self.with_values(micro_batches=max(1, workers))
-            if self.micro_batches == "auto"
-            else self
-        )
+        """Return the settings with "auto" replaced by one micro-batch for each worker."""
+        if self.micro_batches != "auto":
+            return self
+        return self.with_values(micro_batches=max(1, workers))
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """A micro-batch before it becomes tensors: its examples and their indices in the corpus."""
+    """A micro-batch before it becomes tensors."""
 
     examples: tuple[Example, ...]
-    indices: tuple[int, ...]
+    indices: tuple[int, ...]  # of the examples in the corpus
 
     @cached_property
     def tokens(self) -> int:
@@ -101,11 +99,11 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class Position:
-    """Position in the data: the next batch, counted from 0 within its buffer, and that buffer
-    within its epoch.
+    """Position in the data: epoch, buffer within the epoch, and next batch within the buffer, all
+    counted from 0.
 
-    In a mixture `parts` are the positions in each corpus, `batch` is the number of batches drawn,
-    and `epoch` how often every corpus has been read completely.
+    In a mixture, `parts` are the positions in each corpus, `batch` is the number of batches drawn
+    so far, and `epoch` is the number of times that every corpus has been read completely.
     """
 
     epoch: int = 0
@@ -118,10 +116,9 @@ class Position:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Position:
-        """Make a position from the plain values that `dataclasses.asdict` gave."""
-        return cls(
-            **{**values, "parts": [cls.from_json(part) for part in values["parts"]]}
-        )
+        """Make a position from the output of `dataclasses.asdict`."""
+        parts = [cls.from_json(part) for part in values["parts"]]
+        return cls(**{**values, "parts": parts})
 
 
 @dataclass(frozen=True)
@@ -140,13 +137,13 @@ class Update:
 
 
 class BatchSource(ABC):
-    """An endless source of updates, from any position on."""
+    """Source of updates without end, which can start at any position."""
 
     per_update: int
     """Micro-batches in an update."""
 
     def updates(self, position: Position | None = None) -> Iterator[Update]:
-        """Yield updates without end from `position` on."""
+        """Yield updates without end, starting at `position`."""
         stream = self.plans(position or Position())
         while True:
             group = list(islice(stream, self.per_update))
@@ -167,19 +164,18 @@ class BatchSource(ABC):
 
     @abstractmethod
     def epoch(self, n: int) -> list[BatchPlan]:
-        """Return all micro-batches of epoch n: every example once. Not for a corpus too long for
-        memory.
+        """Return all micro-batches of epoch n, which hold every example once; the corpus must fit
+        in memory.
         """
 
 
 class BatchStream(BatchSource):
     """Stream of one corpus: every example once per epoch, bucketed by length.
 
-    Two sentences are in one batch because they are in the same buffer and similarly long. The
-    examples, the settings, the seed and n alone determine epoch n: its examples are shuffled and
-    divided into buffers; each buffer is sorted by length, cut into batches where the budget is
-    full, and its batches are shuffled. Only one buffer is in memory. With more than `BLOCKS`
-    examples, blocks of neighbours are shuffled, and then the examples within each buffer.
+    Each epoch is shuffled and divided into buffers. A buffer is sorted by length and divided into
+    batches that fill the budget, and its batches are shuffled. If there are more than `BLOCKS`
+    examples, blocks of neighbours are shuffled, and then the examples within each buffer. Only one
+    buffer is in memory. Epoch n depends on the examples, the settings, the seed and n alone.
     """
 
     def __init__(
@@ -189,9 +185,7 @@ class BatchStream(BatchSource):
         seed: int,
         resample: Resample | None = None,
     ) -> None:
-        """`resample` makes the examples of some indices from a seed, if they are not the same in
-        each epoch.
-        """
+        """`resample` makes the examples anew in each epoch, if they change."""
         if not examples:
             raise DataError(
                 "there is no sentence pair to make batches of; give at least one"
@@ -222,55 +216,52 @@ class BatchStream(BatchSource):
         is resampled.
         """
         if self._block == 1 and self.resample is None:
-            return reduce(
-                EpochStats.__add__,
-                (self._buffer_stats(number)[1] for number in range(self._buffers)),
-            )
+            buffers = (self._buffer_stats(number)[1] for number in range(self._buffers))
+            return reduce(EpochStats.__add__, buffers)
         count, stats = self._buffer_stats(0)
         return stats.scaled(len(self.examples) / count)
 
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Yield micro-batches without end, each with the position after it."""
-        # The corpus was longer when the position was saved.
         if position.buffer >= self._buffers:
+            # The corpus was longer when the position was saved.
             position = Position(position.epoch + 1)
         buffer = _Buffer(self, position.epoch, position.buffer)
         while True:
             plans = buffer.plans()
-            last = position.buffer + 1 == self._buffers
-            following = (
-                Position(position.epoch + 1)
-                if last
-                else Position(position.epoch, position.buffer + 1)
-            )
+            if position.buffer + 1 == self._buffers:
+                following = Position(position.epoch + 1)
+            else:
+                following = Position(position.epoch, position.buffer + 1)
+
+            # The next buffer is read bit by bit while the batches of this one are consumed.
             buffer = _Buffer(self, following.epoch, following.buffer)
+            remaining = len(plans) - position.batch
             for number in range(position.batch, len(plans)):
-                buffer.read(
-                    (number + 1 - position.batch) / (len(plans) - position.batch)
-                )
-                within = Position(position.epoch, position.buffer, number + 1)
-                yield within if number + 1 < len(plans) else following, plans[number]
+                buffer.read((number + 1 - position.batch) / remaining)
+                after = following
+                if number + 1 < len(plans):
+                    after = Position(position.epoch, position.buffer, number + 1)
+                yield after, plans[number]
             position = following
 
     def buffer_indices(
         self, epoch: int, buffer: int
     ) -> tuple[list[int], np.random.Generator]:
-        """Return the indices of the examples of a buffer, and the generator of its further random
-        choices.
+        """Return the indices of a buffer's examples, and the generator for further random choices
+        within it.
         """
-        order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(
-            self._blocks
-        )
+        epoch_generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
+        order = epoch_generator.permutation(self._blocks)
+        start = buffer * self._blocks_per_buffer
+        blocks = order[start : start + self._blocks_per_buffer]
+
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch, buffer]))
-        blocks = order[
-            buffer * self._blocks_per_buffer : (buffer + 1) * self._blocks_per_buffer
-        ]
         if self._block == 1:
             return blocks.tolist(), generator
         indices = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
-        return generator.permutation(
-            indices[indices < len(self.examples)]
-        ).tolist(), generator
+        indices = indices[indices < len(self.examples)]
+        return generator.permutation(indices).tolist(), generator
 
     def read_chunks(
         self, indices: list[int], generator: np.random.Generator
@@ -291,21 +282,16 @@ class BatchStream(BatchSource):
         """Return the number of examples in a buffer of epoch 0, and its statistics."""
         indices, generator = self.buffer_indices(0, buffer)
         if self.resample is None and isinstance(self.examples, Shards):
-            return len(indices), epoch_stats_of_lengths(
-                *self.examples.lengths(indices), self.budget
-            )
-        examples = [
-            example
-            for chunk in self.read_chunks(indices, generator)
-            for example in chunk
-        ]
-        return len(indices), epoch_stats(examples, self.budget)
+            sources, targets = self.examples.lengths(indices)
+            stats = epoch_stats_of_lengths(sources, targets, self.budget)
+        else:
+            examples = list(chain.from_iterable(self.read_chunks(indices, generator)))
+            stats = epoch_stats(examples, self.budget)
+        return len(indices), stats
 
 
 class _Buffer:
-    """The batches of one buffer, read little by little while training consumes the buffer before
-    it.
-    """
+    """One buffer, which is read bit by bit while training consumes the buffer before it."""
 
     def __init__(self, stream: BatchStream, epoch: int, buffer: int) -> None:
         self._indices, self._generator = stream.buffer_indices(epoch, buffer)
@@ -314,18 +300,16 @@ class _Buffer:
         self._examples: list[Example] = []
 
     def read(self, share: float) -> None:
-        """Read on until this share of the examples, from 0 to 1, is in memory."""
+        """Read until this share of the examples, from 0 to 1, is in memory."""
         while len(self._examples) < share * len(self._indices):
             self._examples += next(self._chunks)
 
     def plans(self) -> list[BatchPlan]:
         """Return the batches in their order."""
         self.read(1.0)
-        plans = [
-            BatchPlan(
-                tuple(self._examples[i] for i in bucket),
-                tuple(self._indices[i] for i in bucket),
-            )
-            for bucket in make_buckets(self._examples, self._budget)
-        ]
+        plans = []
+        for bucket in make_buckets(self._examples, self._budget):
+            examples = tuple(self._examples[index] for index in bucket)
+            indices = tuple(self._indices[index] for index in bucket)
+            plans.append(BatchPlan(examples, indices))
         return [plans[index] for index in self._generator.permutation(len(plans))]

@@ -1,4 +1,4 @@
-"""Tokenizers of sacreBLEU: the choice of how BLEU splits a language into words."""
+"""Tokenizers of sacreBLEU: choose how BLEU splits a language into words."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ _UNSPACED: dict[str, BleuTokenizer] = {
     "km": "char",
     "my": "char",
 }
-"""Languages without spaces between words: BLEU of their words as 13a splits them would be 0 or
-100.
+"""Tokenizers of languages without spaces between words, for which the tokenizer 13a would give a
+BLEU of 0 or 100.
 """
 _CHINESE = ("Hans", "Hant", "Hani")
 """Scripts of Chinese languages, such as Mandarin and Cantonese, unless they are romanised."""
 _PACKAGES = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
-"""The module that a tokenizer needs, and the extra of sacreBLEU that brings it."""
+"""The module that a tokenizer needs, and the extra of sacreBLEU that installs it."""
 
 
 def bleu_tokenizer(language: str, chosen: BleuTokenizer | None = None) -> BleuTokenizer:
-    """Return the tokenizer of sacreBLEU for a target language: the one that was `chosen`, else by
-    its code.
+    """Return sacreBLEU's tokenizer for a target language: the one that was `chosen`, or else the
+    one for the language code.
 
-    Japanese is split into words if MeCab is installed, else into characters. Raises UsageError for
-    one that is not installed.
+    Japanese is split into words if MeCab is installed, otherwise into characters. Raises UsageError
+    if the tokenizer is not installed.
     """
-    language, script = base_language(language), script_of(language)
-    if chosen is None and language == "ja":
+    base = base_language(language)
+    if chosen is None and base == "ja":
         return "ja-mecab" if find_spec(_PACKAGES["ja-mecab"][0]) else "char"
-    tokenizer = (
-        chosen or _UNSPACED.get(language) or ("zh" if script in _CHINESE else "13a")
-    )
+    tokenizer: BleuTokenizer = "zh" if script_of(language) in _CHINESE else "13a"
+    tokenizer = chosen or _UNSPACED.get(base) or tokenizer
     module, extra = _PACKAGES.get(tokenizer, ("", ""))
     if module and find_spec(module) is None:
         raise UsageError(

@@ -1,5 +1,6 @@
-"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's and JSON lines, recognised by
-their content.
+"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's JSON and JSON lines.
+
+The format of a file is recognised by its content.
 """
 
 from __future__ import annotations
@@ -23,22 +24,24 @@ from regard.data.pair_filters import word_count
 from regard.data.text import clean, nfc, read_file
 
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
-LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows
+LONGEST_NAME = 255  # bytes of a file name that every system allows
+LONGEST_PATH = 1_000  # characters of a path that every system allows
 SHOWN = 20  # causes of one kind that are listed
-# Held out for validation: at most a thousand images, at most a twentieth.
-MAX_IMAGES, FRACTION = (
-    1000,
-    20,
-)
+MAX_IMAGES = 1000
+"""Images that are held out for validation, at most."""
+FRACTION = 20
+"""At most one of so many images is held out for validation."""
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
+"""Names of the column or key that holds the image."""
 _CSV_HEADER = re.compile(
     rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""",
     re.IGNORECASE,
 )
 _SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
+"""Splits of Karpathy's JSON that belong to each corpus."""
 
-# Number of the line, annotation or image, name of the image, caption.
 Row = tuple[int, str, str]
+"""The number of a line, annotation or image; the name of the image; the caption."""
 
 _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
@@ -50,14 +53,14 @@ _SIDES = re.compile(
     r"|왼|오른|좌측|우측|좌우|左|右|ซ้าย|ขวา|يسار|يمين|बाएँ|बाएं|दाएँ|दाएं",
     re.IGNORECASE,
 )
-"""Left and right in English, German, Dutch, the Scandinavian, Romance and Slavonic languages and
+"""The words for left and right in some twenty languages: English, Germanic, Romance, Slavonic and
 others.
 """
 
 
 @dataclass(frozen=True)
 class CaptionedImage:
-    """An image by its file name in the folder, and its captions, cleaned."""
+    """An image, by its file name in the folder, and its cleaned captions."""
 
     file: str
     captions: tuple[str, ...]
@@ -65,8 +68,8 @@ class CaptionedImage:
 
 @dataclass
 class Problems:
-    """Collects all problems with some files, by kind: raised together, or counted if they are to be
-    skipped.
+    """Collects the problems with files by kind, to raise them together, or to count them if bad
+    entries are skipped.
     """
 
     skip: bool = False
@@ -78,22 +81,21 @@ class Problems:
         self.by_kind.setdefault(kind, []).append(cause)
 
     def check(self) -> None:
-        """Raise DataError with every cause, unless they are to be skipped."""
+        """Raise DataError with the causes of all kinds, unless bad entries are skipped."""
         if self.by_kind and not self.skip:
-            lines = [
-                line
-                for causes in self.by_kind.values()
-                for line in _first([*dict.fromkeys(causes)])
-            ]
+            lines = []
+            for causes in self.by_kind.values():
+                lines += _truncate([*dict.fromkeys(causes)])
             raise DataError(*lines, self.remedy)
 
     def lines(self) -> list[str]:
-        """Return the report on what was skipped."""
+        """Return the report on the skipped entries."""
         lines = []
         for kind, causes in self.by_kind.items():
             lines.append(f"  skipped: {counted(len(causes), _singular(kind), kind)}")
             lines += [f"    {cause}" for cause in causes[:5]]
-            lines += [f"    … and {len(causes) - 5:,} more"] if len(causes) > 5 else []
+            if len(causes) > 5:
+                lines.append(f"    … and {len(causes) - 5:,} more")
         return lines
 
 
@@ -129,20 +131,18 @@ class CaptionSet:
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
         counts = [len(image.captions) for image in self.images]
-        spread = (
-            f"{min(counts)}"
-            if min(counts) == max(counts)
-            else f"{min(counts)} to {max(counts)}"
-        )
+        captions_each = f"{min(counts)}"
+        if max(counts) > min(counts):
+            captions_each += f" to {max(counts)}"
         summary = (
             f"{self.name}: {counted(len(self), 'image')} in {self.folder}, "
-            f"{counted(len(self.captions), 'caption')}, {spread} each, "
+            f"{counted(len(self.captions), 'caption')}, {captions_each} each, "
             f"from {self.path} ({self.kind})"
         )
         return [summary, *(f"  {note}" for note in self.notes)]
 
     def select(self, keep: Callable[[int], bool], *notes: str) -> CaptionSet:
-        """Return the images whose numbers are kept, with notes for the report."""
+        """Return the images for whose numbers `keep` is true; add notes to the report."""
         kept = tuple(image for number, image in enumerate(self.images) if keep(number))
         return replace(self, images=kept, notes=(*self.notes, *notes))
 
@@ -154,10 +154,10 @@ def read_captions(
     name: str = "train",
     max_words: int | None = None,
 ) -> CaptionSet:
-    """Read a caption file, grouped by image in the order of their first captions.
+    """Read a caption file and group its captions by image, in the order of the first captions.
 
-    Captions of more than `max_words` words are dropped and counted. Problems are added to
-    `problems`; DataError is raised for a file that cannot be read at all.
+    Captions of more than `max_words` words are dropped and counted. Problems with single captions
+    are added to `problems`. Raises DataError for a file that cannot be read at all.
     """
     if not folder.is_dir():
         raise DataError(
@@ -165,10 +165,11 @@ def read_captions(
         )
     text_file = read_file(path, MAX_JSON)
     notes = list(text_file.notes)
-    kind, unit, rows = _rows(text_file.lines, path, _SPLITS[name])
+    kind, unit, rows = _parse_rows(text_file.lines, path, _SPLITS[name])
+
     captions: dict[str, list[str]] = {}
     index = _FolderIndex(folder)
-    long = list[int]()
+    too_long = list[int]()
     for number, image, text in rows:
         caption = clean(text)
         file, cause = index.find(image)
@@ -183,15 +184,16 @@ def read_captions(
                 f"{path}: {unit} {number}: the caption of {image} has no text",
             )
         elif max_words is not None and word_count(caption) > max_words:
-            long.append(number)
+            too_long.append(number)
         else:
             captions.setdefault(file, []).append(caption)
-    if long:
+
+    if too_long:
         notes.append(
-            f"left out: {counted(len(long), 'caption')} of more than {max_words} words, the first "
-            f"in {unit} {long[0]} (data.max_length)"
+            f"left out: {counted(len(too_long), 'caption')} of more than {max_words} words, "
+            f"the first in {unit} {too_long[0]} (data.max_length)"
         )
-    if long and not captions and not problems.by_kind:
+    if too_long and not captions and not problems.by_kind:
         raise DataError(
             f"{path}: {notes[-1]}, and there are no others; set data.max_length higher"
         )
@@ -200,6 +202,7 @@ def read_captions(
             f"{path}: there is no caption of an image in it; each line holds a file, a tab and a "
             "caption"
         )
+
     images = tuple(
         CaptionedImage(file, tuple(texts)) for file, texts in captions.items()
     )
@@ -221,18 +224,19 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
             for entry in folder.iterdir()
             if entry.name.lower().endswith(SUFFIXES)
         }
-        if rest := len(names - used):
-            others = counted(
-                rest,
+        uncaptioned = len(names - used)
+        if uncaptioned:
+            images = counted(
+                uncaptioned,
                 "more image has no caption and is",
                 "more images have no caption and are",
             )
-            lines.append(f"{folder}: {others} not used")
+            lines.append(f"{folder}: {images} not used")
     return lines
 
 
 def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSet]:
-    """Split off images for validation."""
+    """Split off images for validation; return the training images and these."""
     if len(captions) < 2:
         raise DataError(
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to "
@@ -244,24 +248,21 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
         f"no validation captions were given: {counted(count, 'image was', 'images were')} held out "
         "for it"
     )
-    valid = replace(
-        captions.select(lambda number: number in held_out), name="valid", notes=()
-    )
-    return captions.select(lambda number: number not in held_out, note), valid
+    train = captions.select(lambda number: number not in held_out, note)
+    valid = captions.select(lambda number: number in held_out)
+    return train, replace(valid, name="valid", notes=())
 
 
 def mentions_side(captions: Sequence[str]) -> bool:
-    """Return whether a caption says left or right, in English, Korean or one of some twenty other
-    languages.
-    """
+    """Return whether a caption says left or right in one of some twenty languages."""
     return any(_SIDES.search(caption) for caption in captions)
 
 
 class _FolderIndex:
     """Index of the file names in a folder; names are compared after Unicode normalisation.
 
-    An accented letter, or a syllable of Hangul, can be written in one code point or in several, and
-    file systems do it differently from people.
+    An accented letter or a Hangul syllable can be written as one code point or as several, and file
+    systems often choose another form than the captions.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -271,42 +272,40 @@ class _FolderIndex:
         self.find = cache(self._look_up)
 
     def _look_up(self, name: str) -> tuple[str, str]:
-        """Return the name as the folder has it, and what is wrong with it; empty if it is a
-        file.
-        """
+        """Return the name as the folder has it, and the problem with it; empty if it is a file."""
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
-            return (
-                name,
-                f"{name!r} is not a file name in {self.folder}; names are relative to that folder",
+            cause = (
+                f"{name!r} is not a file name in {self.folder}; names are relative to that "
+                "folder"
             )
-        if (
-            max((len(part.encode("utf-8", "replace")) for part in parts), default=0)
-            > LONGEST_NAME
-            or len(name) > LONGEST_PATH
-        ):
-            return (
-                name,
+            return name, cause
+        sizes = [len(part.encode("utf-8", "replace")) for part in parts]
+        if max(sizes, default=0) > LONGEST_NAME or len(name) > LONGEST_PATH:
+            cause = (
                 f"{name[:40]}… is longer than file names are ({len(name):,} characters); correct "
-                "it",
+                "it"
             )
+            return name, cause
+
         if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
             name = str(PurePosixPath(name))
         if len(parts) > 1:
-            forms = (name, *(nfc(name), unicodedata.normalize("NFD", nfc(name))))
-            matches = [form for form in forms if (self.folder / form).exists()]
+            forms = (name, nfc(name), unicodedata.normalize("NFD", nfc(name)))
+            existing = [form for form in forms if (self.folder / form).exists()]
+            file = existing[0] if existing else None
         else:
-            listed = self._listed.get(nfc(name))
-            matches = (
-                []
-                if listed is None
-                else [name if (self.folder / name).exists() else listed]
-            )
-        if matches:
-            return matches[0], ""
-        return name, f"there is no image {name} in {self.folder}{self._nearest(name)}"
+            file = self._listed.get(nfc(name))
+            if file is not None and (self.folder / name).exists():
+                file = name
+        if file is not None:
+            return file, ""
+        return name, f"there is no image {name} in {self.folder}{self._suggest(name)}"
 
-    def _nearest(self, name: str) -> str:
+    def _suggest(self, name: str) -> str:
+        """Return the end of a message that suggests a file of a similar name, for the first
+        `SHOWN` names.
+        """
         self._guesses += 1
         if self._guesses > SHOWN:
             return ""
@@ -316,102 +315,101 @@ class _FolderIndex:
             names = [
                 str(parent / entry.name) for entry in (self.folder / parent).iterdir()
             ]
-        # Cameras write .JPG, and lists .jpg: such a name is nearer than that of the next image.
-        near = [
-            other for other in names if nfc(other).casefold() == nfc(name).casefold()
-        ]
-        near += [other for other in names if _stem(other) == _stem(name)]
-        near = near or difflib.get_close_matches(name, names, 1, 0.6)
-        return f"; did you mean {near[0]}?" if near else ""
+
+        # Cameras write .JPG and caption files .jpg, so a file of the same stem is the best guess.
+        folded = nfc(name).casefold()
+        similar = [other for other in names if nfc(other).casefold() == folded]
+        similar += [other for other in names if _stem(other) == _stem(name)]
+        similar = similar or difflib.get_close_matches(name, names, 1, 0.6)
+        return f"; did you mean {similar[0]}?" if similar else ""
 
 
 def _stem(name: str) -> str:
-    """Return a file's name without its ending, in Unicode's form NFC and without case."""
+    """Return a file's name without its ending, normalised to NFC and case-folded."""
     return nfc(PurePosixPath(name).stem).casefold()
 
 
 def _singular(kind: str) -> str:
-    """Return "caption with no text" for "captions with no text", and so on."""
-    noun, _, rest = kind.partition(" ")
-    return f"{noun.removesuffix('s')} {rest.replace('of images that do', 'of an image that does')}"
+    """Return the singular of a kind of problem, such as "caption with no text"."""
+    noun, _, relative = kind.partition(" ")
+    relative = relative.replace("of images that do", "of an image that does")
+    return f"{noun.removesuffix('s')} {relative}"
 
 
-def _first(causes: Sequence[str]) -> list[str]:
-    rest = len(causes) - SHOWN
-    return [
-        *causes[:SHOWN],
-        *([f"… and {rest:,} more of this kind"] if rest > 0 else []),
-    ]
+def _truncate(causes: Sequence[str]) -> list[str]:
+    """Return the first `SHOWN` causes, and how many more there are."""
+    shown = list(causes[:SHOWN])
+    if len(causes) > SHOWN:
+        shown.append(f"… and {len(causes) - SHOWN:,} more of this kind")
+    return shown
 
 
-def _rows(
+def _parse_rows(
     lines: list[str], path: Path, splits: Sequence[str]
-) -> tuple[str, str, Iterator[Row]]:
-    """Return the format of a file, what its entries are called, and the entries. Raises DataError
-    with all causes.
+) -> tuple[str, str, list[Row]]:
+    """Return the format of a caption file, the word for one of its entries, and the entries.
 
-    Of a file with splits the entries are those of these `splits`.
+    Only entries of these `splits` are returned if the file has splits. Raises DataError with all
+    causes.
     """
-    start, first = next(
+    number, first = next(
         ((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, "")
     )
-    whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
-    # An image may be called [1].jpg.
-    if first.lstrip()[:1] in ("{", "[") and (
-        "\t" not in first or whole is not None or _json(first) is not None
-    ):
-        if isinstance(whole, dict) and {"images", "annotations"} <= whole.keys():
-            return "COCO JSON", "annotation", iter(_coco(whole, path))
-        if isinstance(whole, dict) and "images" in whole:
-            images = [
-                ()
-                if isinstance(image, dict)
-                and image.get("split", splits[0]) not in splits
-                else image
-                for image in _list_of(whole, "images", path)
-            ]
-            if not any(images):
-                raise DataError(
-                    f"{path}: holds no image of the split {' or '.join(splits)}; give another file"
-                )
-            return (
-                f"Karpathy's JSON, split {' and '.join(splits)}",
-                "image",
-                iter(_objects(images, "image", path)),
-            )
-        values = (_json(line) if line.strip() else () for line in lines)
-        return "JSON lines", "line", iter(_objects(values, "line", path))
-    if header := _CSV_HEADER.fullmatch(first):
+    if first.lstrip()[:1] in ("{", "["):
+        content = _json("\n".join(lines))
+        # A line of file, tab, caption may begin like JSON, because an image may be called [1].jpg.
+        if "\t" not in first or content is not None or _json(first) is not None:
+            return _parse_json_rows(content, lines, path, splits)
+
+    header = _CSV_HEADER.fullmatch(first)
+    if header:
         wanted = "a file and a caption, each quoted as a whole or not at all"
-        return (
-            "CSV",
-            "line",
-            iter(_tabs([*_csv(lines, header[1], bool(header[2]))], path, wanted)),
-        )
+        tab_lines = list(_csv_to_tabs(lines, header[1], bool(header[2])))
+        return "CSV", "line", _parse_tabs(tab_lines, path, wanted)
     if "\t" not in first:
         raise DataError(
-            f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
+            f"{path}: line {number} holds no tab ({first[:40]!r}); wanted lines of file, tab, "
             "caption; or name.jpg#0, tab, caption (Flickr8k); or CSV below a line image,caption; "
             "or the JSON of COCO or Karpathy; or one JSON object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):
-        return (
-            "Flickr tokens",
-            "line",
-            iter(
-                _tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path)
-            ),
+        tab_lines = [re.sub(r"#\d+\t", "\t", line, count=1) for line in lines]
+        return "Flickr tokens", "line", _parse_tabs(tab_lines, path)
+    return "file, tab, caption", "line", _parse_tabs(lines, path)
+
+
+def _parse_json_rows(
+    content: Any, lines: Sequence[str], path: Path, splits: Sequence[str]
+) -> tuple[str, str, list[Row]]:
+    """Do the same as `_parse_rows` for COCO JSON, Karpathy's JSON and JSON lines.
+
+    `content` is the parsed file, or None if the file is not one JSON value.
+    """
+    if not isinstance(content, dict) or "images" not in content:
+        values = (_json(line) if line.strip() else () for line in lines)
+        return "JSON lines", "line", _parse_objects(values, "line", path)
+    if "annotations" in content:
+        return "COCO JSON", "annotation", _parse_coco(content, path)
+
+    images = _list_of(content, "images", path)
+    for index, image in enumerate(images):
+        if isinstance(image, dict) and image.get("split", splits[0]) not in splits:
+            images[index] = ()
+    if not any(images):
+        raise DataError(
+            f"{path}: holds no image of the split {' or '.join(splits)}; give another file"
         )
-    return "file, tab, caption", "line", iter(_tabs(lines, path))
+    kind = f"Karpathy's JSON, split {' and '.join(splits)}"
+    return kind, "image", _parse_objects(images, "image", path)
 
 
-def _tabs(
+def _parse_tabs(
     lines: Sequence[str],
     path: Path,
     wanted: str = "exactly one tab, between file and caption",
 ) -> list[Row]:
     """Parse lines of file, tab, caption."""
-    wrong = []
+    problems = []
     rows = list[Row]()
     for number, line in enumerate(lines, 1):
         sides = line.split("\t")
@@ -420,79 +418,79 @@ def _tabs(
         if len(sides) == 2:
             rows.append((number, sides[0].strip(), sides[1]))
         elif line.strip():
-            wrong.append(f"{path}: line {number} does not hold {wanted}; correct it")
-    DataError.raise_all(_first(wrong))
+            problems.append(f"{path}: line {number} does not hold {wanted}; correct it")
+    DataError.raise_all(_truncate(problems))
     return rows
 
 
-def _csv(lines: Sequence[str], delimiter: str, numbered: bool) -> Iterator[str]:
-    """Turn lines of CSV, perhaps with a number between file and caption, into lines of file, tab,
-    caption.
+def _csv_to_tabs(
+    lines: Sequence[str], delimiter: str, has_numbers: bool
+) -> Iterator[str]:
+    """Turn lines of CSV into lines of file, tab, caption.
+
+    If `has_numbers`, a caption number stands between file and caption and is dropped.
     """
     dialect = Dialect(delimiter)
     for record, count in dialect.records(iter(lines)):
-        file, *rest = dialect.fields(record) or [record]
-        # Captions may hold commas without quotes; one of Flickr30k's numbers has no bar after it.
-        caption = delimiter.join(rest[numbered:]) or "".join(rest).lstrip(" 0123456789")
-        yield f"{file}\t{' '.join(caption.split())}" if rest else record
+        file, *fields = dialect.fields(record) or [record]
+        # Captions may hold delimiters without quotes.
+        caption = delimiter.join(fields[has_numbers:])
+        if not caption:
+            # A line of Flickr30k lacks the delimiter between number and caption.
+            caption = "".join(fields).lstrip(" 0123456789")
+        yield f"{file}\t{' '.join(caption.split())}" if fields else record
         yield from [""] * (count - 1)
 
 
-def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
-    """Parse objects {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other
-    names of the keys.
-    """
-    wrong = []
+def _parse_objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
+    """Parse objects such as {"image": …, "caption": …} or {"image": …, "captions": […]}."""
+    problems = []
     rows = list[Row]()
     for number, value in enumerate(values, 1):
         if value == ():  # an empty line, or an image of another split
             continue
-        name, texts = (
-            _name_and_captions(value) if isinstance(value, dict) else (None, None)
-        )
+        name: str | None = None
+        texts: list[str] | None = None
+        if isinstance(value, dict):
+            name, texts = _name_and_captions(value)
         if name is None or texts is None:
-            wrong.append(
+            problems.append(
                 f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, '
                 'or "captions" with a list; or, for the whole file, COCO JSON with images and '
                 "annotations, or Karpathy's with sentences"
             )
         else:
             rows += [(number, name, text) for text in texts]
-    DataError.raise_all(_first(wrong))
+    DataError.raise_all(_truncate(problems))
     return rows
 
 
 def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
-    """Return the image and the captions of an object; None for what is missing."""
-    name: Any = next(
-        (value[key] for key in ("image", *sorted(HEADERS)) if key in value), None
-    )
-    texts: Any = (
-        value["captions"]
-        if "captions" in value
-        else [value.get("caption", value.get("text"))]
-    )
-    # Karpathy's; of COCO with the folder.
-    if isinstance(sentences := value.get("sentences"), list):
+    """Return the image and the captions of an object; None for either if it is missing."""
+    keys = ("image", *sorted(HEADERS))
+    name: Any = next((value[key] for key in keys if key in value), None)
+    texts: Any = value.get("captions", [value.get("caption", value.get("text"))])
+
+    # Karpathy's JSON holds sentences; that of COCO also the folder of the image.
+    sentences = value.get("sentences")
+    if isinstance(sentences, list):
         texts = [
             sentence.get("raw") if isinstance(sentence, dict) else None
             for sentence in sentences
         ]
-        name = (
-            f"{value['filepath']}/{name}"
-            if "filepath" in value and isinstance(name, str)
-            else name
-        )
-    fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    return name if isinstance(name, str) else None, list(texts) if fine else None
+        if "filepath" in value and isinstance(name, str):
+            name = f"{value['filepath']}/{name}"
+
+    is_valid = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    return name if isinstance(name, str) else None, list(texts) if is_valid else None
 
 
-def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
-    """Parse COCO: images with id and file_name, annotations with image_id and caption, numbered in
-    file order.
+def _parse_coco(value: Mapping[str, Any], path: Path) -> list[Row]:
+    """Parse COCO JSON: images with id and file_name, annotations with image_id and caption.
+
+    Annotations are numbered in the order of the file.
     """
-    wrong = []
-    rows = list[Row]()
+    problems = []
     names = dict[Any, str]()
     for number, image in enumerate(_list_of(value, "images", path), 1):
         if (
@@ -502,24 +500,26 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
         ):
             names[str(image["id"])] = image["file_name"]
         else:
-            wrong.append(f"{path}: image {number} lacks id or file_name")
+            problems.append(f"{path}: image {number} lacks id or file_name")
+
+    rows = list[Row]()
     for number, annotation in enumerate(_list_of(value, "annotations", path), 1):
         if (
             not isinstance(annotation, dict)
             or not isinstance(annotation.get("caption"), str)
             or "image_id" not in annotation
         ):
-            wrong.append(f"{path}: annotation {number} lacks image_id or caption")
-        elif str(annotation["image_id"]) not in names:
-            wrong.append(
+            problems.append(f"{path}: annotation {number} lacks image_id or caption")
+            continue
+        image_id = str(annotation["image_id"])
+        if image_id not in names:
+            problems.append(
                 f"{path}: annotation {number} is of image {annotation['image_id']}, which is not "
                 "among the images"
             )
         else:
-            rows.append(
-                (number, names[str(annotation["image_id"])], annotation["caption"])
-            )
-    DataError.raise_all(_first(wrong))
+            rows.append((number, names[image_id], annotation["caption"]))
+    DataError.raise_all(_truncate(problems))
     return rows
 
 

@@ -1,5 +1,5 @@
-"""Copy tokens: characters of a vocabulary that stand for spans which are not language, and come
-back unchanged.
+"""Copy tokens: characters of the vocabulary that stand for spans which are not language, and which
+the model copies into its output.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from regard.data.sentences import has_spaces
 from regard.data.spans import KEPT, find_spans
 
 COPY_CHARACTERS = "".join(map(chr, range(0xF1900, 0xF1918)))
-"""The character of each copy token: of a private area that no font of symbols uses. In text they
-are spans, too.
+"""The characters of the copy tokens, from a private-use area that symbol fonts do not use. If they
+occur in a text, they are spans themselves.
 """
 _COPIES = lazy_pattern(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
+"""Characters after which no space is put before a span."""
 Place = tuple[int, int]
-"""Begin and end of a span of a line."""
+"""Start and end offset of a span in a line."""
 NOT_COPIED = frozenset({"tag", "message"})
-"""Kinds of spans that no copy tokens stand for: they are put back as the tags of markup are."""
+"""Kinds of spans without copy tokens: they are put back in the same way as the tags of markup."""
 COPIED = KEPT - NOT_COPIED
-"""Kinds of spans that copy tokens stand for."""
+"""Kinds of spans for which copy tokens stand."""
 
 
 def copied_spans(line: str) -> list[Place]:
-    """Return where the spans of a line stand that copy tokens stand for, in order."""
+    """Return the places of the spans that copy tokens replace, in order."""
     return [(span.start, span.end) for span in find_spans(line) if span.kind in COPIED]
 
 
 def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
-    """Return a line with copy characters in some places, given in any order; the space before one
-    is left out.
+    """Replace places of a line, given in any order, by copy characters.
 
-    It would be a token of its own. `Copies.restore` knows where it belongs.
+    A space before a copy character is removed, because it would be a token of its own;
+    `Copies.restore` puts it back.
     """
     parts = list[str]()
     end = 0
@@ -48,26 +49,23 @@ def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
 
 
 class Around(NamedTuple):
-    """The characters before and behind a span in its line, and the one before its copy character;
-    none at ends.
-
-    The latter is another if a space before the copy character was left out.
-    """
+    """The characters around a span in its line; empty at the start or end of the line."""
 
     before: str = ""
     behind: str = ""
     before_copy: str = ""
+    """The character before the copy character, after a space was removed."""
 
 
 class Copies(NamedTuple):
-    """The spans that copy characters stand for, and what stands around each in its line."""
+    """The spans for which copy characters stand, and the characters around each span."""
 
     spans: Mapping[str, str] = MappingProxyType({})
     around: Mapping[str, Around] = MappingProxyType({})
 
     @classmethod
     def of(cls, line: str, places: Sequence[Place], characters: str) -> Copies:
-        """Note the spans of a line, which stand in these places, in order, for copy characters."""
+        """Record the spans in these places of a line, in order, for the copy characters."""
         spans = dict[str, str]()
         around = dict[str, Around]()
         end = 0
@@ -76,15 +74,17 @@ class Copies(NamedTuple):
             gap = line[end:start].removesuffix(" ")
             spans[character] = line[start:stop]
             around[character] = Around(
-                line[:start][-1:], line[stop : stop + 1], gap[-1:] or last
+                before=line[:start][-1:],
+                behind=line[stop : stop + 1],
+                before_copy=gap[-1:] or last,
             )
             end = stop
             last = character
         return cls(spans, around)
 
     def restore(self, text: str) -> str:
-        """Return a text with the spans in the place of their characters, parted from what stands
-        beside them.
+        """Replace the copy characters of a text by their spans, with spaces around them as
+        needed.
         """
         if not self.spans:
             return text
@@ -92,72 +92,74 @@ class Copies(NamedTuple):
         end = 0
         last = ""
         for match in _COPIES.finditer(text):
+            character = match[0]
             gap = text[end : match.start()]
-            span = self.spans.get(match[0], match[0])
-            before, behind, before_copy = self.around.get(match[0], Around())
+            span = self.spans.get(character, character)
+            around = self.around.get(character, Around())
             if gap:
-                parts += [" " * self._is_parted_behind(last, gap[0]), gap]
-            if (gap[-1:] or last) == before_copy and match[
-                0
-            ] in self.around:  # it stands there as in its line
-                is_parted = before == " "
+                if self._needs_space_behind(last, gap[0]):
+                    parts.append(" ")
+                parts.append(gap)
+
+            is_as_in_line = (gap[-1:] or last) == around.before_copy
+            if is_as_in_line and character in self.around:
+                needs_space = around.before == " "
             elif gap:
-                is_parted = _is_parted(before, gap[-1], span)
+                needs_space = _needs_space_before(around.before, gap[-1], span)
             else:  # at the start, or behind another span
-                is_parted = bool(last) and " " in (before, before or behind)
-            parts += [(" " if is_parted else ""), span]
-            last = match[0]
+                beside = (around.before, around.before or around.behind)
+                needs_space = bool(last) and " " in beside
+            if needs_space:
+                parts.append(" ")
+            parts.append(span)
+            last = character
             end = match.end()
-        rest = text[end:]
-        return "".join([*parts, " " * self._is_parted_behind(last, rest[:1]), rest])
+
+        tail = text[end:]
+        if self._needs_space_behind(last, tail[:1]):
+            parts.append(" ")
+        return "".join([*parts, tail])
 
     def restored_words(self, text: str) -> list[range]:
-        """Return for each word of a text the words of the restored text that it becomes part of, or
-        is made of.
-        """
+        """Return for each word of a text the words of the restored text that it overlaps."""
         restored = self.restore(text)
-        words = list[range]()
-        at = 0
         starts = [match.start() for match in WORD.finditer(restored)]
+        words = list[range]()
+        end = 0
         for match in WORD.finditer(text):
-            pieces = [self.spans.get(character, character) for character in match[0]]
-            first = restored.index(pieces[0], at)
-            for piece in pieces:  # nothing but spaces has come between them
-                at = restored.index(piece, at) + len(piece)
-            words.append(
-                range(bisect_right(starts, first) - 1, bisect_right(starts, at - 1))
-            )
+            parts = [self.spans.get(character, character) for character in match[0]]
+            start = restored.index(parts[0], end)
+            for part in parts:  # `restore` puts only spaces between them
+                end = restored.index(part, end) + len(part)
+            first = bisect_right(starts, start) - 1
+            words.append(range(first, bisect_right(starts, end - 1)))
         return words
 
-    def _is_parted_behind(self, character: str, following: str) -> bool:
-        """Return whether a space is missing behind a span, if there is one, before a letter that
-        was not there.
+    def _needs_space_behind(self, character: str, following: str) -> bool:
+        """Return whether a space must be put between the span of a copy character and a letter that
+        follows it.
 
-        Of scripts whose particles follow without a space, as 을 does, letters may stand right
-        behind it.
+        It must if no letter followed in the line, except before Hangul, since Korean particles such
+        as 을 follow without a space.
         """
-        if (
-            character not in self.around
-            or not following.isalnum()
-            or "가" <= following <= "힣"
-        ):
+        is_hangul = "가" <= following <= "힣"
+        if character not in self.around or not following.isalnum() or is_hangul:
             return False
-        return not self.around[character].behind.isalnum() and has_spaces(
-            self.spans[character][-1], following
-        )
+        if self.around[character].behind.isalnum():
+            return False
+        return has_spaces(self.spans[character][-1], following)
 
 
-def _is_parted(before: str, last: str, span: str) -> bool:
-    """Return whether a space parts a span, which stood behind one character, from another that has
-    come before it.
+def _needs_space_before(before: str, last: str, span: str) -> bool:
+    """Return whether a space must be put before a span that stands behind another character than in
+    its line.
 
-    It does if it did, but not behind an opening bracket and the like, and if the punctuation before
-    it is lost.
+    `before` is the character before the span in its line, `last` the one before it now. A space in
+    the line is kept, except behind an opening bracket and the like. A space also replaces lost
+    punctuation between letters.
     """
     if not has_spaces(last, span[0]):
         return False
-    return (
-        last not in _OPENING
-        if before in ("", " ")
-        else last.isalnum() and not before.isalnum()
-    )
+    if before in ("", " "):
+        return last not in _OPENING
+    return last.isalnum() and not before.isalnum()

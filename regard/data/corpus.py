@@ -1,5 +1,5 @@
-"""Parallel corpora: settings, reading with filters, overlap between train and test, and the corpus
-report.
+"""Parallel corpora: their settings, filtered reading, the overlap of test and training data, and
+corpus reports.
 """
 
 from __future__ import annotations
@@ -42,16 +42,18 @@ from regard.data.pair_filters import (
 )
 from regard.data.text import MAX_LINE
 
-EVALUATION = ("valid", "test")  # names of corpora; all others are for training
+EVALUATION = ("valid", "test")
+"""Names of the evaluation corpora; all other corpora are for training."""
 EVALUATION_WORDS = 400
 """Longest sentence to validate or test on, in words, unless `data.max_length` is more."""
 
 T = TypeVar("T")
 Read = Callable[[PairFiles, "Filters | None", str], T]
+"""Reads a corpus from its files, with filters, under a name."""
 
 
 def _canonical_licence(text: str) -> str:
-    """Return an SPDX licence expression in its usual form. Raises ValueError for others."""
+    """Return an SPDX licence expression in its canonical form. Raises ValueError for other text."""
     from packaging.licenses import (
         InvalidLicenseExpression,
         canonicalize_license_expression,
@@ -87,7 +89,7 @@ class MixSettings(Settings):
     )
     weight: float = Field(
         1.0,
-        allow_inf_nan=True,  # `_wrong_part` refuses them, with all else that is wrong
+        allow_inf_nan=True,  # `_mix_problems` reports them with the other problems
         description="In [[data.mix]]: how often batches come from it, relative to other weights; "
         "data.source has 1.",
     )
@@ -197,55 +199,50 @@ class CorpusSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _check_consistent(self) -> CorpusSettings:
-        if self.images is not None:
-            if (
-                self.paths != self.images.paths
-                or self.mix
-                or self.alignments is not None
-            ):
-                raise ValueError(
-                    "images exclude source, target, pairs, alignments and mix; give images or "
-                    "sentences"
-                )
-            if self.test_count is not None:
-                raise ValueError(
-                    f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
-                    "leave it out"
-                )
-            if self.source_language not in (AUTO, ""):
-                raise ValueError(
-                    f"images have no source_language ({self.source_language}); set only "
-                    "target_language"
-                )
-            return self
-        problems = [
-            _problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")
-        ]
-        if (
-            self.mix
-            and self.source is None
-            and self.target is None
-            and self.pairs is None
-        ):
-            problems = problems[1:]
-            if self.alignments is not None:
-                problems.append(
-                    "alignments link the words of source and target, and there is only mix; give "
-                    "it there"
-                )
-        problems += [
-            problem
-            for number, part in enumerate(self.mix, 1)
-            for problem in _wrong_part(number, part)
-        ]
-        problems += _wrong_names([name for name, _ in _parts(self)])
+        if self.images is None:
+            self._check_sentences()
+        else:
+            self._check_images(self.images)
+        return self
+
+    def _check_images(self, images: ImageSettings) -> None:
+        """Raise ValueError for a setting that images exclude."""
+        if self.paths != images.paths or self.mix or self.alignments is not None:
+            raise ValueError(
+                "images exclude source, target, pairs, alignments and mix; give images or "
+                "sentences"
+            )
+        if self.test_count is not None:
+            raise ValueError(
+                f"test_count ({self.test_count}): only sentence pairs are held out to test on; "
+                "leave it out"
+            )
+        if self.source_language not in (AUTO, ""):
+            raise ValueError(
+                f"images have no source_language ({self.source_language}); set only "
+                "target_language"
+            )
+
+    def _check_sentences(self) -> None:
+        """Raise ValueError with all problems of the settings of sentence pairs."""
+        only_mix = bool(self.mix) and self.files("") == (None, None, None)
+        prefixes = ("valid_", "test_") if only_mix else ("", "valid_", "test_")
+        problems = [_files_problem(prefix, *self.files(prefix)) for prefix in prefixes]
+        if only_mix and self.alignments is not None:
+            problems.append(
+                "alignments link the words of source and target, and there is only mix; give "
+                "it there"
+            )
+        for number, part in enumerate(self.mix, 1):
+            problems += _mix_problems(number, part)
+        problems += _name_problems([name for name, _ in _parts(self)])
         if self.test_count is not None and any(self.files("test_")):
             problems.append(
                 f"test_count ({self.test_count}) and test files exclude each other; give one"
             )
-        if causes := [problem for problem in problems if problem]:
+        causes = [problem for problem in problems if problem]
+        if causes:
             raise ValueError("; ".join(causes))
-        return self
 
     def files(self, prefix: str) -> tuple[str | None, str | None, str | None]:
         """Return the source, target and pairs file for a prefix: "" (training), "valid_" or
@@ -269,7 +266,7 @@ class CorpusSettings(Settings):
 
     @property
     def training_files(self) -> dict[str, PairFiles]:
-        """The files of the training corpora by name: "train", then those of `mix`. Empty for
+        """The files of the training corpora by name: "train", then those of `mix`; empty for
         images.
         """
         if self.images is not None and self.files("") == (None, None, None):
@@ -281,7 +278,7 @@ class CorpusSettings(Settings):
 
     @property
     def alignment_files(self) -> dict[str, str]:
-        """The word alignment files of those training corpora that have one."""
+        """The word alignment file of each training corpus that has one."""
         return {
             name: part.alignments
             for name, part in _parts(self)
@@ -295,46 +292,44 @@ class CorpusSettings(Settings):
 
     @property
     def languages(self) -> Languages:
-        """The languages, where a setting is `auto` by the names of the training files."""
+        """The languages of both sides; the names of the training files decide if a setting is
+        `auto`.
+        """
+        source, target = self.source_language, self.target_language
+        if AUTO in (source, target):
+            inferred = self._languages_of_names()
+            source = inferred.source if source == AUTO else source
+            target = inferred.target if target == AUTO else target
+        return Languages(source=source, target=target)
+
+    def _languages_of_names(self) -> Languages:
+        """Infer the languages from the names of the training files."""
         if self.images is not None:
-            named = Languages(target=language_of_name(self.images.captions or ""))
-        else:
-            files = list(self.training_files.values())
-            both = [languages_of_name(part.pairs or "") for part in files]
-            source = only(
-                [language_of_name(part.source or "") for part in files]
-                + [part.source for part in both]
-            )
-            target = only(
-                [language_of_name(part.target or "") for part in files]
-                + [part.target for part in both]
-            )
-            named = Languages(source=source, target=target)
-        settings = self.source_language, self.target_language
-        codes = [
-            name if setting == AUTO else setting
-            for name, setting in zip(named.pair, settings, strict=True)
-        ]
-        return Languages(source=codes[0], target=codes[1])
+            return Languages(target=language_of_name(self.images.captions or ""))
+        files = list(self.training_files.values())
+        of_pairs = [languages_of_name(part.pairs or "") for part in files]
+        sources = [language_of_name(part.source or "") for part in files]
+        sources += [languages.source for languages in of_pairs]
+        targets = [language_of_name(part.target or "") for part in files]
+        targets += [languages.target for languages in of_pairs]
+        return Languages(source=only(sources), target=only(targets))
 
     def with_languages(self, inherited: Languages) -> CorpusSettings:
-        """Return the settings without `auto` languages; those that nothing names are `inherited`
-        ones.
+        """Return the settings with each `auto` language replaced: by the language that the file
+        names tell, or else by the `inherited` one.
         """
-        named = self.languages
-        source = named.source or (
-            inherited.source if self.source_language == AUTO else ""
-        )
-        target = named.target or (
-            inherited.target if self.target_language == AUTO else ""
-        )
+        source, target = self.languages.pair
+        if self.source_language == AUTO:
+            source = source or inherited.source
+        if self.target_language == AUTO:
+            target = target or inherited.target
         return self.model_copy(
             update={"source_language": source, "target_language": target}
         )
 
     @property
     def evaluation_files(self) -> dict[str, PairFiles]:
-        """The files of "valid" and "test" as far as they are given."""
+        """The files of "valid" and "test", if they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
         return {
             name: PairFiles(*files, self.max_line)
@@ -344,12 +339,13 @@ class CorpusSettings(Settings):
 
     @property
     def holds_out(self) -> list[str]:
-        """The corpora, of "valid" and "test", that are held out of the training data."""
-        held_out = {
-            "valid": "valid" not in self.evaluation_files,
-            "test": self.test_count is not None,
-        }
-        return [name for name, is_held_out in held_out.items() if is_held_out]
+        """Names of the evaluation corpora that are held out of the training data."""
+        names = []
+        if "valid" not in self.evaluation_files:
+            names.append("valid")
+        if self.test_count is not None:
+            names.append("test")
+        return names
 
     @property
     def weights(self) -> dict[str, float]:
@@ -363,17 +359,15 @@ class CorpusSettings(Settings):
 
     @property
     def evaluation_filters(self) -> Filters:
-        """The filters for pairs to validate and test on: memory grows with the square of a
-        sentence's length.
+        """The filters for evaluation pairs, which bound the length of a sentence because memory
+        grows with its square.
         """
         return Filters(max(self.max_length, EVALUATION_WORDS), math.inf)
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """Facts for the model card: the number of pairs, and the SHA-256 of both sides, line by
-    line.
-    """
+    """Facts for the model card: the number of pairs, and the SHA-256 of the lines of each side."""
 
     pairs: int
     source: str
@@ -410,7 +404,7 @@ class Corpus:
         return digest.facts()
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Corpus:
-        """Return the corpus with some of its pairs."""
+        """Return the corpus with the pairs for which the mask is True."""
         pairs = tuple(compress(self.pairs, mask))
         return Corpus(pairs, replace(self.report, kept=len(pairs)))
 
@@ -418,8 +412,9 @@ class Corpus:
 def read_corpora(
     settings: CorpusSettings, read: Read[T]
 ) -> tuple[dict[str, T], dict[str, Corpus]]:
-    """Read the training corpora with `read`, and "valid" and "test". Raises DataError with all
-    causes at once.
+    """Read the training corpora with `read`, and the evaluation corpora into memory.
+
+    Raises DataError with all causes at once.
     """
     train: dict[str, T] = {}
     others: dict[str, Corpus] = {}
@@ -439,13 +434,17 @@ def read_corpora(
 def read_corpus(
     files: PairFiles, filters: Filters | None = None, name: str = "train"
 ) -> Corpus:
-    """Read sentence pairs into memory; without `filters` only empty ones are dropped."""
+    """Read sentence pairs into memory; without `filters` only empty pairs are dropped."""
     reader = PairReader(files)
     pair_filter = PairFilter(filters)
-    pairs: list[Pair] = []
-    for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1)):
-        pairs += compress(chunk, pair_filter.keep_mask(chunk))
-    return Corpus(tuple(pairs), pair_filter.report(name, reader))
+    cleaned = (
+        Pair.read(source, target, line)
+        for line, (source, target) in enumerate(reader, 1)
+    )
+    kept: list[Pair] = []
+    for chunk in chunks(cleaned):
+        kept += compress(chunk, pair_filter.keep_mask(chunk))
+    return Corpus(tuple(kept), pair_filter.report(name, reader))
 
 
 class CorpusDigest:
@@ -464,7 +463,7 @@ class CorpusDigest:
             self._target.update(_line(pair.target))
 
     def facts(self) -> CorpusFacts:
-        """Return the facts of all pairs so far."""
+        """Return the facts of all pairs added so far."""
         return CorpusFacts(
             self._pairs, self._source.hexdigest(), self._target.hexdigest()
         )
@@ -477,39 +476,44 @@ class Overlap:
 
     def __init__(self, other: Corpus) -> None:
         self.other = other
-        self._contents = (
-            {(pair.source, pair.target) for pair in other.pairs},
-            {*other.sources},
-            {*other.targets},
-        )
-        self._shared: tuple[set[tuple[str, str]], set[str], set[str]] = (
-            set(),
-            set(),
-            set(),
-        )
+        self._pairs = {(pair.source, pair.target) for pair in other.pairs}
+        self._sources = {*other.sources}
+        self._targets = {*other.targets}
+        self._shared_pairs: set[tuple[str, str]] = set()
+        self._shared_sources: set[str] = set()
+        self._shared_targets: set[str] = set()
 
     def update(self, pairs: Iterable[Pair]) -> None:
         """Add training pairs."""
-        (whole, sources, targets), shared = self._contents, self._shared
         for pair in pairs:
-            if pair.source in sources or pair.target in targets:
-                shared[0].update({(pair.source, pair.target)} & whole)
-                shared[1].update({pair.source} & sources)
-                shared[2].update({pair.target} & targets)
+            source_is_shared = pair.source in self._sources
+            target_is_shared = pair.target in self._targets
+            if source_is_shared:
+                self._shared_sources.add(pair.source)
+            if target_is_shared:
+                self._shared_targets.add(pair.target)
+            if source_is_shared and target_is_shared:
+                sides = (pair.source, pair.target)
+                if sides in self._pairs:
+                    self._shared_pairs.add(sides)
 
     def lines(self, name: str) -> list[str]:
         """Report the pairs, sources and targets that are in the training data, with their first
         line numbers.
         """
-        whole, sources, targets = self._shared
         pairs = self.other.pairs
-        lines_by_kind = {
-            "pairs": [
-                pair.line for pair in pairs if (pair.source, pair.target) in whole
-            ],
-            "sources": [pair.line for pair in pairs if pair.source in sources],
-            "targets": [pair.line for pair in pairs if pair.target in targets],
+        lines_by_kind: dict[str, list[int]] = {
+            "pairs": [],
+            "sources": [],
+            "targets": [],
         }
+        for pair in pairs:
+            if (pair.source, pair.target) in self._shared_pairs:
+                lines_by_kind["pairs"].append(pair.line)
+            if pair.source in self._shared_sources:
+                lines_by_kind["sources"].append(pair.line)
+            if pair.target in self._shared_targets:
+                lines_by_kind["targets"].append(pair.line)
         if not any(lines_by_kind.values()):
             return [
                 f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"
@@ -530,58 +534,57 @@ def _line(text: str) -> bytes:
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def _problem(
+def _files_problem(
     prefix: str, source: str | None, target: str | None, pairs: str | None
 ) -> str | None:
-    """Return what is wrong with the file settings of a corpus, if anything."""
+    """Describe the problem with the file settings of a corpus; None if there is none."""
     both = f"{prefix}source and {prefix}target"
-    one = f"{prefix}pairs"
     if pairs is not None and (source is not None or target is not None):
-        return f"{both} exclude {one}; give one or the other"
-    if (source is None) != (target is None):
-        present, missing = (
-            ("source", "target") if target is None else ("target", "source")
-        )
-        return f"{prefix}{present} is given without {prefix}{missing}; give {both}"
+        return f"{both} exclude {prefix}pairs; give one or the other"
+    if source is not None and target is None:
+        return f"{prefix}source is given without {prefix}target; give {both}"
+    if target is not None and source is None:
+        return f"{prefix}target is given without {prefix}source; give {both}"
     if not prefix and source is None and pairs is None:
-        return f"no training pairs; give {both}, or {one}"
+        return f"no training pairs; give {both}, or {prefix}pairs"
     return None
 
 
 def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
     """Return every training corpus with its name."""
-    source, target, pairs = settings.files("")
-    main = MixSettings(
-        source=source, target=target, pairs=pairs, alignments=settings.alignments
-    )
     parts = [
         (part.name or f"mix{number}", part)
         for number, part in enumerate(settings.mix, 1)
     ]
-    return (
-        parts
-        if source is None and target is None and pairs is None
-        else [("train", main), *parts]
+    source, target, pairs = settings.files("")
+    if source is None and target is None and pairs is None:
+        return parts
+    main = MixSettings(
+        source=source, target=target, pairs=pairs, alignments=settings.alignments
     )
+    return [("train", main), *parts]
 
 
-def _wrong_names(names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
+def _name_problems(names: list[str]) -> list[str]:
+    """Describe the problems with the names of the training corpora."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
     problems = [
         f"mix: two corpora are called {name}; give each a name of its own"
-        for name in twice
+        for name in repeated
     ]
-    return problems + [
+    problems += [
         f"mix: no training corpus can be called {name}; choose another"
         for name in EVALUATION
         if name in names
     ]
+    return problems
 
 
-def _wrong_part(number: int, part: MixSettings) -> Iterator[str]:
-    """Yield what is wrong with a corpus of the mix."""
+def _mix_problems(number: int, part: MixSettings) -> Iterator[str]:
+    """Describe the problems with a corpus of the mix."""
     where = f"mix {number}" + (f" ({part.name})" if part.name else "")
-    if problem := _problem("", part.source, part.target, part.pairs):
+    problem = _files_problem("", part.source, part.target, part.pairs)
+    if problem:
         yield f"{where}: {problem}"
     if not 0 < part.weight <= FACTOR:
         yield (

@@ -1,4 +1,4 @@
-"""Kinds of files that are not lines of text, by their names and first bytes."""
+"""Formats of files that are not lines of text, recognised by their names and first bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regard.common.errors import DataError
 
-_HEAD = 1 << 18  # bytes
+_HEAD = 1 << 18  # bytes of a file that are read
 _BINARY = {
     "a Word document": "docx?|docm",
     "a spreadsheet, another office document or an e-book": "xls[xmb]?|od[pst]|pptx?|epub|mobi|azw3",
@@ -18,6 +18,7 @@ _BINARY = {
     "an image": "png|jpe?g|gif|webp|bmp|tiff?",
     "an audio or video file": "mp[34]|wav|flac|ogg|m4a|mkv|webm",
 }
+"""Endings of the names of binary files, as patterns, by format."""
 _PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
 _MARKED = {
     "a PDF": r".*\n%PDF-\d",
@@ -42,52 +43,47 @@ _MARKED = {
     "html": rf"(?i).*\.x?html?\n|.*\n{_PROLOGUE}<(!doctype )?html[^>]*>\s*<[!a-z]",
     "xml": r".*\.(xml|sgml?)\n|.*\n<\?xml\s[^>]*\?>\s*<",
 }
-"""Kinds of which each line may be text, by the file's name and what follows it; those that can be
-translated last.
+"""Formats whose lines may look like text, with patterns for a file's name, a line feed and its
+first bytes. The formats that can be translated come last.
 """
 
 
 def binary_kind(path: Path) -> str | None:
-    """Return what a file that is not text is by its name, and what to do with it."""
+    """Return the end of a message that names the format of a binary file by its name; None if the
+    name tells none.
+    """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    kind = next(
-        (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)),
-        None,
-    )
-    return (
-        kind
-        and f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
-    )
+    for kind, suffixes in _BINARY.items():
+        if re.fullmatch(suffixes, suffix):
+            return f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
+    return None
 
 
 def input_kind(path: Path) -> str:
-    """Return how a file is read: text, jsonl, html or xml. Raises DataError for one that is plainly
-    of another kind.
-    """
+    """Return how a file is read: text, jsonl, html or xml. Raises DataError for other formats."""
     start = _head(path).removeprefix(b"\xef\xbb\xbf")
     subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
-    kind = next(
-        (kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)),
-        "text",
-    )
+    kinds = (kind for kind, pattern in _MARKED.items() if re.match(pattern, subject))
+    kind = next(kinds, "text")
     if kind not in ("text", "jsonl", "html", "xml"):
-        why = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
+        reason = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
         raise DataError(
-            f"{path}: {why}, or give `input=text` to translate every line as it stands"
+            f"{path}: {reason}, or give `input=text` to translate every line as it stands"
         )
     return kind
 
 
 def holds_tabs(path: Path) -> bool:
-    """Return whether most lines at the beginning of a file hold tabs, as those of pairs and tables
-    do.
+    """Return whether most lines at the start of a file hold tabs, as in files of pairs and
+    tables.
     """
     lines = _head(path).splitlines()
     return sum(b"\t" in line.strip() for line in lines) > len(lines) / 2
 
 
 def _head(path: Path) -> bytes:
-    # A regular file's reader says what is wrong with it.
+    """Return the first bytes of a file; empty if it is no regular file or cannot be read."""
+    # The reader of the lines reports the errors that are suppressed here.
     with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
         if path.is_file():
             with (

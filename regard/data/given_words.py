@@ -1,8 +1,8 @@
-"""Words of a line as it was given, which links between words count, in files and in answers.
+"""Words of a line before cleaning: word alignments count these, in files and in answers.
 
-They are what stands between spaces, tabs and other white space of ASCII, as for Moses, GIZA++ and
-fast_align. A model reads the line cleaned: a no-break space parts words there, and words of
-invisible characters alone are missing.
+Words are separated by ASCII white space, as in Moses, GIZA++ and fast_align. A model reads the
+cleaned line, in which a no-break space also separates words, and words of invisible characters
+alone are missing.
 """
 
 from __future__ import annotations
@@ -15,78 +15,73 @@ from regard.data.text import clean
 
 _SPACES = " \t\n\r\v\f"
 WORD = lazy_pattern(f"[^{_SPACES}]+")
-"""A word of a line as it was given."""
+"""Matches a word of a line before cleaning."""
 Link = tuple[int, int]
+"""Indices of a source word and a target word."""
 
 
 class GivenWords(NamedTuple):
-    """The words of a line as it was given: how many, and in which of them each word of the clean
-    line stands.
-
-    `is_uneven`: `line.split(" ")` counts others, as there are leading or doubled spaces, or tabs.
-    """
+    """The words of a line before cleaning, and how the words of the cleaned line map to them."""
 
     total: int
+    """Number of words before cleaning."""
     positions: Sequence[int]
+    """For each word of the cleaned line, the index of the word before cleaning that contains it."""
     is_uneven: bool = False
+    """True if `line.split(" ")` gives other words, because of leading or doubled spaces or tabs."""
 
     @property
     def is_clean(self) -> bool:
-        """True if the words of the clean line are the same."""
+        """True if the cleaned line has the same words."""
         return self.total == len(self.positions) == len({*self.positions})
 
 
 def given_words(line: str) -> GivenWords:
-    """Find the words of a line as it was given."""
+    """Find the words of a line before cleaning."""
     words = WORD.findall(line)
     if line == clean(line):
         return GivenWords(len(words), range(len(words)))
     positions = [index for index, word in enumerate(words) for _ in clean(word).split()]
-    return GivenWords(
-        len(words), positions, bool(words) and line.rstrip(_SPACES).split(" ") != words
-    )
+    is_uneven = bool(words) and line.rstrip(_SPACES).split(" ") != words
+    return GivenWords(len(words), positions, is_uneven)
 
 
 def to_given(
     links: Iterable[Link], source: GivenWords, target: GivenWords | None = None
 ) -> list[Link]:
-    """Return links between the words of clean lines as links between those of the lines as they
-    were given.
+    """Convert links between words of cleaned lines to links between the words before cleaning.
 
-    Without a `target`, words of that side are counted as they are.
+    If `target` is None, the indices of target words stay as they are.
     """
     if source.is_clean and (target is None or target.is_clean):
         return [*links]
-    known = range(len(source.positions))
-    return sorted(
-        {
-            (source.positions[s], t if target is None else target.positions[t])
-            for s, t in links
-            if s in known
-        }
-    )
+    converted = set()
+    for s, t in links:
+        if 0 <= s < len(source.positions):
+            target_index = t if target is None else target.positions[t]
+            converted.add((source.positions[s], target_index))
+    return sorted(converted)
 
 
 def to_clean(
     links: Iterable[Link], source: GivenWords, target: GivenWords
 ) -> list[Link]:
-    """Return links between the words of lines as they were given as links between those of the
-    clean lines.
-    """
+    """Convert links between words before cleaning to links between the words of cleaned lines."""
     if source.is_clean and target.is_clean:
         return [*links]
-    sides = _clean_words(source), _clean_words(target)
+    clean_sources = _clean_words(source)
+    clean_targets = _clean_words(target)
     return sorted(
-        (s, t)
-        for link in links
-        for s in sides[0].get(link[0], ())
-        for t in sides[1].get(link[1], ())
+        (clean_s, clean_t)
+        for s, t in links
+        for clean_s in clean_sources.get(s, ())
+        for clean_t in clean_targets.get(t, ())
     )
 
 
 def _clean_words(words: GivenWords) -> dict[int, list[int]]:
-    """Return the words of the clean line that stand in each word of the line as it was given."""
-    inside = dict[int, list[int]]()
+    """Return the indices of cleaned words by the word before cleaning that contains them."""
+    clean_words = dict[int, list[int]]()
     for index, position in enumerate(words.positions):
-        inside.setdefault(position, []).append(index)
-    return inside
+        clean_words.setdefault(position, []).append(index)
+    return clean_words

@@ -1,5 +1,5 @@
-"""Held-out pairs, taken from the training data: to validate on if none are given, and to test on if
-wanted.
+"""Held-out pairs: take pairs from the training data to validate on if no files are given, and to
+test on if asked for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from regard.data.corpus import Corpus
 from regard.data.pair_filters import CorpusReport, Pair
 from regard.data.streamed_corpus import FilteredCorpus
 
-# At most a thousand pairs, at most a twentieth of the data.
-MAX_PAIRS, FRACTION = 1000, 20
+MAX_PAIRS = 1000
+"""Pairs that are held out for validation, at most."""
+FRACTION = 20
+"""At most one pair in so many is held out for validation."""
 
 TrainingCorpus = Corpus | FilteredCorpus
 """A training corpus, whose text is in memory or stays in its files."""
@@ -33,94 +35,99 @@ def hold_out(
     """Split off `count` pairs as corpus `name`; training keeps no pair that shares a side with one
     of them.
 
-    Without a count, those for validation: a twentieth of the pairs, at most a thousand. Raises
-    DataError for a count of more than half of the pairs, and if no pair is left to train on.
+    Without a `count`, a twentieth of the pairs and at most a thousand are split off, for
+    validation. Pairs that share no side with other pairs are drawn first, then the pairs that share
+    a side with the fewest. Several corpora are treated as if they were one file after another.
 
-    Pairs that share no side with any other are drawn first, then those that share it with the
-    fewest. Several corpora are treated as if they were one file after another.
+    Raises DataError for a count of more than half of the pairs, and if no pair is left to train on.
     """
     lengths = [len(corpus) for corpus in corpora.values()]
-    if count is not None and count > sum(lengths) // 2:
+    total = sum(lengths)
+    if count is None:
+        count = min(MAX_PAIRS, max(1, total // FRACTION))
+    elif count > total // 2:
         raise DataError(
-            f"data.test_count = {count:,}: at most half of the {sum(lengths):,} training pairs can "
-            f"be held out to test on; take {sum(lengths) // 2:,} or fewer"
+            f"data.test_count = {count:,}: at most half of the {total:,} training pairs can "
+            f"be held out to test on; take {total // 2:,} or fewer"
         )
-    count = min(MAX_PAIRS, max(1, sum(lengths) // FRACTION)) if count is None else count
-    texts = (
-        text
-        for corpus in corpora.values()
-        for pair in corpus
-        for text in (pair.source, pair.target)
-    )
-    sides = np.fromiter(map(hash, texts), np.int64, 2 * sum(lengths)).reshape(-1, 2).T
-    indices = _draw(sides, seed)[:count]
-    is_drawn = np.zeros(sum(lengths), np.bool_)
+
+    hashes = _side_hashes(corpora.values(), total)
+    indices = _draw(hashes, seed)[:count]
+    is_drawn = np.zeros(total, np.bool_)
     is_drawn[indices] = True
-    keep = ~np.any([np.isin(texts, texts[indices]) for texts in sides], axis=0)
-    valid = list[Pair]()
+    shares_source = np.isin(hashes[0], hashes[0][indices])
+    shares_target = np.isin(hashes[1], hashes[1][indices])
+    keep = ~(shares_source | shares_target)
+
+    held_out = list[Pair]()
     train = dict[str, T]()
-    ends = np.cumsum(lengths)[:-1]
-    for part, drawn, kept in zip(
-        corpora, np.split(is_drawn, ends), np.split(keep, ends), strict=True
-    ):
-        valid += compress(corpora[part], drawn)
-        train[part] = _keep(corpora[part], kept, int(drawn.sum()), name)
-    report = held_out_report(
-        [corpus.report.files for corpus in corpora.values()], len(valid), name
-    )
-    return train, Corpus(tuple(valid), report)
+    start = 0
+    for part, corpus in corpora.items():
+        end = start + len(corpus)
+        drawn = is_drawn[start:end]
+        held_out += compress(corpus, drawn)
+        train[part] = _keep(corpus, keep[start:end], int(drawn.sum()), name)
+        start = end
+    files = [corpus.report.files for corpus in corpora.values()]
+    report = held_out_report(files, len(held_out), name)
+    return train, Corpus(tuple(held_out), report)
 
 
 def held_out_report(
     files: Iterable[tuple[str, ...]], count: int, name: str = "valid"
 ) -> CorpusReport:
-    """Return the report on so many pairs held out of these files."""
+    """Return the report on `count` pairs that were held out of these files."""
     return CorpusReport(name, tuple(chain.from_iterable(files)), count, count)
+
+
+def _side_hashes(corpora: Iterable[TrainingCorpus], count: int) -> Array:
+    """Return the hashes of the sources and of the targets of `count` pairs (2, count)."""
+    texts = (
+        text
+        for corpus in corpora
+        for pair in corpus
+        for text in (pair.source, pair.target)
+    )
+    return np.fromiter(map(hash, texts), np.int64, 2 * count).reshape(-1, 2).T
 
 
 def _draw(sides: Array, seed: int) -> Array:
     """Return the indices of pairs in random order, sorted by the number of other pairs that share a
     side with each.
 
-    Of equally many, those of the same side follow each other, so that what is held out takes few
-    others along.
+    Pairs with the same side follow each other if their numbers are equal, so that few further pairs
+    share a side with held-out ones.
     """
     shared = []
     first = []
-    for texts in sides:
+    for hashes in sides:
         _, index, inverse, counts = np.unique(
-            texts, return_index=True, return_inverse=True, return_counts=True
+            hashes, return_index=True, return_inverse=True, return_counts=True
         )
         shared.append(counts[inverse] - 1)
         first.append(index[inverse])
-    leader = np.where(shared[0] >= shared[1], *first)
-    return np.lexsort(
-        (
-            np.random.default_rng(seed).permutation(len(leader))[leader],
-            shared[0] + shared[1],
-        )
-    )
+    # Pairs are grouped by the first pair with their more frequent side.
+    leader = np.where(shared[0] >= shared[1], first[0], first[1])
+    ranks = np.random.default_rng(seed).permutation(len(leader))
+    return np.lexsort((ranks[leader], shared[0] + shared[1]))
 
 
 def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
-    """Return what training keeps of a corpus from which `held_out` pairs were taken."""
+    """Return the part of a corpus that is left for training after `held_out` pairs were taken."""
     if not mask.any():
         raise DataError(
             f"{' and '.join(corpus.report.files)}: of {counted(len(corpus), 'pair')} "
             f"none is left to train on when some are held "
             f"out ({name}); give more pairs, or files to validate and test on"
         )
+    note = f"{counted(held_out, 'pair was', 'pairs were')} held out"
+    if name == "valid":
+        note = f"no validation data was given: {note} for it"
+    else:
+        note = f"{note} to test on"
     shared = len(corpus) - int(mask.sum()) - held_out
-    also = (
-        f", and {shared:,} more that share a side with them left out" if shared else ""
-    )
-    held = f"{counted(held_out, 'pair was', 'pairs were')} held out"
-    note = (
-        f"no validation data was given: {held} for it{also}"
-        if name == "valid"
-        else f"{held} to test on{also}"
-    )
-    rest = corpus.keep(mask)
-    return replace(
-        rest, report=replace(rest.report, notes=(*corpus.report.notes, note))
-    )
+    if shared:
+        note += f", and {shared:,} more that share a side with them left out"
+    kept = corpus.keep(mask)
+    report = replace(kept.report, notes=(*corpus.report.notes, note))
+    return replace(kept, report=report)

@@ -1,7 +1,7 @@
 """Image augmentation for training: random mirroring, cropping and colour jitter.
 
-The seed, the epoch and the image alone determine what is drawn, so that a resumed run equals an
-uninterrupted one.
+The random choices depend on the seed, the epoch and the image alone, so that a resumed run equals
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -22,35 +22,36 @@ from regard.data.vocabulary import EOS
 def flippable(
     caption_set: CaptionSet, settings: ImageSettings, writing: bool
 ) -> tuple[list[bool], str]:
-    """Return which images may be mirrored, and a sentence for the report. `writing`: they show
-    formulas or text.
+    """Return for each image whether it may be mirrored, and a sentence for the report.
+
+    `writing` says that the images show formulas or text.
     """
     if settings.flip != "auto":
-        return [settings.flip] * len(
-            caption_set
-        ), "on, as set" if settings.flip else "off, as set"
+        note = "on, as set" if settings.flip else "off, as set"
+        return [settings.flip] * len(caption_set), note
     if writing:
-        reason = "off: the captions are made of characters or tokens, so the images show writing"
-        return [False] * len(caption_set), reason
-    free = [not mentions_side(image.captions) for image in caption_set.images]
-    if all(free):
-        return free, "on: no caption says left or right"
-    fixed = len(free) - sum(free)
-    return (
-        free,
-        f"on, except for the {fixed:,} of {counted(len(free), 'image')} with a caption that says "
-        "left or right",
+        note = "off: the captions are made of characters or tokens, so the images show writing"
+        return [False] * len(caption_set), note
+    may_flip = [not mentions_side(image.captions) for image in caption_set.images]
+    if all(may_flip):
+        return may_flip, "on: no caption says left or right"
+    exceptions = len(may_flip) - sum(may_flip)
+    note = (
+        f"on, except for the {exceptions:,} of {counted(len(may_flip), 'image')} with a caption "
+        "that says left or right"
     )
+    return may_flip, note
 
 
 def varies(
     settings: ImageSettings, free: Sequence[bool], images: Sequence[SourcePixels]
 ) -> bool:
-    """Return whether training images differ from epoch to epoch."""
-    cropped = any(image.pixels.shape[:2] != image.size for image in images)
-    return (
-        any(free) or settings.random_crop > 0 or settings.colour_jitter > 0 or cropped
-    )
+    """Return whether training images differ from epoch to epoch; `free` are those that may be
+    mirrored.
+    """
+    if any(free) or settings.random_crop > 0 or settings.colour_jitter > 0:
+        return True
+    return any(image.pixels.shape[:2] != image.size for image in images)
 
 
 def augmented(
@@ -63,34 +64,40 @@ def augmented(
     """Make a function that augments the images of examples and, with `dropout`, segments their
     captions anew.
 
-    `free`: which images may be mirrored.
+    `free` says of each image whether it may be mirrored.
     """
 
     def resample(indices: Sequence[int], seed: int) -> list[Example]:
-        varied = []
+        augmented_examples = []
         for index in indices:
             example = examples[index]
-            assert isinstance(example.source, SourcePixels), (
-                "captions have images as sources"
-            )
+            image = example.source
+            assert isinstance(image, SourcePixels), "captions have images as sources"
             generator = np.random.Generator(np.random.PCG64([seed, index]))
-            params = _draw_params(example.source, settings, free[index], generator)
-            varied.append(
-                replace(example, source=replace(example.source, augment=params))
-            )
+            params = _draw_params(image, settings, free[index], generator)
+            image = replace(image, augment=params)
+            augmented_examples.append(replace(example, source=image))
         if not dropout:
-            return varied
-        texts = tokenizer.target.detokenised(
-            [target for example in varied for target in example.targets]
-        )
-        ids = iter(tokenizer.sample([], texts, dropout, seed)[1])
-        targets = [[[*next(ids), EOS] for _ in example.targets] for example in varied]
-        return [
-            replace(example, target=first, extra_targets=tuple(rest))
-            for example, (first, *rest) in zip(varied, targets, strict=True)
-        ]
+            return augmented_examples
+        return _resegmented(augmented_examples, tokenizer, dropout, seed)
 
     return resample
+
+
+def _resegmented(
+    examples: Sequence[Example], tokenizer: Tokenizer, dropout: float, seed: int
+) -> list[Example]:
+    """Return the examples with newly sampled segmentations of their captions."""
+    texts = tokenizer.target.detokenised(
+        [target for example in examples for target in example.targets]
+    )
+    _, sampled = tokenizer.sample([], texts, dropout, seed)
+    ids = iter(sampled)
+    resegmented = []
+    for example in examples:
+        first, *others = [[*next(ids), EOS] for _ in example.targets]
+        resegmented.append(replace(example, target=first, extra_targets=tuple(others)))
+    return resegmented
 
 
 def _draw_params(
@@ -99,21 +106,22 @@ def _draw_params(
     free: bool,
     generator: np.random.Generator,
 ) -> AugmentParams:
-    """Draw crop, mirroring and colours; always with equally many draws, so that no setting changes
-    another's draws.
+    """Draw the crop, the mirroring and the colours of an image.
+
+    The number of draws is always the same, so that no setting affects the draws of another.
     """
     draws = generator.random(8)
-    (Y, X), (height, width) = image.pixels.shape[:2], image.size
+    Y, X = image.pixels.shape[:2]
+    height, width = image.size
     height = max(1, round(height * (1 - settings.random_crop * draws[0])))
     width = max(1, round(width * (1 - settings.random_crop * draws[1])))
     top = int(draws[2] * (Y - height + 1))
     left = int(draws[3] * (X - width + 1))
+    box = (top, left, top + height, left + width)
+    is_mirrored = bool(free and draws[4] < 0.5)
     colours = None
     if settings.colour_jitter:
-        brightness, contrast, saturation = (
-            1 + settings.colour_jitter * (2 * draws[5:] - 1)
-        ).tolist()
+        factors = 1 + settings.colour_jitter * (2 * draws[5:] - 1)
+        brightness, contrast, saturation = factors.tolist()
         colours = (brightness, contrast, saturation)
-    return AugmentParams(
-        (top, left, top + height, left + width), bool(free and draws[4] < 0.5), colours
-    )
+    return AugmentParams(box, is_mirrored, colours)

@@ -1,9 +1,9 @@
-"""Cache of decoded images: small collections in memory, larger ones in a memory-mapped .npy file of
-the run folder.
+"""Cache of decoded images: in memory if they are few, otherwise in a memory-mapped .npy file of the
+run folder.
 
 The cache folder holds `pixels.npy` (all images one after another, uint8, row by row, RGB) and
-`index.json` with the size of each image, the images that cannot be used and why, and the cache key:
-what the cache was made from.
+`index.json` with the size of each image, the reasons why images cannot be used, and the cache key,
+which describes the files and settings from which the cache was made.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
 
-IN_MEMORY = 64_000_000  # bytes of pixels
-DECODED_AT_ONCE = 64  # images
+IN_MEMORY = 64_000_000
+"""Bytes of pixels above which the cache is written to disk."""
+DECODED_AT_ONCE = 64
+"""Images that are decoded at once."""
 FORMAT = "Regard image cache"
 VERSION = 1
 INDEX = "index.json"
@@ -42,14 +44,14 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ImageCache:
-    """Decoded images by number; those that cannot be used have no pixels."""
+    """Decoded images by number; an image that cannot be used has no pixels."""
 
     pixels: Pixels = field(repr=False)  # of all images, one after another
     # Rows and columns; (0, 0) for images that cannot be used.
     sizes: tuple[tuple[int, int], ...]
-    problems: Mapping[int, str]  # why they cannot
-    digest: str  # SHA-256 over the files' SHA-256
-    file_bytes: int  # of all files together
+    problems: Mapping[int, str]  # why an image cannot be used, by its number
+    digest: str  # SHA-256 over the SHA-256 of the files
+    file_bytes: int  # size of all files together
 
     def __post_init__(self) -> None:
         ends = np.cumsum([0, *(3 * Y * X for Y, X in self.sizes)])
@@ -65,10 +67,10 @@ class ImageCache:
 
 @dataclass(frozen=True)
 class _Decoded:
-    """An image file, decoded; or without pixels, and why."""
+    """An image file after decoding."""
 
-    pixels: Pixels | None
-    problem: str
+    pixels: Pixels | None  # None if it cannot be used
+    problem: str  # why it cannot be used
     digest: bytes
     file_bytes: int
 
@@ -81,8 +83,8 @@ def cached_images(
 ) -> ImageCache:
     """Decode image files to `image_size`, or reuse the cache in `folder`.
 
-    The cache is reused if it is undamaged and of the same files (by name, size and modification
-    time), else made anew. Images that cannot be used raise nothing: see `problems`.
+    The cache is reused if it is undamaged and was made from the same files (by name, size and
+    modification time). Images that cannot be used raise nothing, but are listed in `problems`.
     """
     cache_key = _cache_key(paths, image_size)
     if folder is not None and folder.exists():
@@ -132,19 +134,15 @@ class _CacheWriter:
             self._problems[len(self._sizes)] = image.problem
             self._sizes.append((0, 0))
             return
+
         self._sizes.append((image.pixels.shape[0], image.pixels.shape[1]))
         data = image.pixels.tobytes()
-        self._length, self._crc32 = (
-            self._length + len(data),
-            zlib.crc32(data, self._crc32),
-        )
+        self._length += len(data)
+        self._crc32 = zlib.crc32(data, self._crc32)
+        is_too_large = self._length > IN_MEMORY
         with self._disk_errors():
             self._file.write(data)
-            if (
-                self._temporary is None
-                and self._folder is not None
-                and self._length > IN_MEMORY
-            ):
+            if is_too_large and self._temporary is None and self._folder is not None:
                 self._spill(self._folder)
 
     def _spill(self, folder: Path) -> None:
@@ -158,14 +156,12 @@ class _CacheWriter:
         self._file.write(buffer)
 
     def _write_header(self) -> None:
-        """Write the .npy header; numpy pads it so that a longer array needs no more room."""
-        np.lib.format.write_array_header_1_0(
-            self._file,
-            {"descr": "|u1", "fortran_order": False, "shape": (self._length,)},
-        )
+        """Write the .npy header, which NumPy pads so that it keeps its size if the array grows."""
+        header = {"descr": "|u1", "fortran_order": False, "shape": (self._length,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
     def finish(self, cache_key: Mapping[str, Any]) -> ImageCache:
-        """Return the cache; on disk, complete its files and give the folder its name."""
+        """Return the cache; if it is on disk, complete its files and name the folder."""
         sizes = tuple(self._sizes)
         digest = self._digest.hexdigest()
         if self._temporary is None or self._folder is None:
@@ -203,13 +199,13 @@ class _CacheWriter:
 
 
 def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
-    """Open and check the cache of an earlier start. Raises ValueError, KeyError, TypeError or
-    OSError if damaged.
+    """Open the cache of an earlier start, and verify its checksum.
+
+    Raises ValueError, KeyError, TypeError or OSError if it is damaged or made from other images.
     """
     index = parse_json(file_bytes(folder / INDEX))
-    if (index["format"], index["version"]) != (FORMAT, VERSION) or index[
-        "cache_key"
-    ] != cache_key:
+    is_current = (index["format"], index["version"]) == (FORMAT, VERSION)
+    if not is_current or index["cache_key"] != cache_key:
         raise ValueError("made from other images, or in another size")
     sizes = tuple((int(Y), int(X)) for Y, X in index["sizes"])
     pixels = _map_pixels(folder, sum(3 * Y * X for Y, X in sizes))
@@ -225,7 +221,7 @@ def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
 
 def _map_pixels(folder: Path, length: int) -> Pixels:
     try:
-        # Refuses objects, which are pickles.
+        # Memory mapping refuses arrays of objects, whose pickles would run code.
         pixels: Pixels = np.lib.format.open_memmap(folder / PIXELS, mode="r")
     except (ValueError, EOFError) as problem:
         raise ValueError(f"damaged: {PIXELS} cannot be opened ({problem})") from None
@@ -235,35 +231,31 @@ def _map_pixels(folder: Path, length: int) -> Pixels:
 
 
 def _cache_key(paths: Sequence[Path], image_size: ImageSizeSettings) -> dict[str, Any]:
-    """Everything that determines the content of a cache; the files as a hash of their names, sizes
-    and times.
+    """Return what determines the content of a cache: the settings, and a hash over the names, sizes
+    and modification times of the files.
     """
     digest = hashlib.sha256()
     for path in paths:
         try:
             status = path.stat()
-            digest.update(
-                f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode(
-                    "utf-8", "replace"
-                )
-            )
+            line = f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n"
         except OSError:
-            digest.update(f"{path.name}\0missing\n".encode("utf-8", "replace"))
+            line = f"{path.name}\0missing\n"
+        digest.update(line.encode("utf-8", "replace"))
     return {"files": digest.hexdigest(), "image_size": image_size.model_dump()}
 
 
 def _decode_all(
     paths: Sequence[Path], image_size: ImageSizeSettings
 ) -> Iterator[_Decoded]:
-    """Decode the files in order, on a few threads."""
+    """Decode the files on a few threads, and yield the results in order."""
 
     def decode(path: Path) -> _Decoded:
         try:
             data = read_bytes(path, image_size.max_pixels)
             digest = hashlib.sha256(data).digest()
-            return _Decoded(
-                load_pixels(data, image_size, str(path)), "", digest, len(data)
-            )
+            pixels = load_pixels(data, image_size, str(path))
+            return _Decoded(pixels, "", digest, len(data))
         except DataError as problem:
             return _Decoded(None, problem.causes[0], b"-", 0)
 
@@ -274,10 +266,9 @@ def _decode_all(
 
 
 def _reason(problem: Exception) -> str:
-    """Say in a few words why a cache cannot be reused."""
+    """Describe in a few words why a cache cannot be reused."""
     if isinstance(problem, OSError):
         return f"cannot be read ({problem.strerror})"
-    plain = isinstance(problem, ValueError) and not isinstance(
-        problem, json.JSONDecodeError
-    )
-    return str(problem) if plain else "damaged"
+    if isinstance(problem, json.JSONDecodeError) or not isinstance(problem, ValueError):
+        return "damaged"
+    return str(problem)

@@ -1,8 +1,8 @@
 """Image files: decode JPEG, PNG, WebP, GIF and BMP, resize to what a model takes, and apply
 augmentation.
 
-Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255.
-Images from other people's Python, `as_image` takes or refuses by one rule.
+An image in memory has the shape (Y, X, 3): Y rows and X columns of pixels, with red, green and
+blue from 0 to 255. `as_image` accepts or refuses the images that callers of the Python API pass.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ Size = tuple[int, int]  # rows, columns
 Box = tuple[int, int, int, int]  # top, left, bottom, right
 ImageSource = str | os.PathLike[str] | bytes | Image.Image
 CHANNELS = (1, 3, 4)
-"""Numbers of channels of an array or tensor: grey; red, green, blue; and transparency."""
+"""Numbers of channels that an array or tensor may have: grey, RGB, or RGB with transparency."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 """File name endings of images; the format of a file is recognised by its first bytes."""
-_KINDS: tuple[
+
+_FORMATS: tuple[
     tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.Image]], ...
 ] = (
     (
@@ -60,6 +61,8 @@ _KINDS: tuple[
     ("GIF", lambda start: start.startswith(b"GIF8"), GifImageFile),
     ("BMP", lambda start: start.startswith(b"BM"), BmpImageFile),
 )
+"""Each format's name, the test of a file's first bytes, and Pillow's class that reads it."""
+
 _TRANSPOSES = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -70,18 +73,23 @@ _TRANSPOSES = {
     8: Image.Transpose.ROTATE_90,
 }
 """Transpositions that turn an image upright, by EXIF orientation (tag 274)."""
-_ORIENTATION = 0x0112
+_ORIENTATION = 0x0112  # the EXIF tag
+
 BLANK = 128  # grey level of blank images
-_BYTES_PER_PIXEL = 16  # at most, in a file: four channels of 32 bits
-_METADATA = 1 << 26  # bytes at most: profiles, thumbnails
+# Bytes of a file for each pixel, at most: four channels of 32 bits.
+_BYTES_PER_PIXEL = 16
+# Bytes of a file for colour profiles, thumbnails and other metadata, at most.
+_METADATA = 1 << 26
 # Pixels that are converted at once, since some conversions take thirty bytes for each.
 _STRIP = 1 << 20
+# Weights of red, green and blue in the luma of ITU-R BT.601.
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 class ImageSizeSettings(Settings):
-    """Size of the images that a model takes; saved with the model, so that every image is treated
-    alike.
+    """Size of the images that a model takes.
+
+    The settings are saved with the model, so that every image is treated alike.
     """
 
     height: int = Field(
@@ -135,30 +143,28 @@ class ImageSizeSettings(Settings):
     )
 
     def resized(self, size: Size) -> Size:
-        """Return the size that an image of this size is resized to; for `crop`, before it is
-        cropped.
-        """
+        """Return the size that an image of this size is resized to, before any cropping."""
         Y, X = size
+        if self.height and self.width and self.fit == "stretch":
+            return self.height, self.width
+
         if self.height and self.width:
-            sides = self.height / Y, self.width / X
-            if self.fit == "stretch":
-                return self.height, self.width
-            scale = max(sides) if self.fit == "crop" else min(sides)
+            scales = self.height / Y, self.width / X
+            scale = max(scales) if self.fit == "crop" else min(scales)
         else:
-            scale = (
-                self.height / Y
-                if self.height
-                else self.width / X
-                if self.width
-                else 1.0
-            )
+            scale = 1.0
+            if self.height:
+                scale = self.height / Y
+            elif self.width:
+                scale = self.width / X
             scale = min(scale, self.max_side / max(Y, X))
         return max(1, round(Y * scale)), max(1, round(X * scale))
 
     def cropped(self, size: Size) -> Size:
-        """Return the size that a model takes of an image that was resized to `size`."""
-        crops = self.fit == "crop" and self.height and self.width
-        return (min(self.height, size[0]), min(self.width, size[1])) if crops else size
+        """Return the size to which an image of the resized `size` is cropped."""
+        if self.fit == "crop" and self.height and self.width:
+            return min(self.height, size[0]), min(self.width, size[1])
+        return size
 
 
 class ImageSettings(ImageSizeSettings):
@@ -210,25 +216,18 @@ class ImageSettings(ImageSizeSettings):
 
     @pydantic.model_validator(mode="after")
     def _are_named(self) -> ImageSettings:
-        if self.folder is None or self.captions is None:
-            given, missing = (
-                ("folder", "captions")
-                if self.captions is None
-                else ("captions", "folder")
-            )
-            without = (
-                f"{given} is given without {missing}; "
-                if self.folder != self.captions
-                else ""
-            )
-            raise ValueError(
-                f"{without}give folder and captions (`images=` and `captions=`)"
-            )
+        remedy = "give folder and captions (`images=` and `captions=`)"
+        if self.folder is None and self.captions is None:
+            raise ValueError(remedy)
+        if self.captions is None:
+            raise ValueError(f"folder is given without captions; {remedy}")
+        if self.folder is None:
+            raise ValueError(f"captions is given without folder; {remedy}")
         return self
 
     @property
     def paths(self) -> dict[str, Path]:
-        """The caption files by corpus and role."""
+        """The caption files by corpus and role, such as "train.captions"."""
         paths = {"train.captions": self.captions, "valid.captions": self.valid_captions}
         return {role: Path(path) for role, path in paths.items() if path is not None}
 
@@ -242,24 +241,24 @@ class ImageSettings(ImageSizeSettings):
 
 @dataclass(frozen=True)
 class AugmentParams:
-    """Augmentation of one image: the crop box, mirrored or not, and brightness, contrast,
-    saturation (1: unchanged).
-    """
+    """Augmentation of one image: crop, mirroring and colour jitter."""
 
     box: Box
     mirrored: bool = False
+    # Factors of brightness, contrast and saturation.
     colours: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class SourcePixels:
-    """Source image with its augmentation; its length is the number of grid cells, which count like
-    tokens.
+    """Source image with its augmentation.
+
+    Its length is the number of grid cells, which count like tokens.
     """
 
     pixels: Pixels = field(repr=False)  # (Y, X, 3), before augmentation
-    size: Size  # that the model takes
-    cell: int
+    size: Size  # after augmentation, as the model takes it
+    cell: int  # side of a grid cell in pixels
     augment: AugmentParams
 
     def __len__(self) -> int:
@@ -272,11 +271,12 @@ class SourcePixels:
         return -(-self.size[0] // self.cell), -(-self.size[1] // self.cell)
 
     def tensor(self) -> Float[Tensor, "3 Y X"]:
-        """Crop, resize, mirror and jitter; values from 0 to 1."""
+        """Crop, resize, mirror and jitter the image; return values from 0 to 1."""
         top, left, bottom, right = self.augment.box
         pixels: Pixels = self.pixels[top:bottom, left:right]
         if pixels.shape[:2] != self.size:
             pixels = _resize(Image.fromarray(np.ascontiguousarray(pixels)), self.size)
+
         values = pixels.astype(np.float32) / np.float32(255)
         if self.augment.mirrored:
             values = values[:, ::-1]
@@ -286,52 +286,45 @@ class SourcePixels:
 
 
 def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels:
-    """Wrap a resized image without augmentation: cropped in the centre, if it is to be cropped."""
-    (Y, X), (height, width) = pixels.shape[:2], image_size.cropped(pixels.shape[:2])
+    """Wrap a resized image without augmentation; `fit="crop"` crops it at the centre."""
+    Y, X = pixels.shape[:2]
+    height, width = image_size.cropped((Y, X))
     top = (Y - height) // 2
     left = (X - width) // 2
-    return SourcePixels(
-        pixels,
-        (height, width),
-        image_size.cell,
-        AugmentParams((top, left, top + height, left + width)),
-    )
+    box = (top, left, top + height, left + width)
+    return SourcePixels(pixels, (height, width), image_size.cell, AugmentParams(box))
 
 
 def as_images(images: Any) -> list[Any]:
-    """Return an image or several as a list, whatever they are: one is a path, bytes, or anything
-    with pixels.
+    """Return one image, or an iterable of images, as a list.
+
+    A path, bytes, an array, an open file and anything that is not iterable are one image.
     """
-    is_one = isinstance(
-        images,
-        (
-            str,
-            bytes,
-            bytearray,
-            memoryview,
-            Mapping,
-            os.PathLike,
-            Image.Image,
-            SourcePixels,
-        ),
+    single_types = (
+        str,
+        bytes,
+        bytearray,
+        memoryview,
+        Mapping,
+        os.PathLike,
+        Image.Image,
+        SourcePixels,
     )
-    if (
-        is_one
+    is_single = (
+        isinstance(images, single_types)
         or _is_array(images)
         or hasattr(images, "read")
         or not isinstance(images, Iterable)
-    ):
-        return [images]
-    return list(images)
+    )
+    return [images] if is_single else list(images)
 
 
 def as_image(value: Any, name: str) -> ImageSource:
-    """Return an image from other people's Python as a path, the bytes of a file, or an image of
-    Pillow.
+    """Convert an image of any accepted type to a path, the bytes of a file, or a Pillow image.
 
-    Arrays hold whole numbers from 0 to 255 (uint8), those of NumPy as (Y, X), (Y, X, 1), (Y, X, 3)
-    or (Y, X, 4), tensors as (Y, X), (1, Y, X), (3, Y, X) or (4, Y, X). Raises DataError for
-    anything else, with how to convert it.
+    Arrays and tensors hold whole numbers from 0 to 255 (uint8). NumPy arrays have the shape (Y, X),
+    (Y, X, 1), (Y, X, 3) or (Y, X, 4); tensors (Y, X), (1, Y, X), (3, Y, X) or (4, Y, X). Raises
+    DataError for anything else; its message says how to convert the value.
     """
     if isinstance(value, str) and (not value or "\0" in value):
         raise DataError(
@@ -365,30 +358,34 @@ def as_image(value: Any, name: str) -> ImageSource:
 
 
 def _is_array(value: Any) -> bool:
-    """Return whether a value is an array of any package: it has a shape, and NumPy can read it."""
+    """Return whether a value is a tensor, or an array of any package that NumPy can read."""
     return isinstance(value, torch.Tensor) or (
         hasattr(value, "__array__") and hasattr(value, "shape")
     )
 
 
 def _from_array(value: Any, name: str) -> Image.Image:
-    """Return the pixels of an array or tensor. Raises DataError, with how to convert it."""
+    """Convert an array or tensor to a Pillow image.
+
+    Raises DataError if that is impossible; its message says how to convert the value.
+    """
     is_tensor = isinstance(value, torch.Tensor)
-    kind = (
-        f"a tensor ({value.dtype})"
-        if is_tensor
-        else f"an array ({getattr(value, 'dtype', type(value).__name__)})"
-    )
+    if is_tensor:
+        kind = f"a tensor ({value.dtype})"
+    else:
+        kind = f"an array ({getattr(value, 'dtype', type(value).__name__)})"
     got = f"{name}: got {kind} of shape {tuple(value.shape)}"
+
     try:
         array = (
             value.detach().cpu().to_dense().numpy() if is_tensor else np.asarray(value)
         )
     except Exception as problem:
-        # Of any class, such as that of a quantised tensor, or of another package's array.
+        # Quantised tensors and other packages' arrays raise exceptions of any class.
         raise DataError(
             f"{got}, which NumPy cannot read ({problem}); convert it to uint8"
         ) from None
+
     wanted = "(Y, X) or (3, Y, X)" if is_tensor else "(Y, X) or (Y, X, 3)"
     if array.ndim == 4:
         raise DataError(
@@ -403,10 +400,12 @@ def _from_array(value: Any, name: str) -> Image.Image:
         raise DataError(f"{got}; wanted the pixels of an image, {wanted}{hint}")
     if 0 in array.shape:
         raise DataError(f"{got}, which has no pixels; give another image")
+
     if array.ndim == 3:
         array = _channels_last(array, is_tensor, got)
     if array.dtype != np.uint8:
         raise DataError(f"{got} with {_conversion(array, is_tensor)}")
+
     pixels = np.ascontiguousarray(array[..., 0] if array.shape[2:] == (1,) else array)
     return Image.fromarray(pixels)
 
@@ -414,38 +413,41 @@ def _from_array(value: Any, name: str) -> Image.Image:
 def _channels_last(
     array: npt.NDArray[Any], is_tensor: bool, got: str
 ) -> npt.NDArray[Any]:
-    """Return an array of three axes with its channels last. Raises DataError if they are elsewhere,
-    or could be.
+    """Return an array of three axes with its channels last.
+
+    Channels are the first axis of a tensor and the last of an array. Raises DataError if they are
+    another axis, or if a tensor leaves open which axis they are.
     """
-    first = array.shape[0] in CHANNELS
-    last = array.shape[2] in CHANNELS
-    if is_tensor and first and last:
+    may_be_first = array.shape[0] in CHANNELS
+    may_be_last = array.shape[2] in CHANNELS
+    if is_tensor and may_be_first and may_be_last:
         raise DataError(
             f"{got}, whose channels could be the first axis or the last; give an array of NumPy, "
             "(Y, X, 3)"
         )
-    if first if is_tensor else last:
-        return array.transpose(1, 2, 0) if is_tensor else array
-    if first or last:
+    if is_tensor and may_be_first:
+        return array.transpose(1, 2, 0)
+    if not is_tensor and may_be_last:
+        return array
+
+    if may_be_first or may_be_last:
         move = "tensor.permute(2, 0, 1)" if is_tensor else "array.transpose(1, 2, 0)"
         order = "first, (3, Y, X)" if is_tensor else "last, (Y, X, 3)"
         raise DataError(f"{got}; wanted its channels {order}: {move}")
-    raise DataError(
-        f"{got}; wanted 1, 3 or 4 channels as its {'first' if is_tensor else 'last'} axis"
-    )
+    axis = "first" if is_tensor else "last"
+    raise DataError(f"{got}; wanted 1, 3 or 4 channels as its {axis} axis")
 
 
 def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
-    """Return the range of values that are no uint8, what was wanted, and how they are converted."""
+    """Describe the values of an array that is not uint8, and how to convert them to it."""
     wanted = "wanted whole numbers from 0 to 255 (uint8)"
     convert = ".to(torch.uint8)" if is_tensor else ".astype('uint8')"
     if array.dtype == np.bool_:
         return f"truth values; {wanted}: image{convert} * 255"
-    if not (
-        np.issubdtype(array.dtype, np.integer)
-        or np.issubdtype(array.dtype, np.floating)
-    ):
+    is_floating = np.issubdtype(array.dtype, np.floating)
+    if not is_floating and not np.issubdtype(array.dtype, np.integer):
         return f"values of another kind; {wanted}"
+
     low = float(array.min())
     high = float(array.max())
     values = f"values from {low:g} to {high:g}; {wanted}"
@@ -453,7 +455,7 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
         return f"{values}: replace what is not finite"
     if low < 0:
         return f"{values}: undo the normalisation of the pixels, then convert to uint8"
-    if np.issubdtype(array.dtype, np.floating) and high <= 1:
+    if is_floating and high <= 1:
         return f"{values}: multiply by 255 and convert to uint8, (image * 255).round(){convert}"
     if high <= 255:
         rounded = "image.round()" if array.dtype.kind == "f" else "image"
@@ -462,11 +464,13 @@ def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
 
 
 def read_bytes(path: Path, max_pixels: int) -> bytes:
-    """Read an image file. Raises DataError if it is missing, empty, or too large to hold at most
-    `max_pixels`.
+    """Read an image file.
+
+    Raises DataError if the file is missing, empty, or larger than an image of `max_pixels` can be.
     """
     try:
-        if (size := path.stat().st_size) > _BYTES_PER_PIXEL * max_pixels + _METADATA:
+        size = path.stat().st_size
+        if size > _BYTES_PER_PIXEL * max_pixels + _METADATA:
             raise DataError(
                 f"{path}: {size:,} bytes, more than an image of {max_pixels:,} pixels takes "
                 "(data.images.max_pixels); give an image, or allow more"
@@ -488,13 +492,15 @@ def read_bytes(path: Path, max_pixels: int) -> bytes:
 def load_pixels(
     source: ImageSource, image_size: ImageSizeSettings, name: str | None = None
 ) -> Pixels:
-    """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError
-    if it is unusable.
+    """Load an image and resize it as `image_size` says; return its pixels (Y, X, 3).
+
+    Raises DataError if the image cannot be used.
     """
     if isinstance(source, (str, os.PathLike)):
         name = name or str(source)
         source = read_bytes(Path(source), image_size.max_pixels)
     name = name or "the image"
+
     if isinstance(source, bytes):
         source = decode_image(
             source, name, image_size, (image_size.height, image_size.width)
@@ -505,6 +511,7 @@ def load_pixels(
         )
     else:
         source = _upright(source, name, source.format or "given")
+
     image = _to_rgb(source)
     size = image_size.resized((image.height, image.width))
     if size[0] * size[1] > image_size.max_pixels:
@@ -519,13 +526,14 @@ def load_pixels(
 def decode_image(
     data: bytes, name: str, limits: ImageSizeSettings, target_size: Size = (0, 0)
 ) -> Image.Image:
-    """Decode the bytes of an image file, and turn it upright. Raises DataError if that fails.
+    """Decode the bytes of an image file, and turn the image upright.
 
-    A file whose header says more than `max_pixels` or `max_file_side` is refused. A large JPEG is
-    decoded at a half, a quarter or an eighth of its size if that is still more than twice the
-    `target_size` (rows, columns).
+    A large JPEG is decoded at a half, a quarter or an eighth of its size if that is still more than
+    twice the `target_size` (rows, columns). Raises DataError if the file is damaged or if its
+    header exceeds `max_pixels` or `max_file_side`.
     """
     kind, image = _open_header(data, name)
+
     max_pixels = limits.max_pixels
     if image.width * image.height > max_pixels:
         raise DataError(
@@ -544,6 +552,7 @@ def decode_image(
             f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} frames, and it is "
             "unclear which one is meant; save one frame as PNG or JPEG"
         )
+
     if kind == "JPEG" and all(target_size):
         image.draft(None, (2 * max(target_size), 2 * max(target_size)))
     return _upright(image, name, kind)
@@ -554,6 +563,7 @@ def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
     transpose = None
     with suppress(Exception):  # EXIF data may be damaged although the image is not
         transpose = _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1))
+
     try:
         image.load()
     except Exception as problem:
@@ -566,16 +576,16 @@ def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
 
 
 def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
-    """Recognise the format and read the header.
+    """Recognise the format of an image and read its header; return both.
 
-    Pillow's format classes are called directly: the pixel limit of its `open` is global to the
-    process.
+    Pillow's format classes are called directly because the pixel limit of `Image.open` is global to
+    the process.
     """
-    for kind, begins, read in _KINDS:
-        if begins(data[:16]):
+    for kind, matches, open_image in _FORMATS:
+        if matches(data[:16]):
             try:
-                return kind, read(io.BytesIO(data))
-            except Exception:  # as in `_upright`
+                return kind, open_image(io.BytesIO(data))
+            except Exception:  # decoders raise exceptions of any class
                 raise DataError(
                     f"{name}: a damaged {kind} image (its header is broken); fetch it again"
                 ) from None
@@ -586,46 +596,50 @@ def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
 
 def _describe_content(data: bytes) -> str:
     """Describe the content of a file that is no supported image."""
-    for start, kind in (
-        (b"%PDF", "a PDF document"),
-        (b"II*\0", "a TIFF image"),
-        (b"MM\0*", "a TIFF image"),
-    ):
-        if data.startswith(start):
-            return kind
+    if data.startswith(b"%PDF"):
+        return "a PDF document"
+    if data.startswith((b"II*\0", b"MM\0*")):
+        return "a TIFF image"
     if data[4:8] == b"ftyp":
         return "a HEIC or AVIF image, or a video"
+
     with suppress(UnicodeDecodeError):
+        # The first 200 bytes of a longer file may end within a character.
         text = data[:200].decode("utf-8", "strict" if len(data) <= 200 else "ignore")
-        if (
+        is_text = (
             "\0" not in text
             and "\ufffd" not in text
             and sum(map(str.isprintable, text)) > 0.9 * len(text)
-        ):
-            first = next(iter(text.split("\n"))).strip()
-            return f"text ({first[:30]!r}{'…' if len(first) > 30 else ''})"
+        )
+        if is_text:
+            first_line = text.split("\n")[0].strip()
+            ellipsis = "…" if len(first_line) > 30 else ""
+            return f"text ({first_line[:30]!r}{ellipsis})"
     return f"of an unknown kind (it begins with the bytes {data[:4].hex(' ')})"
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    """Convert to RGB, strip by strip: transparency is blended with white, 16 bits become 8."""
+    """Convert an image to RGB: blend transparency with white, and reduce 16 bits to 8.
+
+    The conversion goes strip by strip, which bounds its memory.
+    """
     has_wide_values = image.mode.startswith("I") or image.mode == "F"
     if not has_wide_values and not image.has_transparency_data:
         return image if image.mode == "RGB" else image.convert("RGB")
+
     white = 255.0
     if has_wide_values and (
         image.mode.startswith("I;16") or np.asarray(image).max(initial=0) > white
     ):
         white = 65535.0
+
     result = Image.new("RGB", image.size)
     rows = max(1, _STRIP // image.width)
     for top in range(0, image.height, rows):
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         if has_wide_values:
-            values = np.asarray(strip, dtype=np.float64)
-            strip = Image.fromarray(
-                (values * (255 / white)).clip(0, 255).astype(np.uint8)
-            )
+            values = np.asarray(strip, dtype=np.float64) * (255 / white)
+            strip = Image.fromarray(values.clip(0, 255).astype(np.uint8))
         if strip.has_transparency_data:
             strip = strip.convert("RGBA")
             strip = Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
@@ -645,10 +659,12 @@ def _jitter_colours(
     contrast: float,
     saturation: float,
 ) -> npt.NDArray[np.float32]:
-    """Multiply brightness, contrast and saturation, and clip to 0 to 1."""
+    """Multiply brightness, contrast and saturation by these factors, and clip to [0, 1]."""
     values = values * np.float32(brightness)
+
     grey = values @ _GREY
     mean = np.float32(grey.mean())
     grey = ((grey - mean) * np.float32(contrast) + mean)[..., None]
     values = (values - mean) * np.float32(contrast) + mean
+
     return np.clip(grey + (values - grey) * np.float32(saturation), 0, 1)

@@ -1,9 +1,9 @@
-"""Language codes of every client in one form (BCP 47), by the aliases and likely scripts of Unicode
-CLDR.
+"""Language codes: bring the codes of all clients into one form (BCP 47), by the aliases and likely
+scripts of Unicode CLDR.
 
-One place decides what a code means, for training, export, the server and its clients. A table of
-our own, because the package langcodes takes 1 MB and calls Croatian a good match for Serbian; it is
-the oracle of the tests.
+This module alone decides what a code means, for training, export, the server and its clients. It
+has its own table, because the package langcodes takes 1 MB and calls Croatian a good match for
+Serbian; the tests compare with that package.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MODIFIERS = {
 }
 """Modifiers of a locale, such as sr@latin, that name a script."""
 _NO_VARIANTS = ("euro", "cjknarrow")
-"""Modifiers that say nothing of the language."""
+"""Modifiers of a locale that do not concern the language."""
 _ROMANISED = (
     "alalc97",
     "hepburn",
@@ -53,7 +53,7 @@ _ROMANISED = (
     "tongyong",
     "wadegile",
 )
-"""Variants that are a way to write another script in Latin letters."""
+"""Variants of a code that name a romanisation."""
 _SCRIPT_VARIANTS = {
     "Aran": "Arab",
     "Cyrs": "Cyrl",
@@ -62,24 +62,26 @@ _SCRIPT_VARIANTS = {
     "Latf": "Latn",
     "Latg": "Latn",
 }
+"""The script that a variant or combination of scripts belongs to."""
 _SAME_LANGUAGE = {"no": "nb"}
-"""Norwegian is Bokmål unless it is called Nynorsk."""
+"""Norwegian is taken for Bokmål unless it is called Nynorsk."""
 _CONFUSED = {"kr": "ko", "se": "sv", "ee": "et"}
-"""Codes of small languages that are written more often for the language of the country with this
-code.
+"""Codes of small languages that usually stand for the language of the country with the same code.
 """
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of the file of codes; `scripts` also of languages in a region, such as zh-TW; empty:
-    unknown.
-    """
+    """The rows of the file of codes."""
 
     aliases: dict[str, str]
+    """Another code of the same language, by code."""
     scripts: dict[str, str]
+    """The likely script by language, or by language and region, such as zh-TW."""
     regions: dict[str, str]
+    """The likely region by language."""
     countries: dict[str, str]
+    """A language by the code of a country."""
     by_region: frozenset[str]
     """Languages whose script depends on the region."""
 
@@ -91,8 +93,8 @@ def _table() -> _Table:
     regions: dict[str, str] = {}
     countries: dict[str, str] = {}
     for line in CODES_FILE.read_text(encoding="utf-8").splitlines():
-        kind, _, rest = line.partition("\t")
-        key, _, value = rest.partition("\t")
+        kind, _, fields = line.partition("\t")
+        key, _, value = fields.partition("\t")
         if kind == "alias":
             aliases[key] = value
         elif kind == "script":
@@ -107,14 +109,12 @@ def _table() -> _Table:
 
 @dataclass(frozen=True)
 class LanguageTag:
-    """Subtags of a language code in their usual capitals; `rest` are variants, extensions and
-    private use.
-    """
+    """Subtags of a language code in their usual capitalisation."""
 
     language: str
     script: str = ""
     region: str = ""
-    rest: str = ""
+    rest: str = ""  # variants, extensions and private use
 
     def __str__(self) -> str:
         return "-".join(
@@ -123,7 +123,9 @@ class LanguageTag:
 
     @property
     def likely_script(self) -> str:
-        """The script, if necessary the likeliest of the language in this region; empty: unknown."""
+        """The script or, if none is named, the likeliest script of the language in the region;
+        empty if unknown.
+        """
         scripts = _table().scripts
         written = (
             self.script
@@ -136,7 +138,7 @@ class LanguageTag:
 @lru_cache(maxsize=4096)
 def parse_tag(text: str) -> LanguageTag | None:
     """Parse a code as clients write it, such as zh_CN, PT-BR, sr@latin, kor_Hang or de_DE.UTF-8;
-    None: it is none.
+    None if the text has not the form of a code.
     """
     locale, at, modifier = text.partition("@")
     code = _ENCODING.sub("", locale).replace("_", "-")
@@ -144,8 +146,10 @@ def parse_tag(text: str) -> LanguageTag | None:
         return None
     if _PRIVATE.fullmatch(code.lower()):
         return LanguageTag(code.lower()) if not at else None
-    alias = _table().aliases.get(code.lower())
-    tag = _parse_subtags((alias if alias and "-" in code else code).split("-"))
+
+    if "-" in code:
+        code = _table().aliases.get(code.lower()) or code
+    tag = _parse_subtags(code.split("-"))
     return tag if tag is None or not at else _with_modifier(tag, modifier.lower())
 
 
@@ -153,11 +157,8 @@ def _parse_subtags(subtags: list[str]) -> LanguageTag | None:
     if not _LANGUAGE.fullmatch(subtags[0]):
         return None
     language, *others = subtags
-    if (
-        others
-        and _EXTENDED.fullmatch(others[0])
-        and not _REGION_OF_ANDROID.fullmatch(others[0])
-    ):
+    has_region = others and _REGION_OF_ANDROID.fullmatch(others[0])
+    if others and not has_region and _EXTENDED.fullmatch(others[0]):
         language = others.pop(0)
     tag = _from_alias(language.lower())
     if others and _SCRIPT.fullmatch(others[0]):
@@ -179,8 +180,8 @@ def _parse_subtags(subtags: list[str]) -> LanguageTag | None:
 
 
 def _from_alias(language: str) -> LanguageTag:
-    """Return the tag that a language subtag stands for, which may have a script or region, such as
-    sr-Latn for sh.
+    """Return the tag for a language subtag; an alias may add a script or region, such as sr-Latn
+    for sh.
     """
     language, *others = _table().aliases.get(language, language).split("-")
     script = next((subtag for subtag in others if len(subtag) == 4), "")
@@ -193,81 +194,80 @@ def _with_modifier(tag: LanguageTag, modifier: str) -> LanguageTag | None:
         return replace(tag, script=_MODIFIERS[modifier])
     if modifier in _NO_VARIANTS:
         return tag
-    return (
-        replace(tag, rest=f"{modifier}-{tag.rest}".strip("-"))
-        if _VARIANT.fullmatch(modifier)
-        else None
-    )
+    if not _VARIANT.fullmatch(modifier):
+        return None
+    return replace(tag, rest=f"{modifier}-{tag.rest}".strip("-"))
 
 
 def canonical_code(text: str) -> str:
-    """Return a language code in its shortest form, such as de for deu_Latn; empty: unknown.
+    """Return a language code in its shortest form, such as de for deu_Latn; an empty text stays
+    empty.
 
-    A script is left out if the language has no other in any region. Raises ValueError for what has
-    not the form of one.
+    A script is left out if the language is written in no other, in any region. Raises ValueError if
+    the text has not the form of a code.
     """
     if not text:
         return ""
     tag = parse_tag(text)
     if tag is None:
         raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}")
-    is_usual = tag.script and replace(tag, script="").likely_script == tag.likely_script
-    if (
-        is_usual
-        and tag.language not in _table().by_region
-        and not any(part in tag.rest for part in _ROMANISED)
-    ):
-        tag = replace(tag, script="")
-    return str(tag)
+    if not tag.script or tag.language in _table().by_region:
+        return str(tag)
+    if any(variant in tag.rest for variant in _ROMANISED):
+        return str(tag)
+    without_script = replace(tag, script="")
+    is_likely = without_script.likely_script == tag.likely_script
+    return str(without_script if is_likely else tag)
 
 
 def code_exists(code: str) -> bool:
-    """Return whether the language of a code is one of ISO 639 or the IANA registry, or for private
+    """Return whether the language of a code is in ISO 639 or the IANA registry, or is for private
     use.
     """
     tag = parse_tag(code)
     if tag is None:
         return False
-    is_private = tag.language.startswith("x-") or bool(
-        _LOCAL_USE.fullmatch(tag.language)
-    )
-    return is_private or tag.language in _table().scripts
+    if tag.language.startswith("x-") or _LOCAL_USE.fullmatch(tag.language):
+        return True
+    return tag.language in _table().scripts
 
 
 def code_of_country(code: str) -> str:
-    """Return the language that the code of a country may stand for by mistake, such as ja for jp;
-    empty: none.
+    """Return the language for which the code of a country may stand by mistake, such as ja for jp;
+    empty if there is none.
     """
     return _table().countries.get(code.lower().replace("_", "-").partition("-")[0], "")
 
 
 def confused_with(code: str) -> str:
-    """Return the language that a valid code is often meant for, such as ko for kr, which is Kanuri;
-    empty: none.
+    """Return the language that users often mean by the code of another, such as ko for kr, which is
+    Kanuri; empty if there is none.
     """
     return _CONFUSED.get(code, "")
 
 
 def base_language(code: str) -> str:
-    """Return the language of a code without script, region and variants; the code itself if it is
-    none.
+    """Return the language of a code without script, region and variants; a text that is no code is
+    returned as it is.
     """
     tag = parse_tag(code)
     return code if tag is None else tag.language
 
 
 def script_of(code: str) -> str:
-    """Return the script that a code names, or the likeliest of its language; empty: unknown."""
+    """Return the script of a code, or else the likeliest script of its language; empty if
+    unknown.
+    """
     tag = parse_tag(code)
     return "" if tag is None else tag.likely_script
 
 
 class CodeIndex:
-    """Codes of models, in which `match` finds the one that a client means.
+    """Index of the codes of models; `match` finds the code that a client means.
 
-    A region or variant may be left out or added, so that en-US means en. A script that is not the
-    model's may not: sr-Latn is not served by sr, which is Cyrillic, nor zh-TW by zh. `stand_ins`
-    are names and no codes.
+    A region or variant may be left out or added, so that en-US matches en. A code in another script
+    does not match: neither sr-Latn matches sr, which is Cyrillic, nor zh-TW matches zh. `stand_ins`
+    are names that are only matched literally.
     """
 
     def __init__(self, codes: Iterable[str], stand_ins: Iterable[str] = ()) -> None:
@@ -277,41 +277,38 @@ class CodeIndex:
             self._by_name.setdefault(code.lower(), code)
             tag = parse_tag(code)
             if tag is not None and code not in stand_ins:
-                self._by_language[
-                    _SAME_LANGUAGE.get(tag.language, tag.language)
-                ].append((tag, code))
+                self._by_language[_merged_language(tag)].append((tag, code))
 
     def match(self, text: str) -> str | None:
-        """Return the code that a client's code means; None: there is none."""
-        named = self._by_name.get(text.lower().replace("_", "-")) or self._by_name.get(
-            text.lower()
-        )
+        """Return the model's code that a client's code means; None if there is none."""
+        name = text.lower()
+        named = self._by_name.get(name.replace("_", "-")) or self._by_name.get(name)
         wanted = parse_tag(text)
         if named is not None or wanted is None:
             return named
-        tags = self._by_language.get(
-            _SAME_LANGUAGE.get(wanted.language, wanted.language), []
-        )
-        ranks = [
-            (_closeness(wanted, tag), -number, code)
-            for number, (tag, code) in enumerate(tags)
-        ]
-        return max((rank for rank in ranks if rank[0]), default=((), 0, None))[2]
+
+        best: str | None = None
+        best_closeness: tuple[bool, ...] = ()
+        for tag, code in self._by_language.get(_merged_language(wanted), []):
+            closeness = _closeness(wanted, tag)
+            if closeness > best_closeness:
+                best = code
+                best_closeness = closeness
+        return best
+
+
+def _merged_language(tag: LanguageTag) -> str:
+    """Return the language of a tag; languages that match each other are the same."""
+    return _SAME_LANGUAGE.get(tag.language, tag.language)
 
 
 def _closeness(wanted: LanguageTag, tag: LanguageTag) -> tuple[bool, ...]:
-    """Return how near a tag of the language is to the wanted one, to be compared; empty: it is
-    another.
-    """
+    """Rank how close a tag of the same language is to `wanted`; empty if it does not match."""
     scripts = {wanted.likely_script, tag.likely_script} - {""}
     if len(scripts) > 1:
         return ()
-    if (
-        tag.language not in _table().by_region
-        and wanted.region
-        and tag.region
-        and wanted.region != tag.region
-    ):
+    has_other_region = bool(tag.region) and wanted.region not in ("", tag.region)
+    if has_other_region and tag.language not in _table().by_region:
         return ()
     is_likely = tag.region == _table().regions.get(tag.language, tag.region)
     return (

@@ -1,10 +1,10 @@
-"""Language identification: which of a model's languages a text is in, by the character n-grams of
-its training text.
+"""Language identification: which of a model's languages a text is in, by character n-grams.
 
-A language is a character model of order `ORDER`: the probability of a character after those before
-it, where that of one character less fills in what was seen rarely (Jelinek and Mercer 1980; Witten
-and Bell 1991). It is kept as the counts of its most frequent n-grams, which add up: models of
-several servers can be merged.
+Each language has a character n-gram model of order `ORDER`, learnt from the training text of the
+translation model. The probability of a character given its context is interpolated with the one
+given a context shorter by one character (Jelinek and Mercer 1980; Witten and Bell 1991). A language
+is stored as the counts of its most frequent n-grams. Counts can be added, so the profiles of
+several models can be merged.
 """
 
 from __future__ import annotations
@@ -30,75 +30,90 @@ from regard.data.text import nfc
 
 FORMAT: Final = 1
 ORDER = 4
+"""Longest n-grams, in characters."""
 NGRAMS = 12_000
-"""N-grams that are kept of a language."""
-LINES, LINE = 20_000, 200
-"""Lines that a language is learnt from at most, and characters of each that are read."""
+"""N-grams of a language that are kept: the most frequent."""
+LINES = 20_000
+"""Most lines from which a language is learnt."""
+LINE = 200
+"""Characters of each of these lines that are read."""
 READ = 2_000
-"""Letters of a text that are looked at."""
+"""Letters of a text that `detect` reads."""
 MAX_SIZE = 8_000_000
-"""Bytes of a file at most; one of a model with two languages has 150 to 250 thousand."""
-# Measured on ten files of five languages (docs/log/quality.md), also of other domains than the
-# training text.
+"""Most bytes of a file; the file of a model with two languages has 150,000 to 250,000."""
+
+# The next three were measured on ten files in five languages (docs/log/quality.md), some of them of
+# other domains than the training text.
 TEMPERATURE = 2.5
-UNKNOWN_RATIO, UNKNOWN_WIDTH = 2.3, 1.25
-"""Nats of a character, relative to those of held-out text, at which a text is as likely in no known
-language as in one; and how wide the range of doubt is for a single character.
+"""Divides log-likelihoods before the softmax over languages."""
+UNKNOWN_RATIO = 2.3
+"""Nats per character, relative to those of held-out text, at which it is equally likely that a text
+is in a known language and that it is not.
 """
-_DOUBT = 100
-"""Characters from which on more of them make nothing surer, since they are of one domain."""
+UNKNOWN_WIDTH = 1.25
+"""Width of the logistic curve over that ratio, for a single character."""
+
+_MAX_EVIDENCE = 100
+"""Characters that count as independent evidence at most, since a text is of one domain."""
 _SMOOTHING = 20.0
+"""Weight of the interpolation, as a number of observations."""
 _ALPHABET = 1_000
+"""Assumed number of characters of a language."""
 _STEP = 12
-"""Steps of the rounded logarithm of a count: 12 for each factor e."""
+"""Steps of the rounded logarithm of a count for each factor e."""
 _HELD_OUT = 20
+"""One line in so many is held out."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier of the hash of n-grams."""
+_MALFORMED = (KeyError, TypeError, AttributeError, OverflowError, binascii.Error)
+"""Exceptions that JSON values of wrong types or shapes raise."""
 
 Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class LanguageProfile:
-    """A language: counts of n-grams by their text, characters they are of, and nats a character of
-    other such text.
-    """
+    """The character n-gram model of one language."""
 
-    characters: float
-    nats: float
-    counts: Mapping[str, float]
+    characters: float  # of the text that the n-grams were counted in
+    nats: float  # per character of held-out text
+    counts: Mapping[str, float]  # by n-gram
 
 
 @dataclass(frozen=True)
 class LanguageId:
-    """Languages by code, told apart and from all others by `detect`."""
+    """Profiles of languages by code; `detect` tells the languages apart, and from any other."""
 
     profiles: Mapping[str, LanguageProfile]
 
     @classmethod
     def learn(cls, texts: Mapping[str, Sequence[str]]) -> LanguageId:
-        """Learn each language from lines of text by its code; languages without a letter are left
+        """Learn each language from lines of text, by its code; a language without letters is left
         out.
         """
-        profiles = {code: _learn(lines) for code, lines in texts.items()}
-        return cls(
-            {code: profile for code, profile in profiles.items() if profile is not None}
-        )
+        profiles = {}
+        for code, lines in texts.items():
+            profile = _learn(lines)
+            if profile is not None:
+                profiles[code] = profile
+        return cls(profiles)
 
     @classmethod
     def merge(cls, parts: Iterable[LanguageId]) -> LanguageId:
-        """Return the languages of all parts; what several know of a language is added up."""
+        """Merge the languages of all parts; the counts of a language in several parts are added."""
         profiles: dict[str, LanguageProfile] = {}
         for part in parts:
             for code, profile in part.profiles.items():
-                profiles[code] = (
-                    _joined(profiles[code], profile) if code in profiles else profile
-                )
+                if code in profiles:
+                    profile = _merged(profiles[code], profile)
+                profiles[code] = profile
         return cls(profiles)
 
     @classmethod
     def parse(cls, content: bytes, identity: str | None = None) -> LanguageId:
-        """Read what `to_json` wrote. Raises ValueError if it is damaged or, given an identity, of
-        another model.
+        """Parse the output of `to_json`.
+
+        Raises ValueError if it is damaged or, if an `identity` is given, belongs to another model.
         """
         if len(content) > MAX_SIZE:
             raise ValueError(
@@ -112,68 +127,62 @@ class LanguageId:
         if identity is not None and values[SEAL].get("id") != identity:
             raise ValueError("learnt for another model")
         try:
-            return cls(
-                {
-                    canonical_code(code): _read_profile(entry)
-                    for code, entry in values["languages"].items()
-                }
-            )
-        except (
-            KeyError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            binascii.Error,
-        ) as problem:
+            profiles = {
+                canonical_code(code): _read_profile(entry)
+                for code, entry in values["languages"].items()
+            }
+        except _MALFORMED as problem:
             raise ValueError(reason_of(problem)) from None
+        return cls(profiles)
 
     def to_json(self, identity: str = "") -> str:
-        """Write the languages as JSON with a digest, for the model of this identity; counts are
-        rounded to 4 %.
+        """Return the languages as JSON with a checksum and the identity of their model.
+
+        Counts are rounded to 4 %.
         """
         languages = {
             code: _profile_values(profile) for code, profile in self.profiles.items()
         }
-        return (
-            json.dumps(
-                sealed({"format": FORMAT, "languages": languages}, id=identity),
-                ensure_ascii=False,
-            )
-            + "\n"
-        )
+        values = sealed({"format": FORMAT, "languages": languages}, id=identity)
+        return json.dumps(values, ensure_ascii=False) + "\n"
 
     def renamed(self, codes: Mapping[str, str]) -> LanguageId:
-        """Return the languages with other codes; one without a new code keeps its own, one with an
-        empty one is left out.
+        """Return the languages under other codes.
+
+        A language without a new code keeps its code; a language whose new code is empty is left
+        out.
         """
-        parts = (
-            LanguageId({codes.get(code, code): profile})
-            for code, profile in self.profiles.items()
-        )
-        return LanguageId.merge(part for part in parts if "" not in part.profiles)
+        parts = []
+        for code, profile in self.profiles.items():
+            new_code = codes.get(code, code)
+            if new_code:
+                parts.append(LanguageId({new_code: profile}))
+        return LanguageId.merge(parts)
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return each language with the probability that the text is in it, likeliest first.
 
-        What is left to 1 is the probability of none of them: of another language, or of no language
-        at all. It is 1 for a text without letters. At most `READ` letters are looked at.
+        The probabilities sum to less than 1; the difference is the probability that the text is in
+        another language, or in none. It is 1 for a text without letters. At most `READ` letters are
+        read.
         """
         letters = _letters(text[: 4 * READ])[:READ]
         if not letters.strip() or not self.profiles:
             return [(code, 0.0) for code in sorted(self.profiles)]
-        likelihoods = self._log_probabilities(letters)  # (L, N)
-        total = likelihoods.sum(1)
-        count = likelihoods.shape[1]
+
+        log_probs = self._log_probabilities(letters)  # (L, N)
+        total = log_probs.sum(1)
+        count = log_probs.shape[1]
         shares = np.exp((total - total.max()) / TEMPERATURE)
+
         nats = np.array([profile.nats for profile in self.profiles.values()])
         ratios = -total / count / nats
-        certainty = (
-            (UNKNOWN_RATIO - ratios) * math.sqrt(min(count, _DOUBT)) / UNKNOWN_WIDTH
-        )
+        evidence = math.sqrt(min(count, _MAX_EVIDENCE))
+        certainty = (UNKNOWN_RATIO - ratios) * evidence / UNKNOWN_WIDTH
         is_known = 0.5 + 0.5 * np.tanh(0.5 * certainty)
-        results = zip(
-            self.profiles, (shares / shares.sum() * is_known).tolist(), strict=True
-        )
+
+        probabilities = (shares / shares.sum() * is_known).tolist()
+        results = zip(self.profiles, probabilities, strict=True)
         return sorted(results, key=lambda item: (-item[1], item[0]))
 
     @cached_property
@@ -194,17 +203,20 @@ class LanguageId:
         """Return the log-probability of each character but the first in each language (L, N)."""
         totals = np.array([[profile.characters] for profile in self.profiles.values()])
         counts = [self._counts_of(hashes) for hashes in _hashes(_code_points(letters))]
-        probabilities = ((counts[0] + _SMOOTHING / _ALPHABET) / (totals + _SMOOTHING))[
-            :, 1:
-        ]
+        unigrams = (counts[0] + _SMOOTHING / _ALPHABET) / (totals + _SMOOTHING)
+        probabilities = unigrams[:, 1:]
         for shorter, longer in pairwise(counts):
             size = longer.shape[1]
             context = shorter[:, :size]
-            rest = probabilities.shape[1] - size
-            sure = (
-                np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]
-            ) / (context + _SMOOTHING)
-            probabilities = np.concatenate([probabilities[:, :rest], sure], axis=1)
+            # The first characters have no context of this length.
+            start = probabilities.shape[1] - size
+            smoothing = _SMOOTHING * probabilities[:, start:]
+            interpolated = (np.minimum(longer, context) + smoothing) / (
+                context + _SMOOTHING
+            )
+            probabilities = np.concatenate(
+                [probabilities[:, :start], interpolated], axis=1
+            )
         return np.log(probabilities)
 
     def _counts_of(self, hashes: npt.NDArray[np.uint64]) -> Numbers:
@@ -215,24 +227,29 @@ class LanguageId:
 
 
 def spread(texts: Sequence[str], count: int = LINES) -> list[str]:
-    """Return at most so many texts, spread evenly."""
-    return list(texts[:: max(1, -(-len(texts) // count))])
+    """Return at most `count` of the texts, spread evenly."""
+    stride = max(1, -(-len(texts) // count))
+    return list(texts[::stride])
 
 
 class _LetterTable(dict[int, int]):
-    """Code points of letters and the marks on them; of all else, a space. For `str.translate`."""
+    """Table for `str.translate` that keeps letters and their marks, and turns any other character
+    into a space.
+    """
 
     def __missing__(self, code: int) -> int:
-        self[code] = result = code if unicodedata.category(chr(code))[0] in "LM" else 32
-        return result
+        is_letter = unicodedata.category(chr(code))[0] in "LM"
+        self[code] = code if is_letter else ord(" ")
+        return self[code]
 
 
 _LETTERS = _LetterTable()
 
 
 def _letters(text: str) -> str:
-    """Return a text's words of letters in lower case, a space between them and on both sides."""
-    return f" {' '.join(nfc(text).lower().translate(_LETTERS).split())} "
+    """Return the words of a text in lower case, with one space before and after each."""
+    words = nfc(text).lower().translate(_LETTERS).split()
+    return f" {' '.join(words)} "
 
 
 def _code_points(text: str) -> npt.NDArray[np.uint64]:
@@ -240,7 +257,7 @@ def _code_points(text: str) -> npt.NDArray[np.uint64]:
 
 
 def _hashes(codes: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.uint64]]:
-    """Yield the hashes of all n-grams of a text, of one character, of two, and so on to `ORDER`."""
+    """Yield the hashes of a text's unigrams, then of its bigrams, and so on up to `ORDER`."""
     hashes = np.zeros(len(codes), np.uint64)
     for order in range(1, min(ORDER, len(codes)) + 1):
         size = len(codes) - order + 1
@@ -263,7 +280,7 @@ def _hashed(counts: Mapping[str, float]) -> tuple[npt.NDArray[np.uint64], Number
 
 
 def _by_order(counts: Mapping[str, float]) -> list[list[str]]:
-    """Return the n-grams of each order, sorted."""
+    """Return the n-grams, sorted, for each order from 1 to `ORDER`."""
     orders: list[list[str]] = [[] for _ in range(ORDER)]
     for text in sorted(counts):
         orders[len(text) - 1].append(text)
@@ -271,33 +288,33 @@ def _by_order(counts: Mapping[str, float]) -> list[list[str]]:
 
 
 def _learn(lines: Sequence[str]) -> LanguageProfile | None:
-    """Learn a language; every twentieth line is held out to measure how well the others predict
-    it.
+    """Learn a language, and measure how well its n-grams predict held-out lines.
+
+    Returns None if no line has a letter.
     """
-    texts = [
-        letters for line in spread(lines) if (letters := _letters(line[:LINE])).strip()
-    ]
+    texts = [_letters(line[:LINE]) for line in spread(lines)]
+    texts = [text for text in texts if text.strip()]
     if not texts:
         return None
-    held_out = texts[::_HELD_OUT] if len(texts) >= 2 * _HELD_OUT else texts
-    kept = (
-        [text for index, text in enumerate(texts) if index % _HELD_OUT]
-        if held_out is not texts
-        else texts
-    )
+    held_out = kept = texts
+    if len(texts) >= 2 * _HELD_OUT:
+        held_out = texts[::_HELD_OUT]
+        kept = [text for index, text in enumerate(texts) if index % _HELD_OUT]
+
     text = f" {' '.join(map(str.strip, kept))} "
     profile = LanguageProfile(float(len(text)), 1.0, _count(text))
     model = LanguageId({"": profile})
-    measured = -np.concatenate(
-        [model._log_probabilities(line)[0] for line in held_out[:500]]
-    ).mean()
-    nats = max(float(measured), _letter_entropy(profile.counts) / UNKNOWN_RATIO, 0.1)
+    log_probs = [model._log_probabilities(line)[0] for line in held_out[:500]]
+    measured = -float(np.concatenate(log_probs).mean())
+    nats = max(measured, _letter_entropy(profile.counts) / UNKNOWN_RATIO, 0.1)
     return LanguageProfile(profile.characters, nats, profile.counts)
 
 
 def _letter_entropy(counts: Mapping[str, float]) -> float:
-    """Return the nats of a character by the frequencies of single ones: a text of narrow contents,
-    which is predicted much better, must not make other texts of its language look foreign.
+    """Return the entropy of single characters, in nats.
+
+    It bounds the nats of a profile from below: text on a narrow subject is predicted so well that
+    other text of the same language would look foreign.
     """
     letters = np.array([count for text, count in counts.items() if len(text) == 1])
     shares = letters / letters.sum()
@@ -305,38 +322,39 @@ def _letter_entropy(counts: Mapping[str, float]) -> float:
 
 
 def _count(text: str) -> dict[str, float]:
-    """Count the most frequent n-grams of a text, as rounded as they are written."""
-    texts = list[str]()
-    counts = [np.zeros(0, np.int64)]
+    """Count the most frequent n-grams of a text; counts are rounded as in the file."""
+    ngrams = list[str]()
+    counts_by_order = [np.zeros(0, np.int64)]
     for order, hashes in enumerate(_hashes(_code_points(text)), 1):
-        _, first, count = np.unique(hashes, return_index=True, return_counts=True)
-        usable = count > (1 if order > 1 else 0)
-        texts += [text[start : start + order] for start in first[usable].tolist()]
-        counts.append(count[usable])
-    numbers = np.concatenate(counts)
-    most = np.argsort(-numbers, kind="stable")[:NGRAMS]
-    rounded = _unpack(_pack(numbers[most]))
-    return {
-        texts[index]: count for index, count in zip(most.tolist(), rounded, strict=True)
-    }
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        frequent = counts > (1 if order > 1 else 0)
+        ngrams += [text[start : start + order] for start in first[frequent].tolist()]
+        counts_by_order.append(counts[frequent])
+    all_counts = np.concatenate(counts_by_order)
+    order_by_count = np.argsort(-all_counts, kind="stable")[:NGRAMS]
+    rounded = _unpack(_pack(all_counts[order_by_count]))
+    most_frequent = [ngrams[index] for index in order_by_count.tolist()]
+    return dict(zip(most_frequent, rounded, strict=True))
 
 
 def _pack(counts: Numbers) -> bytes:
-    packed: npt.NDArray[np.uint8] = np.minimum(
-        np.rint(np.log1p(counts) * _STEP), 255
-    ).astype(np.uint8)
+    """Round counts to bytes on a logarithmic scale."""
+    steps = np.rint(np.log1p(counts) * _STEP)
+    packed: npt.NDArray[np.uint8] = np.minimum(steps, 255).astype(np.uint8)
     return packed.tobytes()
 
 
 def _unpack(content: bytes) -> list[float]:
+    """Return the counts that `_pack` has rounded to bytes."""
     counts: list[float] = np.expm1(np.frombuffer(content, np.uint8) / _STEP).tolist()
     return counts
 
 
-def _joined(first: LanguageProfile, second: LanguageProfile) -> LanguageProfile:
+def _merged(first: LanguageProfile, second: LanguageProfile) -> LanguageProfile:
+    """Return the profile of the texts of two profiles together."""
     counts = dict(first.counts)
-    for text, count in second.counts.items():
-        counts[text] = counts.get(text, 0.0) + count
+    for ngram, count in second.counts.items():
+        counts[ngram] = counts.get(ngram, 0.0) + count
     characters = first.characters + second.characters
     nats = (
         first.nats * first.characters + second.nats * second.characters
@@ -345,8 +363,8 @@ def _joined(first: LanguageProfile, second: LanguageProfile) -> LanguageProfile:
 
 
 def _profile_values(profile: LanguageProfile) -> dict[str, Any]:
-    """Return a language as JSON values: the n-grams of each order one after another, and their
-    counts.
+    """Return a profile as JSON values: the n-grams of each order joined in one string, and their
+    packed counts.
     """
     orders = _by_order(profile.counts)
     counts = np.array([profile.counts[text] for texts in orders for text in texts])
@@ -359,7 +377,7 @@ def _profile_values(profile: LanguageProfile) -> dict[str, Any]:
 
 
 def _read_profile(values: Mapping[str, Any]) -> LanguageProfile:
-    """Read a language. Raises ValueError, or what wrong types raise."""
+    """Read a profile. Raises ValueError, or what values of wrong types raise."""
     characters = float(values["characters"])
     nats = float(values["nats"])
     orders = list(values["ngrams"])
@@ -368,20 +386,15 @@ def _read_profile(values: Mapping[str, Any]) -> LanguageProfile:
             f"characters and nats have to be positive, got {characters:g} and {nats:g}"
         )
     counts = _unpack(base64.b64decode(values["counts"], validate=True))
-    texts = [
-        text[at : at + order]
-        for order, text in enumerate(orders, 1)
-        for at in range(0, len(text), order)
-    ]
-    whole = len(orders) == ORDER and not any(
-        len(text) % order for order, text in enumerate(orders, 1)
-    )
-    if (
-        not whole
-        or not texts
-        or len(texts) != len(counts)
-        or len({*texts}) != len(texts)
-    ):
+    ngrams = []
+    is_whole = len(orders) == ORDER
+    for order, joined in enumerate(orders, 1):
+        is_whole = is_whole and len(joined) % order == 0
+        ngrams += [
+            joined[start : start + order] for start in range(0, len(joined), order)
+        ]
+    are_different = len({*ngrams}) == len(ngrams)
+    if not is_whole or not ngrams or not are_different or len(ngrams) != len(counts):
         raise ValueError("n-grams and their counts do not belong together")
-    "".join(texts).encode("utf-32-le")  # ValueError: surrogates
-    return LanguageProfile(characters, nats, dict(zip(texts, counts, strict=True)))
+    "".join(ngrams).encode("utf-32-le")  # raises ValueError for surrogates
+    return LanguageProfile(characters, nats, dict(zip(ngrams, counts, strict=True)))

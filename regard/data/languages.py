@@ -1,4 +1,4 @@
-"""Languages of a model: codes as in BCP 47, and what the names of files tell of them."""
+"""Languages of a model: codes as in BCP 47, names, and the languages in the names of files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ENDINGS = {
     "lc",
     "tc",
 }
-"""Endings of names that come after the language."""
+"""Endings of file names that may follow the language."""
 _NO_LANGUAGES = {
     "src",
     "ada",
@@ -58,7 +58,7 @@ _NO_LANGUAGES = {
     "sh",
     "vec",
 }
-"""Endings that are a code of a table and mean something else."""
+"""Endings of file names that are language codes but mean something else."""
 _REGIONAL_NAMES = {
     "en-GB": "English (British)",
     "en-US": "English (American)",
@@ -69,14 +69,14 @@ _REGIONAL_NAMES = {
     "zh-Hans": "Chinese (simplified)",
     "zh-Hant": "Chinese (traditional)",
 }
-"""Names that those of Unicode CLDR do not have."""
+"""Names that Unicode CLDR lacks."""
 NAMES_FILE = Path(__file__).parent / "languages.tsv"
 
 
 @cache
 def language_names() -> dict[str, tuple[str, ...]]:
-    """Return the names of each language of Unicode CLDR by its code: in English, in Korean and in
-    itself, if known.
+    """Return the names of each language of Unicode CLDR by its code: in English, in Korean, and in
+    the language itself, if known.
     """
     lines = NAMES_FILE.read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
@@ -85,32 +85,31 @@ def language_names() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _codes() -> dict[str, str]:
-    """Return the code of each name in lower case; of a name of several languages the first."""
-    names = (
-        (name.casefold(), code)
-        for code, names in language_names().items()
-        for name in names
-        if name
-    )
-    return dict(reversed([*names]))
+    """Return the code of each name in lower case; the first code if several languages share it."""
+    codes: dict[str, str] = {}
+    for code, names in language_names().items():
+        for name in names:
+            if name:
+                codes.setdefault(name.casefold(), code)
+    return codes
 
 
 def english_name(code: str) -> str:
-    """Return the English name of a language, with its region or script in brackets; the code if
-    nothing is known.
+    """Return the English name of a language, with its region or script in brackets; the code if the
+    language is unknown.
     """
-    base, _, rest = code.partition("-")
-    own = language_names().get(base)
-    if own is None or code in _REGIONAL_NAMES:
+    base, _, subtags = code.partition("-")
+    names = language_names().get(base)
+    if names is None or code in _REGIONAL_NAMES:
         return _REGIONAL_NAMES.get(code, code)
-    return f"{own[0]} ({rest})" if rest else own[0]
+    return f"{names[0]} ({subtags})" if subtags else names[0]
 
 
 def code_of(text: str) -> str:
-    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for
-    others.
+    """Return the code of a language by its code or name, such as hsb for Upper Sorbian.
 
-    What can be a code is one: ga is Irish, and Ga the language of that name, whose code is gaa.
+    A text that is both is taken for the code, unless it is capitalised: ga is Irish, but Ga is the
+    language of that name, whose code is gaa. Raises ValueError for other text.
     """
     named = _codes().get(text.casefold(), "")
     is_code = code_exists(text) and not (named and text.istitle())
@@ -118,29 +117,30 @@ def code_of(text: str) -> str:
 
 
 def existing_code(text: str) -> str:
-    """Return a code in its shortest form. Raises ValueError, with what may be meant, if there is no
-    such language.
+    """Return a code in its shortest form.
+
+    Raises ValueError if there is no such language; the message suggests another code if one is
+    similar.
     """
     if not text or code_exists(text):
         return canonical_code(text)
-    near = code_of_country(text) or _code_of_similar(text)
-    hint = f"; did you mean {near} ({english_name(near)})?" if near else ""
+    similar = code_of_country(text) or _code_of_similar_name(text)
+    hint = f"; did you mean {similar} ({english_name(similar)})?" if similar else ""
     if parse_tag(text) is None:
         raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}{hint}")
-    raise ValueError(
-        f"{text} is not a code of ISO "
-        f"639{hint or '; for a language without one write x- and a name of it'}"
-    )
+    hint = hint or "; for a language without one write x- and a name of it"
+    raise ValueError(f"{text} is not a code of ISO 639{hint}")
 
 
 def describe_code(text: str, kept: str) -> list[str]:
-    """Describe a given code that is kept in another form, or that is easily meant for another
-    language.
+    """Return sentences on a code that is `kept` in another form, or that is often confused with
+    another.
     """
     sentences = []
     if code_exists(text) and canonical_code(text) == kept != text:
         sentences.append(f"language {text}: kept as {kept} ({english_name(kept)})")
-    if meant := confused_with(text):
+    meant = confused_with(text)
+    if meant:
         sentences.append(
             f"language {text}: is {english_name(text)}; if {english_name(meant)} is meant, write "
             f"{meant}"
@@ -149,27 +149,29 @@ def describe_code(text: str, kept: str) -> list[str]:
 
 
 def as_given(text: str, languages: Languages) -> tuple[str, str]:
-    """Return the codes of an option as they are written there, and those of languages that it
-    names.
+    """Return the codes of both languages as an option spells them; a language that the option names
+    in words has the canonical code.
     """
-    given = ["", *(code.strip() for code in text.split(","))][-2:]
+    spellings = ["", *(code.strip() for code in text.split(","))][-2:]
     source, target = (
-        code if code_exists(code) and canonical_code(code) == kept else kept
-        for code, kept in zip(given, languages.pair, strict=True)
+        spelling if code_exists(spelling) and canonical_code(spelling) == code else code
+        for spelling, code in zip(spellings, languages.pair, strict=True)
     )
     return source, target
 
 
 def describe_codes(text: str, languages: Languages) -> list[str]:
-    """Describe the codes of an option for both languages, or of captions for the target."""
+    """Return sentences on the codes of an option, as `describe_code` does for each; captions have
+    only a target.
+    """
     codes = [code.strip() for code in text.split(",")]
     pairs = zip(codes, languages.pair[-len(codes) :], strict=True)
     return [sentence for code, kept in pairs for sentence in describe_code(code, kept)]
 
 
-def _code_of_similar(text: str) -> str:
-    near = difflib.get_close_matches(text.casefold(), _codes(), 1, 0.8)
-    return canonical_code(_codes()[near[0]]) if near else ""
+def _code_of_similar_name(text: str) -> str:
+    names = difflib.get_close_matches(text.casefold(), _codes(), 1, 0.8)
+    return canonical_code(_codes()[names[0]]) if names else ""
 
 
 def _existing_or_auto(code: str) -> str:
@@ -181,7 +183,9 @@ LanguageSetting = Annotated[str, AfterValidator(_existing_or_auto)]
 
 
 class Languages(Settings):
-    """The languages of a model's source and target; empty: unknown, or images."""
+    """The languages of a model's source and target; empty if unknown, or if the source is
+    images.
+    """
 
     source: LanguageCode = Field("", description="language of the source")
     target: LanguageCode = Field("", description="language of the target")
@@ -191,7 +195,7 @@ class Languages(Settings):
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes that are known, each once."""
+        """The known codes, each once."""
         return tuple(dict.fromkeys(filter(None, self.pair)))
 
     @property
@@ -201,36 +205,34 @@ class Languages(Settings):
 
 
 def parse_languages(text: str, origin: str, captions: bool = False) -> Languages:
-    """Parse codes or names such as ko,Upper Sorbian; of captions one. Raises UsageError that names
-    their `origin`.
+    """Parse codes or names such as ko,Upper Sorbian; captions have only one.
+
+    Raises UsageError whose message begins with the `origin` of the text.
     """
-    codes = [code.strip() for code in text.split(",")]
-    wanted = (
-        "one code, that of the captions, such as en"
-        if captions
-        else "codes of source and target, such as ko,en"
-    )
-    if len(codes) != (1 if captions else 2):
+    texts = [code.strip() for code in text.split(",")]
+    if captions and len(texts) != 1:
+        wanted = "one code, that of the captions, such as en"
+        raise UsageError(f"{origin}: wanted {wanted}; got {text[:80]!r}")
+    if not captions and len(texts) != 2:
+        wanted = "codes of source and target, such as ko,en"
         raise UsageError(f"{origin}: wanted {wanted}; got {text[:80]!r}")
     try:
-        source, target = ("", *map(code_of, codes)) if captions else map(code_of, codes)
+        codes = [code_of(name) for name in texts]
     except ValueError as problem:
         raise UsageError(f"{origin}: {problem}") from None
-    return Languages(source=source, target=target)
+    return Languages(source="" if captions else codes[0], target=codes[-1])
 
 
 def language_of_name(path: str | Path) -> str:
-    """Return the language that the name of a file ends in, such as train.ko or train.ko.txt.gz;
-    empty: none.
+    """Return the language at the end of a file's name, such as train.ko or train.ko.txt.gz; empty
+    if there is none.
     """
     return named_code(_last_part(path))
 
 
 def named_code(text: str) -> str:
-    """Return the code that a text is, in its usual form, such as pt-BR for pt_br; empty: it is
-    none.
-
-    It has to be a language of Unicode CLDR by one of its codes.
+    """Return a code in its usual form, such as pt-BR for pt_br; empty if the text is no code of a
+    language in Unicode CLDR.
     """
     match = _NAMED.fullmatch(text)
     if match is None or match[0] in _NO_LANGUAGES:
@@ -252,14 +254,14 @@ def languages_of_name(path: str | Path) -> Languages:
 
 
 def only(codes: Iterable[str]) -> str:
-    """Return the one code that occurs; empty: none, or several."""
+    """Return the code if all codes that are not empty are the same; otherwise an empty string."""
     different = {code for code in codes if code}
     return different.pop() if len(different) == 1 else ""
 
 
 def _last_part(path: str | Path) -> str:
-    """Return the last part of a file's name after its first one that says more than its format;
-    empty: none.
+    """Return the last part of a file's name that is not its first part and not the ending of a
+    format; empty if there is none.
     """
     parts = [part for part in Path(path).name.split(".") if part][1:]
     return next((part for part in reversed(parts) if part.lower() not in _ENDINGS), "")

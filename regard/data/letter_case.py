@@ -1,8 +1,8 @@
-"""Upper and lower case by the rules of a language, as Unicode CLDR and ICU have them, and what
-capitals do not show.
+"""Upper and lower case by the rules of a language, as in Unicode CLDR and ICU, and the spellings in
+small letters that a word in capitals may have.
 
-Most languages need no rule of their own: Unicode's, which are Python's, fit them. Patterns are
-compiled at their first use, as most processes need none.
+Most languages need no rules of their own, because Unicode's default rules, which Python follows,
+fit them. Patterns are compiled at their first use, since most processes need none.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ _INITIAL = "['’]?[^\\W\\d_][\u0300-\u036f]*"
 _TONOS = "\u0301"
 _DIALYTIKA = "\u0308"
 LONGEST_WORD = 40
-"""Characters of a word that has several spellings at most."""
+"""Characters of the longest word for which several spellings are returned."""
 _PARTED_SYLLABLES = 5
-"""Last syllables of a word whose two vowels may be parted."""
+"""Last syllables of a Greek word in which two vowels may be parted by a dialytika."""
 
 
 class LetterCase:
-    """The rules of most languages. A word in capitals may have several spellings in small letters,
-    as ΑΛΛΑ has.
-    """
+    """The rules of most languages; subclasses have those of other languages."""
 
     def upper(self, text: str) -> str:
         """Return a text in capitals."""
@@ -32,22 +30,24 @@ class LetterCase:
 
     def lower(self, text: str) -> str:
         """Return a text in small letters."""
-        # Unicode's own rule leaves a dot beside the i.
+        # The default rule would turn İ into an i and a combining dot.
         return text.replace("İ", "i").lower()
 
     def initial(self, text: str) -> str:
-        """Return a text with a capital at its start, if a letter stands there, or an apostrophe and
-        a letter.
+        """Return a text with a capital at its start, if it begins with a letter, or with an
+        apostrophe and a letter.
         """
         match = re.match(_INITIAL, text)
         return self._titlecase(match[0]) + text[match.end() :] if match else text
 
     def spellings(self, word: str) -> list[str]:
-        """Return what a word in capitals may be in small letters, the likeliest first."""
+        """Return the spellings in small letters that a word in capitals may have, the likeliest
+        first.
+        """
         return [self.lower(word)]
 
     def _titlecase(self, letter: str) -> str:
-        """Return a letter with its marks as a capital, as a word begins with it."""
+        """Return a letter and its marks in the form that begins a word with a capital."""
         return letter.title()
 
 
@@ -65,8 +65,8 @@ class _Turkic(LetterCase):
 
 
 class _Lithuanian(LetterCase):
-    """An i or j under an accent shows its dot, which Unicode writes as a mark of its own; a capital
-    has none.
+    """An i or j with an accent keeps its dot, which Unicode writes as a combining mark; capitals
+    have no dot.
     """
 
     _ACCENTED = "([IJ]\u0328?)(?=[\u0300\u0301\u0303])"
@@ -89,11 +89,13 @@ class _Dutch(LetterCase):
     _IJ = "(?i)['’]?(?:ij(?!\u0301)|íj\u0301)"
 
     def initial(self, text: str) -> str:
-        clitic = match[0] if (match := re.match(self._CLITIC, text)) else ""
-        rest = text[len(clitic) :]
-        if digraph := re.match(self._IJ, rest):
-            return clitic.lower() + digraph[0].upper() + rest[digraph.end() :]
-        return clitic.lower() + super().initial(rest)
+        match = re.match(self._CLITIC, text)
+        clitic = match[0] if match else ""
+        words = text[len(clitic) :]
+        digraph = re.match(self._IJ, words)
+        if digraph:
+            return clitic.lower() + digraph[0].upper() + words[digraph.end() :]
+        return clitic.lower() + super().initial(words)
 
     def spellings(self, word: str) -> list[str]:
         small = self.lower(word)
@@ -101,10 +103,10 @@ class _Dutch(LetterCase):
 
 
 class _Greek(LetterCase):
-    """Capitals have no accents and breathings, but the dialytika, also where an accent has shown
-    that vowels part.
+    """Capitals lose accents and breathings, but keep the dialytika; they get one if an accent has
+    shown that two vowels are no diphthong.
 
-    The word ή, which is "or", keeps its accent.
+    The word ή ("or") keeps its accent.
     """
 
     _OR = "(?<![^\\W\\d_])(?<![\u0300-\u036f])[ηΗ]\u0301(?![\\w\u0300-\u036f])"
@@ -121,30 +123,32 @@ class _Greek(LetterCase):
     def upper(self, text: str) -> str:
         decomposed = re.sub(self._OR, "Ή", _nfd(text))
         parted = re.sub(self._PARTED, r"\1" + _DIALYTIKA, decomposed)
-        return nfc(
-            re.sub(
-                self._MARKED, lambda match: match[0].translate(self._DROPPED), parted
-            ).upper()
+        without_accents = re.sub(
+            self._MARKED, lambda match: match[0].translate(self._DROPPED), parted
         )
+        return nfc(without_accents.upper())
 
     def spellings(self, word: str) -> list[str]:
-        """Return the word with an accent on each of its last three syllables, on those that may
-        have parted vowels too.
+        """Return the word with an accent on each of its last three syllables, also with vowels
+        parted by a dialytika.
 
-        A word of one syllable has an accent seldom; any other seldom has none.
+        The form without an accent comes first for a word of one syllable, and last for others.
         """
         small = _nfd(self.lower(word))
-        if small == "η":  # the article: "or" keeps its accent in capitals
+        if (
+            small == "η"
+        ):  # the article, since the word "or" keeps its accent in capitals
             return [small]
         if _TONOS in small or len(small) > LONGEST_WORD:
             return [nfc(small)]
+
         syllables = [*re.finditer(self._SYLLABLE, small)]
-        pairs = [
+        diphthongs = [
             match
             for match in syllables[-_PARTED_SYLLABLES:]
             if match[0][-1] in "ιυ" and len(match[0]) > 1
         ]
-        parted = [_inserted(small, _DIALYTIKA, match.end()) for match in pairs]
+        parted = [_inserted(small, _DIALYTIKA, match.end()) for match in diphthongs]
         joined = small.replace(_DIALYTIKA, "")  # ΡΟΪΔΙ may be ρόιδι
         accented = [
             form for base in (small, *parted, joined) for form in self._accented(base)
@@ -153,36 +157,37 @@ class _Greek(LetterCase):
         return [*dict.fromkeys(map(nfc, forms))]
 
     def _accented(self, word: str) -> list[str]:
-        """Return a word with each accent that it may have, and with two, as όνομά in το όνομά
+        """Return a word with each accent that it may have, and with two accents, as in το όνομά
         μου.
         """
         syllables = [*re.finditer(self._SYLLABLE, word)][-3:]
         ends = [match.end() for match in syllables]
-        firsts = [
+        # After the first vowel of a diphthong.
+        middles = [
             match.start() + 1
             for match in syllables
             if len(match[0]) > 1 and match[0][-1] in "ιυ"
         ]
-        forms = [
-            _inserted(word, _TONOS, end) for end in [*ends[-2:], *ends[:-2], *firsts]
-        ]
+        offsets = [*ends[-2:], *ends[:-2], *middles]
+        forms = [_inserted(word, _TONOS, offset) for offset in offsets]
         if len(ends) == 3:
-            forms.append(_inserted(_inserted(word, _TONOS, ends[-1]), _TONOS, ends[0]))
+            last_accented = _inserted(word, _TONOS, ends[-1])
+            forms.append(_inserted(last_accented, _TONOS, ends[0]))
         return forms
 
 
 class _German(LetterCase):
-    """In capitals ß is SS, unless somebody writes ẞ."""
+    """The letter ß is SS in capitals; ẞ is seldom written."""
 
     def spellings(self, word: str) -> list[str]:
         small = self.lower(word)
-        places = [match.start() for match in re.finditer("ss", small)][:3]
-        sharp = [f"{small[:place]}ß{small[place + 2 :]}" for place in places]
-        return [small, *sharp]
+        offsets = [match.start() for match in re.finditer("ss", small)][:3]
+        with_eszett = [f"{small[:start]}ß{small[start + 2 :]}" for start in offsets]
+        return [small, *with_eszett]
 
 
 class _Armenian(LetterCase):
-    """The ligature և, which is a word as well, is ԵՎ in capitals."""
+    """The ligature և, which is also a word, is ԵՎ in capitals."""
 
     def upper(self, text: str) -> str:
         return text.replace("և", "ԵՎ").upper()
@@ -208,15 +213,15 @@ _LANGUAGES = {
     "de": _GERMAN,
     "hy": _Armenian(),
 }
-"""Languages with rules of their own."""
+"""Rules by language."""
 _IN_LATIN = dict.fromkeys(("kk", "kaa", "tt", "ba"), _TURKIC)
-"""Languages that have rules of their own if their code names the Latin script, which is not the
-likeliest.
+"""Rules of languages that are usually written in another script, if their code names the Latin
+script.
 """
 
 
 def letter_case(code: str) -> LetterCase:
-    """Return the rules of a language, whose code may have any form, such as kk-Latn or OPUS-MT's
+    """Return the rules of a language by its code, in any form, such as kk-Latn or OPUS-MT's
     kaz_Latn.
     """
     from regard.data.language_codes import base_language, script_of
@@ -227,8 +232,8 @@ def letter_case(code: str) -> LetterCase:
     return _LANGUAGES.get(language, PLAIN)
 
 
-def _inserted(text: str, mark: str, place: int) -> str:
-    return f"{text[:place]}{mark}{text[place:]}"
+def _inserted(text: str, mark: str, offset: int) -> str:
+    return f"{text[:offset]}{mark}{text[offset:]}"
 
 
 def _nfd(text: str) -> str:

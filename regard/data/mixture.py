@@ -13,20 +13,20 @@ from regard.data.bucketing import EpochStats
 
 
 class Mixture(BatchSource):
-    """Batches of several corpora in proportion to their weights; each corpus goes through epochs of
-    its own.
+    """Batches of several corpora in proportion to their weights; each corpus has its own epochs.
 
-    The seed and the number of batches so far determine which corpus a batch comes from.
+    The seed and the number of batches so far determine the corpus of the next batch.
     """
 
     def __init__(
         self, streams: Sequence[BatchStream], weights: Sequence[float], seed: int
     ) -> None:
-        """All streams have equally many micro-batches per update. Raises ConfigurationError for bad
-        weights.
+        """Mix the streams, which must have equally many micro-batches per update.
+
+        Raises ConfigurationError for bad weights.
         """
-        wrong = [weight for weight in weights if not 0 < weight < float("inf")]
-        if wrong or len(streams) != len(weights) or not streams:
+        are_positive = all(0 < weight < float("inf") for weight in weights)
+        if not are_positive or len(streams) != len(weights) or not streams:
             raise ConfigurationError(
                 f"a mixture of {len(streams)} corpora needs as many weights above 0, got "
                 f"{list(weights)}; give one each"
@@ -41,20 +41,18 @@ class Mixture(BatchSource):
 
     @cached_property
     def epoch_stats(self) -> EpochStats:
-        """Statistics of the stretch in which every corpus is read at least once."""
-        stats = [stream.epoch_stats for stream in self.streams]
-        length = max(
-            corpus.batches / share
-            for corpus, share in zip(stats, self.shares, strict=True)
+        """Statistics of an epoch, in which every corpus is read at least once."""
+        corpora = [stream.epoch_stats for stream in self.streams]
+        batches = max(
+            stats.batches / share
+            for stats, share in zip(corpora, self.shares, strict=True)
         )
-        epochs = [
-            float(length * share / corpus.batches)
-            for corpus, share in zip(stats, self.shares, strict=True)
+        # A corpus with a large share is read several times in that many batches.
+        scaled = [
+            stats.scaled(float(batches * share / stats.batches))
+            for stats, share in zip(corpora, self.shares, strict=True)
         ]
-        return reduce(
-            EpochStats.__add__,
-            (corpus.scaled(n) for corpus, n in zip(stats, epochs, strict=True)),
-        )
+        return reduce(EpochStats.__add__, scaled)
 
     def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Yield micro-batches without end, each with the position after it."""
@@ -73,21 +71,17 @@ class Mixture(BatchSource):
             corpus = self._draw_corpus(number)
             positions[corpus], plan = next(plans[corpus])
             number += 1
-            yield (
-                Position(
-                    min(part.epoch for part in positions), 0, number, tuple(positions)
-                ),
-                plan,
-            )
+            epoch = min(part.epoch for part in positions)
+            yield Position(epoch, 0, number, tuple(positions)), plan
 
     def epoch(self, n: int) -> list[BatchPlan]:
         """Return epoch n of each corpus, one after another."""
         return [plan for stream in self.streams for plan in stream.epoch(n)]
 
     def _draw_corpus(self, number: int) -> int:
-        """Return the index of the corpus that the batch of this number comes from."""
-        draw = np.random.Generator(np.random.PCG64([self.seed, number, 0, 1])).random()
-        return min(
-            int(np.searchsorted(np.cumsum(self.shares), draw, side="right")),
-            len(self.streams) - 1,
-        )
+        """Draw the corpus of the batch of this number; return its index."""
+        generator = np.random.Generator(np.random.PCG64([self.seed, number, 0, 1]))
+        ends = np.cumsum(self.shares)
+        corpus = int(np.searchsorted(ends, generator.random(), side="right"))
+        # Rounding may leave the last end below 1.
+        return min(corpus, len(self.streams) - 1)

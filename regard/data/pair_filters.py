@@ -1,12 +1,12 @@
-"""Reading and filtering of sentence pairs in one pass: length and ratio filters, and
-deduplication.
+"""Sentence pairs: reading them and filtering them in one pass, by length, length ratio and
+duplicates.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -22,17 +22,20 @@ from regard.data.delimited import HEAD, infer_dialect
 from regard.data.given_words import GivenWords, given_words
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, clean, data_path
 
-# Pairs that are filtered, tokenised and written at once; a multiple of eight.
 CHUNK = 1 << 14
+"""Pairs that are filtered, tokenised and written at once; a multiple of eight."""
 _EXAMPLES = 5  # excerpts per reason
 _NUMBERS = 20  # line numbers in one sentence
-# Characters of a longer side that may have any partner: "是" is "Yes, that is right.".
 _SHORT = 30
+"""Characters of the longer side up to which any length ratio is accepted, since "是" may translate
+"Yes, that is right.".
+"""
 _DENSE = 10  # characters that count as a word if spaces are rare
 
 Row = tuple[str, str]
+"""Source and target as they were read."""
 SKIPPED = "", CUT + CUT
-"""Stands for a line that is no pair: names of columns, or the rest of a pair of several lines."""
+"""Stands for a line that is no pair: a header, or a further line of a pair that spans several."""
 T = TypeVar("T")
 
 
@@ -55,55 +58,54 @@ class Pair:
     words: tuple[GivenWords, GivenWords] | None = field(
         default=None, compare=False, repr=False
     )
-    """Its words as they were given, for links between them; None: those of the clean sides."""
+    """The words of both sides before cleaning, which word links refer to; None if they equal the
+    words of the cleaned sides.
+    """
 
     @classmethod
     def read(cls, source: str, target: str, line: int) -> Pair:
-        """Clean both sides of a pair as it was given."""
+        """Clean both sides of a raw pair."""
         pair = cls(clean(source), clean(target), line)
         if (pair.source, pair.target) == (source, target):
             return pair
         words = given_words(source), given_words(target)
-        return (
-            replace(pair, words=words)
-            if any(not side.is_clean or side.is_uneven for side in words)
-            else pair
-        )
+        if any(not side.is_clean or side.is_uneven for side in words):
+            return replace(pair, words=words)
+        return pair
 
 
 @dataclass
 class Dropped:
-    """Lines that cannot be used for one reason: their number, and the first of them."""
+    """Lines that are unusable for one reason: their count, and the first of them."""
 
     count: int = 0
-    lines: tuple[int, ...] = ()  # line numbers of the first
-    examples: tuple[tuple[int, str], ...] = ()  # fewer, each with an excerpt
+    lines: tuple[int, ...] = ()  # numbers of the first lines
+    examples: tuple[tuple[int, str], ...] = ()  # line numbers with excerpts
 
     def add(self, line: int, pair: Pair | None = None) -> None:
-        """Count a line; an excerpt of its pair may be an example."""
+        """Count a line, and keep an excerpt of its pair if there are few."""
         self.count += 1
         if len(self.lines) < _NUMBERS:
             self.lines += (line,)
         if pair is not None and len(self.examples) < _EXAMPLES:
-            self.examples += (
-                (line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"),
-            )
+            excerpt = f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"
+            self.examples += ((line, excerpt),)
 
 
 @dataclass(frozen=True)
 class CorpusReport:
     """Report on reading and filtering one corpus."""
 
-    name: str  # "train", "valid", "test", or that of a corpus of the mix
+    name: str  # "train", "valid", "test", or the name of a corpus of the mix
     files: tuple[str, ...]
     read: int  # lines
-    kept: int
-    # By reason: empty, too long, odd length ratio, duplicate.
+    kept: int  # pairs
+    # The keys are reasons: empty, too long, odd length ratio, duplicate.
     dropped: dict[str, Dropped] = field(default_factory=dict)
     duplicates: int = 0  # kept pairs that occurred before
-    # On byte-order marks and CRs that were removed, and on how pairs were read.
+    # Sentences on removed byte-order marks and CRs, and on the format of the pairs.
     notes: tuple[str, ...] = ()
-    other_lines: int = 0  # those read that are `SKIPPED`
+    other_lines: int = 0  # lines among `read` that are `SKIPPED`
 
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
@@ -135,11 +137,10 @@ class PairFiles:
     source: str | Path | None = None
     target: str | Path | None = None
     pairs: str | Path | None = None
-    max_line: int = (
-        # Characters, of both sides together in a file of pairs; longer lines are
-        # skipped.
-        MAX_LINE
-    )
+    max_line: int = MAX_LINE
+    """Most characters of a line, or of both sides together in a file of pairs; longer lines are
+    skipped.
+    """
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -160,26 +161,23 @@ class PairFiles:
 
     @property
     def is_json(self) -> bool:
-        """Return whether there is one file of JSON lines."""
-        return (
-            str(self.pairs).removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
-        )
+        """True if the pairs are one file of JSON lines."""
+        name = str(self.pairs).removesuffix(".gz")
+        return name.endswith((".jsonl", ".ndjson", ".json"))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The paths as they were given."""
-        return (
-            (str(self.pairs),)
-            if self.pairs is not None
-            else (str(self.source), str(self.target))
-        )
+        if self.pairs is not None:
+            return (str(self.pairs),)
+        return str(self.source), str(self.target)
 
 
 class PairReader:
     """Reads the raw pairs of a corpus line by line; a line that is no pair is `SKIPPED`.
 
-    After the last pair, `count` is the number of lines and `notes` says what was repaired.
-    Everything that is wrong with any of the files is raised there in one DataError.
+    After the last pair, `count` is the number of lines and `notes` describes the repairs. All that
+    is wrong with the files is raised then, in one DataError.
     """
 
     def __init__(self, files: PairFiles) -> None:
@@ -193,22 +191,21 @@ class PairReader:
             LineReader(path, max_line, skip_long=True)
             for path in self.files.paths.values()
         ]
-        yield from (
-            self._read_pairs_file(readers[0])
-            if len(readers) == 1
-            else self._read_two_files(*readers)
-        )
+        if len(readers) == 1:
+            yield from self._read_pairs_file(readers[0])
+        else:
+            yield from self._read_two_files(*readers)
         self.count = readers[0].count
-        self.notes = (
-            *(note for reader in readers for note in reader.notes),
-            *self.notes,
-        )
+        notes = [note for reader in readers for note in reader.notes]
+        self.notes = (*notes, *self.notes)
 
     def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
-        sides = iter(source), iter(target)
-        yield from zip(*sides, strict=False)
-        for side in sides:  # to find all that is wrong further on
-            deque(side, maxlen=0)
+        source_lines = iter(source)
+        target_lines = iter(target)
+        yield from zip(source_lines, target_lines, strict=False)
+        # The longer file is read to its end, to count its lines and to find all that is wrong.
+        deque(source_lines, maxlen=0)
+        deque(target_lines, maxlen=0)
         DataError.raise_all(source.causes + target.causes)
         if source.count != target.count:
             raise DataError(
@@ -219,84 +216,90 @@ class PairReader:
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
         path = str(self.files.pairs)
-        longest = self.files.max_line
-        wrong = dict[str, Dropped]()
         lines = iter(reader)
-        number = 1
         head = [] if self.files.is_json else [*islice(lines, HEAD)]
-        dialect = infer_dialect(
-            head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t"
-        )
-        parse = _parse_json if self.files.is_json else dialect.pair
-        records = (
-            ((line, 1) for line in lines)
-            if self.files.is_json
-            else dialect.records(chain(head, lines))
-        )
+        is_csv = path.lower().removesuffix(".gz").endswith(".csv")
+        dialect = infer_dialect(head, ";,\t" if is_csv else "\t")
+        parse: Callable[[str], Row | str]
+        records: Iterator[tuple[str, int]]  # with the number of lines of each record
+        if self.files.is_json:
+            parse = _parse_json
+            records = ((line, 1) for line in lines)
+        else:
+            parse = dialect.pair
+            records = dialect.records(chain(head, lines))
+
+        unusable = dict[str, Dropped]()
+        number = 1
         for record, count in records:
-            row = (
-                (CUT, CUT)
-                if CUT in record
-                else parse(record)
-                if record.strip()
-                else ("", "")
-            )
-            if not isinstance(row, str) and sum(map(len, row)) > longest:
-                row = (CUT, CUT)  # JSON is longer than its texts
+            row: Row | str = ("", "")
+            if CUT in record:
+                row = (CUT, CUT)
+            elif record.strip():
+                row = parse(record)
             if isinstance(row, str):
-                wrong.setdefault(row, Dropped()).add(number)
-            elif not wrong:
+                unusable.setdefault(row, Dropped()).add(number)
+            elif not unusable:
+                # Only the texts count, because JSON is longer than they are.
+                if sum(map(len, row)) > self.files.max_line:
+                    row = (CUT, CUT)
                 yield SKIPPED if number == 1 and dialect.names else row
                 yield from [SKIPPED] * (count - 1)
             number += count
+
         self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
         DataError.raise_all(reader.causes)
-        bad = (
-            (_count_lines(lines.count, why), format_lines(lines.lines, lines.count))
-            for why, lines in wrong.items()
-        )
-        DataError.raise_all(f"{path}: {problem}{numbers}" for problem, numbers in bad)
+        causes = []
+        for reason, dropped in unusable.items():
+            numbers = format_lines(dropped.lines, dropped.count)
+            causes.append(f"{path}: {_count_lines(dropped.count, reason)}{numbers}")
+        DataError.raise_all(causes)
 
 
-def _count_lines(count: int, why: str) -> str:
-    """Return how many lines are wrong, and `why`, which begins with a verb in the plural."""
-    verb, _, rest = why.partition(" ")
-    singular = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}.get(
-        verb, verb
-    )
-    return counted(count, f"line {singular} {rest}", f"lines {why}")
+def _count_lines(count: int, reason: str) -> str:
+    """Say how many lines are unusable, and the reason, which begins with a verb in the plural."""
+    verb, _, predicate = reason.partition(" ")
+    singular_forms = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}
+    singular = singular_forms.get(verb, verb)
+    return counted(count, f"line {singular} {predicate}", f"lines {reason}")
 
 
 class PairFilter:
-    """Filter and deduplicate pairs by length, ratio and hash, and count the dropped ones by
+    """Filters pairs by length and length ratio, drops duplicates, and counts the dropped pairs by
     reason.
     """
 
     def __init__(self, filters: Filters | None) -> None:
-        """Without `filters` only empty pairs are dropped."""
+        """If `filters` is None, only empty pairs are dropped."""
         self._filters = filters
         self._seen = SeenPairs()
-        self._read = self._kept = self._repeated = self._copies = self._others = 0
+        self._read = 0
+        self._kept = 0
+        self._repeated = 0
+        self._copies = 0  # kept pairs whose source and target are the same
+        self._others = 0  # lines that are no pair
         self._dropped: dict[str, Dropped] = {}
 
     def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Return which of the next pairs are kept."""
+        """Return for each of the next pairs whether it is kept."""
         reasons = [_drop_reason(pair, self._filters) for pair in pairs]
-        usable = [
-            pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None
+        usable = [index for index, reason in enumerate(reasons) if reason is None]
+        is_new = self._seen.first_seen([pairs[index] for index in usable])
+        duplicates = [
+            index for index, new in zip(usable, is_new, strict=True) if not new
         ]
-        new = iter(self._seen.first_seen(usable))
-        drop = self._filters is not None and self._filters.drop_duplicates
-        for index, reason in enumerate(reasons):
-            if reason is None and not next(new):
-                reasons[index] = "duplicate" if drop else None
-                self._repeated += not drop
+        if self._filters is not None and self._filters.drop_duplicates:
+            for index in duplicates:
+                reasons[index] = "duplicate"
+        else:
+            self._repeated += len(duplicates)
+
         for pair, reason in zip(pairs, reasons, strict=True):
             if reason:
                 self._dropped.setdefault(reason, Dropped()).add(pair.line, pair)
         keep = [reason is None for reason in reasons]
-        self._read = self._read + len(keep)
-        self._kept = self._kept + sum(keep)
+        self._read += len(keep)
+        self._kept += sum(keep)
         self._others += reasons.count("")
         self._copies += sum(
             pair.source == pair.target for pair in compress(pairs, keep)
@@ -321,26 +324,31 @@ class PairFilter:
                 f"warning: source and target are {same}; a model that learns from these copies its "
                 "input"
             )
-        counts = self._read, self._kept, self._dropped, self._repeated
         return CorpusReport(
-            name, reader.files.names, *counts, tuple(notes), self._others
+            name=name,
+            files=reader.files.names,
+            read=self._read,
+            kept=self._kept,
+            dropped=self._dropped,
+            duplicates=self._repeated,
+            notes=tuple(notes),
+            other_lines=self._others,
         )
 
 
 class SeenPairs:
-    """Set of pairs for deduplication, by a hash of 64 bits: 8 bytes a pair, at times 16 while it
-    grows.
+    """Set of pairs for deduplication; it takes 8 bytes a pair, and up to 16 while it grows.
 
-    Two different pairs are taken for equal with a probability of n² / 2⁶⁵: once in 3,700 corpora of
-    100 million pairs.
+    Pairs are compared by a hash of 64 bits. The probability that any two different pairs of n are
+    taken for equal is n² / 2⁶⁵: once in 3,700 corpora of 100 million pairs.
     """
 
     def __init__(self) -> None:
-        # Sorted; each more than twice as long as the next.
+        # Sorted arrays of hashes; each is more than twice as long as the next.
         self._runs: list[npt.NDArray[np.uint64]] = []
 
     def first_seen(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Return whether each of the next pairs occurs for the first time."""
+        """Return for each of the next pairs whether it occurs for the first time."""
         keys = np.array([_key(pair) for pair in pairs], dtype=np.uint64)
         new = np.zeros(len(keys), dtype=np.bool_)
         new[np.unique(keys, return_index=True)[1]] = True
@@ -366,8 +374,9 @@ def chunks(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def format_lines(lines: Sequence[int], count: int | None = None) -> str:
-    """Format the first line numbers in brackets; `count` is their number if `lines` is
-    truncated.
+    """Format the first line numbers in brackets.
+
+    `count` is the number of all lines if `lines` holds only the first.
     """
     if not lines:
         return ""
@@ -382,7 +391,7 @@ def _key(pair: Pair) -> int:
 
 
 def _parse_json(line: str) -> Row | str:
-    """Parse a line of JSON: both sides, or what is wrong with it."""
+    """Parse a line of JSON; return both sides, or what is wrong with the line."""
     try:
         row = parse_json(line)
     except ValueError:
@@ -397,7 +406,7 @@ def _parse_json(line: str) -> Row | str:
 
 
 def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
-    """Return why this pair is dropped, or None; empty for a line that is no pair."""
+    """Return the reason to drop a pair; None if it is kept, empty if the line is no pair."""
     if pair.target == SKIPPED[1]:
         return ""
     if CUT in (pair.source, pair.target):
@@ -406,19 +415,17 @@ def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
         return "empty"
     if filters is None:
         return None
-    shorter, longer = sorted((len(pair.source), len(pair.target)))
     if max(word_count(pair.source), word_count(pair.target)) > filters.max_length:
         return "too long"
-    return (
-        "odd length ratio"
-        if longer > _SHORT and longer > shorter * filters.max_ratio
-        else None
-    )
+    shorter, longer = sorted((len(pair.source), len(pair.target)))
+    if longer > _SHORT and longer > shorter * filters.max_ratio:
+        return "odd length ratio"
+    return None
 
 
 def word_count(text: str) -> int:
-    """Count the words of a line for `data.max_length`: those between spaces, or one for every ten
-    characters.
+    """Count the words of a line for `data.max_length`: the words between spaces or, if that is
+    more, one for every ten characters.
     """
     return max(text.count(" ") + 1, -(-len(text) // _DENSE))
 
@@ -426,6 +433,6 @@ def word_count(text: str) -> int:
 def _excerpt(text: str, room: int = 28) -> str:
     if text == CUT:
         return "(not read)"
-    return (
-        text if 0 < len(text) <= room else f"{text[: room - 1]}…" if text else "(empty)"
-    )
+    if not text:
+        return "(empty)"
+    return text if len(text) <= room else f"{text[: room - 1]}…"

@@ -1,5 +1,5 @@
-"""Data preparation for training: from settings to batches, with the vocabulary learnt, in memory or
-in shards.
+"""Data preparation for training: from corpus settings to batches, in memory or in shards; the
+vocabulary is learnt on the way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regard.common.atomic import write_text
 from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json, reason_of
-from regard.data.batch import Example
+from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import (
     EVALUATION,
@@ -61,40 +61,42 @@ from regard.data.text_augmentation import VariationSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 
-IMAGES, SHARDS = "images", "shards"  # in a run folder
+IMAGES, SHARDS = "images", "shards"  # subfolders of a run
 SUMMARY = "summary.json"  # in the folder of shards
-# Bytes of training text above which `shards = "auto"` uses shards.
+
 SHARD_BYTES = 1_000_000_000
-# Or if the text times this exceeds the memory: a byte of text takes 18, and half is left free.
+"""Bytes of training text above which `shards = "auto"` uses shards."""
 MEMORY_FACTOR = 36
-GZIP_RATIO = 4  # text is about so many times larger than its .gz
+"""`shards = "auto"` also uses shards if the bytes of text times this factor exceed the memory: a
+byte of text takes 18 bytes in memory, and half of the memory is left free.
+"""
+GZIP_RATIO = 4
+"""Approximate size of text relative to its .gz."""
 
 TextSample = tuple[list[str], list[str]]
-"""Both sides of some training pairs, evenly spread; of images the captions alone; empty where
-shards are reused.
+"""Both sides of evenly spread training pairs; only captions for images; empty if shards are
+reused.
 """
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
+"""Callback that inspects both sides of the training text."""
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Everything that a run needs of its data."""
+    """The batches, evaluation corpora, tokenizer and report that a run needs."""
 
-    report: tuple[str, ...]  # on the corpora, line by line
+    report: tuple[str, ...]  # lines on the corpora
     tokenizer: Tokenizer
-    longest_source: (
-        # Tokens of the longest training source with its EOS; of images, of the longest
-        # caption.
-        int
-    )
+    # Tokens of the longest training source with its EOS; for images, of the longest caption.
+    longest_source: int
     valid: Corpus | CaptionCorpus
     test: Corpus | None
     batches: BatchSource
-    pairs: int  # to train on
-    facts: dict[str, CorpusFacts]  # of each corpus by name, for the model card
+    pairs: int  # number of training pairs
+    facts: dict[str, CorpusFacts]  # by corpus name, for the model card
     # Sentences on how the data differ from those that the run started with.
     changes: tuple[str, ...]
-    sample: TextSample  # of the training text
+    sample: TextSample
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class _DataRequest:
             refuse_changed_files(self.run, self.fingerprints)
 
     def compare(self) -> tuple[str, ...]:
-        """Return how the data of a resumed run have changed; record those of a new run."""
+        """Describe how the data of a resumed run have changed; record the data of a new run."""
         if isinstance(self.tokenizer, Tokenizer) and (self.run / DATA_FILE).exists():
             return describe_changes(self.data, self.run, self.fingerprints)
         write_fingerprints(self.data, self.fingerprints, self.run)
@@ -139,29 +141,31 @@ def prepare_data(  # noqa: PLR0913 - keyword options of a public function
 ) -> PreparedData:
     """Read the corpora of a run and make batches of them. Raises DataError with all causes at once.
 
-    Given tokenizer settings, a vocabulary is learnt from the training text; a tokenizer is used as
-    it is, and if it is that of a resumed run, the data are compared with those the run started
-    with. `batching` is resolved already. Training text up to about a gigabyte is held in memory;
-    longer text (see `CorpusSettings.shards`) is tokenised once, into `run/shards`, which are reused
-    as long as text, filters and vocabulary stay the same. `log` is called with messages about slow
-    steps. `inspect` is called with both sides of the training text (of a long one, with evenly
-    sampled lines) before it is tokenised, and may raise. `resumed`: changed files are refused.
+    If `tokenizer` is given as settings, a vocabulary is learnt from the training text. A given
+    tokenizer is used as it is; if the run is resumed, its data are compared with the data that it
+    started with. `batching` must be resolved (see `BatchingSettings.resolved`). Training text up
+    to about a gigabyte is held in memory. Longer text (see `CorpusSettings.shards`) is tokenised
+    once into `run/shards`, which are reused as long as text, filters and vocabulary stay the same.
+
+    `log` is called with messages about slow steps. `inspect` is called with both sides of the
+    training text before it is tokenised (with evenly sampled lines if the text is long), and may
+    raise. If `resumed` is True, changed files are refused.
     """
     _check_rereadable(data)
-    functions = (log or _ignore, inspect or _ignore)
-    varied = variation or VariationSettings()
     request = _DataRequest(
-        data,
-        tokenizer,
-        batching,
-        seed,
-        run,
-        *functions,
-        fingerprint_files(data),
-        varied,
-        resumed,
+        data=data,
+        tokenizer=tokenizer,
+        batching=batching,
+        seed=seed,
+        run=run,
+        log=log or _ignore,
+        inspect=inspect or _ignore,
+        fingerprints=fingerprint_files(data),
+        variation=variation or VariationSettings(),
+        resumed=resumed,
     )
     request.check_files()
+
     if data.images is not None:
         return _prepare_captions(request, data.images)
     if not _needs_shards(data):
@@ -176,11 +180,10 @@ def prepare_data(  # noqa: PLR0913 - keyword options of a public function
 
 
 def _check_rereadable(data: CorpusSettings) -> None:
-    """Raise DataError, with all causes, for pipes, and for addresses that nothing can be read
-    from.
-    """
+    """Raise DataError, with all causes, for pipes and for addresses that cannot be read."""
     causes = []
-    for path in (*data.paths.values(), *map(data_path, data.alignment_files.values())):
+    alignments = [data_path(path) for path in data.alignment_files.values()]
+    for path in (*data.paths.values(), *alignments):
         is_address = not isinstance(path, Path)
         try:
             if is_address:
@@ -192,7 +195,7 @@ def _check_rereadable(data: CorpusSettings) -> None:
                 )
         except Exception as problem:
             if not is_address:
-                raise  # what opens addresses raises exceptions of any class
+                raise  # only the libraries that open addresses raise exceptions of any class
             causes.append(
                 f"{path}: cannot be read ({reason_of(problem)}); check the address"
             )
@@ -209,33 +212,30 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
     captions = train.caption_set.captions
     request.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
-        tokenizer = Tokenizer.train(
-            [] if tokenizer.joint else captions, captions, tokenizer
-        )
+        sources = [] if tokenizer.joint else captions
+        tokenizer = Tokenizer.train(sources, captions, tokenizer)
+
     batches, flip_note = caption_batches(
         train, images, tokenizer, request.batching, request.seed
     )
     by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
-    request.fingerprints.update(
-        {
-            f"{name}.images": corpus.image_fingerprint()
-            for name, corpus in by_name.items()
-        }
-    )
+    for name, corpus in by_name.items():
+        request.fingerprints[f"{name}.images"] = corpus.image_fingerprint()
     request.check_files()
-    mirroring = f"  mirroring (data.images.flip): {flip_note}"
+
+    report = (
+        *train.caption_set.lines(),
+        f"  mirroring (data.images.flip): {flip_note}",
+        *valid.caption_set.lines(),
+        *notes,
+    )
+    longest_target = max(
+        len(target) for example in batches.examples for target in example.targets
+    )
     return PreparedData(
-        report=(
-            *train.caption_set.lines(),
-            mirroring,
-            *valid.caption_set.lines(),
-            *notes,
-        ),
+        report=report,
         tokenizer=tokenizer,
-        longest_source=max(
-            len(target) for example in batches.examples for target in example.targets
-        )
-        - 1,
+        longest_source=longest_target - 1,  # without BOS
         valid=valid,
         test=None,
         batches=batches,
@@ -249,8 +249,9 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
 def _read_links(
     data: CorpusSettings, train: Mapping[str, TrainingCorpus]
 ) -> dict[str, WordLinks]:
-    """Read the word links of the corpora that have some. Raises DataError with all causes at
-    once.
+    """Read the word links of each corpus that has a file of them.
+
+    Raises DataError with all causes at once.
     """
     links: dict[str, WordLinks] = {}
     causes: list[str] = []
@@ -266,27 +267,70 @@ def _read_links(
 
 
 def _reuse_shards(request: _DataRequest) -> PreparedData:
-    """Reuse the shards of an earlier start of this run if they are undamaged and still fit; else
-    make new ones.
+    """Reuse the shards of an earlier start of this run if they are undamaged and still fit;
+    otherwise make new shards.
     """
-    reason = None
-    if isinstance(request.tokenizer, Tokenizer):
-        try:
-            return _reopen_shards(request, request.tokenizer)
-        except DataError as problem:
-            reason = f"{problem.causes[0].removesuffix(REMEDY)}: made anew"
+    if not isinstance(request.tokenizer, Tokenizer):
+        return _encode(request, on_disk=True)
+    try:
+        return _reopen_shards(request, request.tokenizer)
+    except DataError as problem:
+        reason = f"{problem.causes[0].removesuffix(REMEDY)}: made anew"
     prepared = _encode(request, on_disk=True)
-    return (
-        prepared
-        if reason is None
-        else replace(prepared, report=(reason, *prepared.report))
-    )
+    return replace(prepared, report=(reason, *prepared.report))
 
 
 def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
-    """Open the shards of this run. Raises DataError if they are damaged or of other data."""
+    """Open the shards of this run. Raises DataError if they are damaged or hold other data."""
     folder = request.run / SHARDS
     cache_key = _cache_key(request, tokenizer)
+    summary = _read_summary(folder)
+    changed = {_subject(key) for key in differences(summary.cache_key, cache_key)}
+    if changed:
+        raise DataError(
+            f"{folder}: the shards were made with other {' and '.join(sorted(changed))}{REMEDY}"
+        )
+    shards = {name: Shards.open(folder / name) for name in request.data.training_files}
+    if any(part.cache_key != cache_key for part in shards.values()):
+        raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
+
+    _, others = read_corpora(request.data, _ignore)
+    files = [pair_files.names for pair_files in request.data.training_files.values()]
+    for name, pairs in summary.held_out.items():
+        report = held_out_report(files, len(pairs), name)
+        others[name] = Corpus(pairs, report)
+
+    overlap_lines = summary.shared
+    if summary.compared_with != _evaluation_hashes(request.fingerprints):
+        overlap_lines = [
+            "what valid and test share with train was not compared again: the shards hold no text"
+        ]
+    return _prepared(
+        request,
+        tokenizer,
+        shards,
+        {},
+        [*summary.report, *_report_lines(others.values()), *overlap_lines],
+        others,
+        summary.facts,
+        ([], []),
+    )
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """Content of the summary in a folder of shards."""
+
+    cache_key: dict[str, Any]
+    report: list[str]
+    facts: dict[str, CorpusFacts]
+    held_out: dict[str, tuple[Pair, ...]]
+    compared_with: Any  # hashes of the evaluation files; compared, never used
+    shared: list[str]  # report lines on the overlap with the evaluation corpora
+
+
+def _read_summary(folder: Path) -> _Summary:
+    """Read the summary in a folder of shards. Raises DataError if it is missing or damaged."""
     try:
         summary = parse_json(file_bytes(folder / SUMMARY))
         facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
@@ -296,46 +340,27 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
         held_out = {
             name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()
         }
-        report, shared = (
-            TypeAdapter(list[str]).validate_python(summary[key])
-            for key in ("report", "shared")
+        sentences = TypeAdapter(list[str])
+        return _Summary(
+            report=sentences.validate_python(summary["report"]),
+            shared=sentences.validate_python(summary["shared"]),
+            compared_with=summary["compared_with"],
+            cache_key=dict(summary["cache_key"]),
+            facts=facts,
+            held_out=held_out,
         )
-        compared = summary["compared_with"]
-        old_key = dict(summary["cache_key"])
     except FileNotFoundError:
         raise DataError(f"{folder}: there are no complete shards{REMEDY}") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DataError(
             f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}"
         ) from None
-    if changed := sorted({_subject(key) for key in differences(old_key, cache_key)}):
-        raise DataError(
-            f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}"
-        )
-    shards = {name: Shards.open(folder / name) for name in request.data.training_files}
-    if any(part.cache_key != cache_key for part in shards.values()):
-        raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
-    _, others = read_corpora(request.data, _ignore)
-    files = [pair_files.names for pair_files in request.data.training_files.values()]
-    others |= {
-        name: Corpus(pairs, held_out_report(files, len(pairs), name))
-        for name, pairs in held_out.items()
-    }
-    if compared != _evaluation_hashes(request.fingerprints):
-        shared = [
-            "what valid and test share with train was not compared again: the shards hold no text"
-        ]
-    report = [
-        *report,
-        *(line for other in others.values() for line in other.report.lines()),
-        *shared,
-    ]
-    return _prepared(request, tokenizer, shards, {}, report, others, facts, ([], []))
 
 
 def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
-    """Read and tokenise the text: into memory, or `on_disk`, in a few passes with little of the
-    text in memory.
+    """Read and tokenise the text into memory or, if `on_disk`, into shards.
+
+    Shards take a few passes over the text and keep little of it in memory.
     """
     data = request.data
     folder = request.run / SHARDS
@@ -344,28 +369,19 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     read: Read[TrainingCorpus] = scan if on_disk else read_corpus
     train, others = read_corpora(data, read)
     if on_disk:
-        # Only now: if text is missing, the shards made from it are kept.
+        # Old shards are removed only after the text was read, so that missing text loses nothing.
         shutil.rmtree(folder, ignore_errors=True)
+
     held_out = dict[str, Corpus]()
     if data.test_count is not None:
         train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
     if "valid" not in others:
         log("holding out pairs for validation")
         train, held_out["valid"] = hold_out(train, request.seed)
-    others |= held_out
+    others.update(held_out)
     links = _read_links(data, train)
-    tokenizer = request.tokenizer
-    log(
-        "learning the vocabulary"
-        if isinstance(tokenizer, TokenizerSettings)
-        else "inspecting the text"
-    )
-    sources, targets = _sample([*train.values()])
-    request.inspect(sources, targets)
-    if isinstance(tokenizer, TokenizerSettings):
-        tokenizer = Tokenizer.train(sources, targets, tokenizer)
-    sample = spread(sources), spread(targets)
-    del sources, targets  # millions of lines
+
+    tokenizer, sample = _fit_tokenizer(request, [*train.values()], log)
     cache_key = _cache_key(request, tokenizer)
     overlaps = {name: Overlap(other) for name, other in others.items()}
     examples = dict[str, Sequence[Example]]()
@@ -381,29 +397,49 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
         else:
             examples[name] = encode_pairs(*_sides(pairs), tokenizer, links.get(name))
         facts[name] = digest.facts()
-    report = [line for corpus in train.values() for line in corpus.report.lines()]
-    shared = [
+
+    report = _report_lines(train.values())
+    overlap_lines = [
         line for name, overlap in overlaps.items() for line in overlap.lines(name)
     ]
     if on_disk:
+        held_out_rows = {
+            name: [(pair.source, pair.target, pair.line) for pair in pairs]
+            for name, pairs in held_out.items()
+        }
         summary = {
             "cache_key": cache_key,
             "report": report,
             "facts": {name: asdict(values) for name, values in facts.items()},
-            "held_out": {
-                held: [(pair.source, pair.target, pair.line) for pair in pairs]
-                for held, pairs in held_out.items()
-            },
+            "held_out": held_out_rows,
             "compared_with": _evaluation_hashes(request.fingerprints),
-            "shared": shared,
+            "shared": overlap_lines,
         }
-        # Last: without it the folder does not count.
+        # The summary is written last, because shards without a summary are not reused.
         write_text(folder / SUMMARY, json.dumps(summary, indent=1))
-    report += [
-        *(line for other in others.values() for line in other.report.lines()),
-        *shared,
-    ]
+    report += [*_report_lines(others.values()), *overlap_lines]
     return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
+
+
+def _fit_tokenizer(
+    request: _DataRequest, corpora: Sequence[TrainingCorpus], log: Log
+) -> tuple[Tokenizer, TextSample]:
+    """Inspect the training text, and learn the vocabulary unless the run has one.
+
+    Returns the tokenizer and a sample of the text.
+    """
+    tokenizer = request.tokenizer
+    learns = isinstance(tokenizer, TokenizerSettings)
+    log("learning the vocabulary" if learns else "inspecting the text")
+    sources, targets = _sample(corpora)
+    request.inspect(sources, targets)
+    if isinstance(tokenizer, TokenizerSettings):
+        tokenizer = Tokenizer.train(sources, targets, tokenizer)
+    return tokenizer, (spread(sources), spread(targets))
+
+
+def _report_lines(corpora: Iterable[TrainingCorpus]) -> list[str]:
+    return [line for corpus in corpora for line in corpus.report.lines()]
 
 
 def _prepared(  # noqa: PLR0913 - the parts of which a PreparedData is made
@@ -417,57 +453,59 @@ def _prepared(  # noqa: PLR0913 - the parts of which a PreparedData is made
     sample: TextSample,
 ) -> PreparedData:
     """Make batches of tokenised corpora."""
-    batching = request.batching
-    dropout = request.batching.subword_dropout
+    streams = []
+    for number, (name, part) in enumerate(examples.items()):
+        resample = _resample(request, tokenizer, part, links.get(name))
+        seed = request.seed + number
+        streams.append(BatchStream(part, request.batching, seed, resample))
 
-    def stream(number: int, name: str, part: Sequence[Example]) -> BatchStream:
-        vary = (
-            None
-            if name in links
-            else pair_variation(request.variation, part, tokenizer)
-        )
-        resample = (
-            resampler(part, tokenizer, dropout, links.get(name), vary)
-            if dropout or vary
-            else None
-        )
-        return BatchStream(part, batching, request.seed + number, resample)
-
-    streams = [
-        stream(number, name, part)
-        for number, (name, part) in enumerate(examples.items())
-    ]
-    weights = [request.data.weights[name] for name in examples]
+    batches: BatchSource = streams[0]
+    if len(streams) > 1:
+        weights = [request.data.weights[name] for name in examples]
+        batches = Mixture(streams, weights, request.seed)
+    evaluation_facts = {name: corpus.facts() for name, corpus in others.items()}
     return PreparedData(
         report=(*report, *(word_links.report for word_links in links.values())),
         tokenizer=tokenizer,
         longest_source=max(map(_longest_source, examples.values())),
         valid=others["valid"],
         test=others.get("test"),
-        batches=streams[0]
-        if len(streams) == 1
-        else Mixture(streams, weights, request.seed),
+        batches=batches,
         pairs=sum(map(len, examples.values())),
-        facts={**facts, **{name: corpus.facts() for name, corpus in others.items()}},
+        facts={**facts, **evaluation_facts},
         changes=request.compare(),
         sample=sample,
     )
 
 
+def _resample(
+    request: _DataRequest,
+    tokenizer: Tokenizer,
+    examples: Sequence[Example],
+    links: WordLinks | None,
+) -> Resample | None:
+    """Return the function that tokenises examples anew in each epoch; None if they never change."""
+    dropout = request.batching.subword_dropout
+    vary = None
+    if links is None:  # variation would invalidate word links
+        vary = pair_variation(request.variation, examples, tokenizer)
+    if dropout or vary:
+        return resampler(examples, tokenizer, dropout, links, vary)
+    return None
+
+
 def _longest_source(examples: Sequence[Example]) -> int:
-    return (
-        examples.longest_source
-        if isinstance(examples, Shards)
-        else max(len(item.source) for item in examples)
-    )
+    if isinstance(examples, Shards):
+        return examples.longest_source
+    return max(len(example.source) for example in examples)
 
 
 def _sample(corpora: Sequence[TrainingCorpus]) -> tuple[list[str], list[str]]:
-    """Return both sides of pairs spread evenly over all corpora: those that `Tokenizer.train` would
-    sample itself.
+    """Return both sides of pairs spread evenly over all corpora, with the stride of
+    `Tokenizer.train`.
     """
-    step = sampling_stride(sum(len(corpus) for corpus in corpora))
-    return _sides(islice(chain.from_iterable(corpora), 0, None, step))
+    stride = sampling_stride(sum(len(corpus) for corpus in corpora))
+    return _sides(islice(chain.from_iterable(corpora), 0, None, stride))
 
 
 def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
@@ -478,7 +516,7 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
 def _observed(
     pairs: Iterable[Pair], observers: Sequence[CorpusDigest | Overlap]
 ) -> Iterator[Pair]:
-    """Yield the pairs, after each was passed to the observers."""
+    """Yield the pairs, and pass each to the observers before."""
     for chunk in chunks(pairs):
         for observer in observers:
             observer.update(chunk)
@@ -489,16 +527,12 @@ def _needs_shards(data: CorpusSettings) -> bool:
     """Return whether the training pairs are kept on disk."""
     if data.shards != "auto":
         return data.shards
-    paths = [
-        path
-        for files in data.training_files.values()
-        for path in files.paths.values()
-        if path.is_file()
-    ]
-    text_bytes = sum(
-        path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1)
-        for path in paths
-    )
+    text_bytes = 0
+    for files in data.training_files.values():
+        for path in files.paths.values():
+            if path.is_file():
+                ratio = GZIP_RATIO if path.suffix == ".gz" else 1
+                text_bytes += path.stat().st_size * ratio
     return text_bytes > min(SHARD_BYTES, _memory_bytes() / MEMORY_FACTOR)
 
 
@@ -507,8 +541,9 @@ def _memory_bytes() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        # Windows, and systems that do not say.
-        return math.inf
+        return (
+            math.inf
+        )  # Windows has no sysconf, and other systems may not know the names
 
 
 def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -528,15 +563,11 @@ def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _subject(key: str) -> str:
-    """Name in words what a key of `_cache_key` is about."""
-    kind = key.split(".")[0]
-    return (
-        "held-out pairs"
-        if kind.startswith("held_out")
-        else "text"
-        if kind == "files"
-        else kind
-    )
+    """Name the part of the data that a key of `_cache_key` describes."""
+    part = key.split(".")[0]
+    if part.startswith("held_out"):
+        return "held-out pairs"
+    return "text" if part == "files" else part
 
 
 def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:

@@ -1,6 +1,4 @@
-"""Caption data for training: read images and caption files, decode them once, and make batches of
-them.
-"""
+"""Caption data for training: read captions, decode their images once, and make batches of both."""
 
 from __future__ import annotations
 
@@ -36,25 +34,25 @@ UNREADABLE = "images that cannot be read"
 
 @dataclass(frozen=True)
 class CaptionCorpus:
-    """Captioned images, decoded."""
+    """Captions with their decoded images."""
 
     caption_set: CaptionSet
     images: tuple[SourcePixels, ...] = field(repr=False)
-    digest: str  # SHA-256 of their files
-    file_bytes: int
+    digest: str  # SHA-256 of the image files
+    file_bytes: int  # size of the image files
 
     def __len__(self) -> int:
         return len(self.images)
 
     def facts(self) -> CorpusFacts:
-        """Return what a model card says of the corpus: its captions, and the hashes of images and
+        """Return the facts for the model card: the number of captions, and the hashes of images and
         captions.
         """
         captions = self.caption_set.captions
         return CorpusFacts(len(captions), self.digest, texts_sha256(captions))
 
     def image_fingerprint(self) -> dict[str, Any]:
-        """Return folder, size and hash of the image files, to compare a resumed run with."""
+        """Return folder, size and hash of the image files, which a resumed run compares."""
         return {
             "path": str(self.caption_set.folder),
             "bytes": self.file_bytes,
@@ -65,30 +63,33 @@ class CaptionCorpus:
 def read_caption_corpora(
     images: ImageSettings, max_words: int, seed: int, cache_folder: Path, log: Log
 ) -> tuple[CaptionCorpus, CaptionCorpus, list[str]]:
-    """Read and decode training and validation images; also return what was skipped and what both
-    share.
+    """Read and decode training and validation images; also return notes on skipped and shared
+    images.
 
-    Raises DataError with all causes at once, unless skipping.
+    Raises DataError with all causes at once, unless bad images are skipped.
     """
     problems = Problems(images.skip_bad)
-    caption_sets = _read_caption_sets(images, max_words, seed, problems)
-    log(f"reading {counted(sum(map(len, caption_sets)), 'image')}")
-    caches = [
-        cached_images(s.paths, images.size_settings, cache_folder / s.name, log)
-        for s in caption_sets
-    ]
-    for caption_set, cache in zip(caption_sets, caches, strict=True):
-        _add_problems(problems, caption_set, cache)
-    problems.check()
-    train, valid = (
-        _usable_images(caption_set, cache, images.size_settings)
-        for caption_set, cache in zip(caption_sets, caches, strict=True)
+    image_size = images.size_settings
+    train_set, valid_set = _read_caption_sets(images, max_words, seed, problems)
+    log(f"reading {counted(len(train_set) + len(valid_set), 'image')}")
+    train_cache = cached_images(
+        train_set.paths, image_size, cache_folder / train_set.name, log
     )
+    valid_cache = cached_images(
+        valid_set.paths, image_size, cache_folder / valid_set.name, log
+    )
+    _add_problems(problems, train_set, train_cache)
+    _add_problems(problems, valid_set, valid_cache)
+    problems.check()
+
+    train = _usable_images(train_set, train_cache, image_size)
+    valid = _usable_images(valid_set, valid_cache, image_size)
     notes = [
         _shared_images(train.caption_set, valid.caption_set),
-        *report_uncaptioned(caption_sets),
+        *report_uncaptioned([train_set, valid_set]),
+        *problems.lines(),
     ]
-    return train, valid, [*notes, *problems.lines()]
+    return train, valid, notes
 
 
 def read_caption_corpus(
@@ -98,7 +99,7 @@ def read_caption_corpus(
     skip_bad: bool,
     log: Log,
 ) -> CaptionCorpus:
-    """Read and decode captioned images for evaluation, in memory."""
+    """Read and decode captioned images for evaluation; the images are kept in memory."""
     problems = Problems(skip_bad, "`skip_bad=True` leaves out what cannot be used")
     caption_set = read_captions(captions, folder, problems, "test")
     cache = cached_images(caption_set.paths, image_size)
@@ -117,29 +118,28 @@ def caption_batches(
     batching: BatchingSettings,
     seed: int,
 ) -> tuple[BatchStream, str]:
-    """Make the batch stream of a caption corpus, with image augmentation and subword regularisation
-    if set.
+    """Make the batch stream of a caption corpus; also return a note on mirroring.
 
-    Also return what was decided about mirroring.
+    Images are augmented and captions segmented anew in each epoch, if the settings say so.
     """
-    free, flip_note = flippable(
-        train.caption_set, images, tokenizer.settings.kind in ("char", "whitespace")
-    )
+    shows_writing = tokenizer.settings.kind in ("char", "whitespace")
+    may_flip, flip_note = flippable(train.caption_set, images, shows_writing)
     examples, numbers = caption_examples(train, tokenizer, images.captions_per_image)
     dropout = batching.subword_dropout
     resample = None
-    if dropout or varies(images, free, train.images):
-        resample = augmented(
-            examples, [free[n] for n in numbers], images, tokenizer, dropout
-        )
+    if dropout or varies(images, may_flip, train.images):
+        example_may_flip = [may_flip[number] for number in numbers]
+        resample = augmented(examples, example_may_flip, images, tokenizer, dropout)
     return BatchStream(examples, batching, seed, resample), flip_note
 
 
 def caption_examples(
     corpus: CaptionCorpus, tokenizer: Tokenizer, captions_per_image: int
 ) -> tuple[list[Example], list[int]]:
-    """Encode images with up to `captions_per_image` of their captions; also return the number of
-    each one's image.
+    """Encode images with up to `captions_per_image` captions each; also return the image number of
+    each example.
+
+    An image with more captions is the source of several examples.
     """
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
     examples = list[Example]()
@@ -149,8 +149,8 @@ def caption_examples(
     ):
         targets = [[*next(ids), EOS] for _ in captioned.captions]
         for start in range(0, len(targets), captions_per_image):
-            first, *rest = targets[start : start + captions_per_image]
-            examples.append(Example(image, first, tuple(rest)))
+            first, *others = targets[start : start + captions_per_image]
+            examples.append(Example(image, first, tuple(others)))
             numbers.append(number)
     return examples, numbers
 
@@ -158,25 +158,20 @@ def caption_examples(
 def _read_caption_sets(
     images: ImageSettings, max_words: int, seed: int, problems: Problems
 ) -> tuple[CaptionSet, CaptionSet]:
-    """Read the training and validation captions; hold validation images out if there are none."""
+    """Read the training and validation captions; without validation captions, hold out images."""
     assert images.folder is not None, "ImageSettings checks it"
     assert images.captions is not None, "ImageSettings checks it"
     folder = Path(images.folder)
-    causes = list[str]()
-    caption_sets = list[CaptionSet]()
-    files: list[tuple[str, str, Path, int | None]] = [
+    files: list[tuple[str, str, Path, int]] = [
         ("train", images.captions, folder, max_words)
     ]
     if images.valid_captions is not None:
-        longest = max(max_words, EVALUATION_WORDS)
-        files.append(
-            (
-                "valid",
-                images.valid_captions,
-                Path(images.valid_folder or folder),
-                longest,
-            )
-        )
+        valid_folder = Path(images.valid_folder or folder)
+        valid_words = max(max_words, EVALUATION_WORDS)
+        files.append(("valid", images.valid_captions, valid_folder, valid_words))
+
+    causes = list[str]()
+    caption_sets = list[CaptionSet]()
     for name, path, image_folder, limit in files:
         try:
             caption_sets.append(
@@ -185,15 +180,14 @@ def _read_caption_sets(
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     DataError.raise_all(causes)
+
     empty = [caption_set for caption_set in caption_sets if not len(caption_set)]
     if empty:
         problems.check()
     DataError.raise_all(f"{part.path}: everything in it was skipped" for part in empty)
-    return (
-        (caption_sets[0], caption_sets[1])
-        if len(caption_sets) > 1
-        else hold_out_images(caption_sets[0], seed)
-    )
+    if len(caption_sets) == 1:
+        return hold_out_images(caption_sets[0], seed)
+    return caption_sets[0], caption_sets[1]
 
 
 def _add_problems(
@@ -206,7 +200,7 @@ def _add_problems(
 def _usable_images(
     caption_set: CaptionSet, cache: ImageCache, image_size: ImageSizeSettings
 ) -> CaptionCorpus:
-    """Keep the images that can be used. Raises DataError if there are none."""
+    """Return the usable images. Raises DataError if there are none."""
     numbers = [number for number in range(len(cache)) if number not in cache.problems]
     if not numbers:
         raise DataError(
@@ -219,9 +213,9 @@ def _usable_images(
 
 
 def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
-    """Report how many validation images are also trained on."""
-    known = set(train.paths)
-    shared = [path.name for path in valid.paths if path in known]
+    """Report how many validation images are also training images."""
+    train_paths = set(train.paths)
+    shared = [path.name for path in valid.paths if path in train_paths]
     if not shared:
         return f"valid: none of its {counted(len(valid), 'image')} is also in train"
     names = ", ".join(shared[:5]) + (" …" if len(shared) > 5 else "")

@@ -1,5 +1,5 @@
-"""Data provenance: hashes of a run's data files and the settings that select from them, compared
-when it resumes.
+"""Data provenance: the hashes of a run's data files and the settings that select from them, which
+are compared when the run is resumed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,8 @@ REMEDY = (
     "put back what it was to go on, or train anew in another `out=`, "
     "if you like with the weights of this run (`parent=`)"
 )
-# Settings that are compared by content.
-_PATHS = (
-    "folder",
-    "captions",
-    "valid_folder",
-    "valid_captions",
-)
+_PATHS = ("folder", "captions", "valid_folder", "valid_captions")
+"""Image settings that are paths; the files are compared by their content."""
 
 Fingerprints = dict[str, dict[str, Any]]
 
@@ -39,10 +34,9 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read
     are left out.
     """
-    files = data.paths | {
-        f"{name}.alignments": data_path(path)
-        for name, path in data.alignment_files.items()
-    }
+    files = dict(data.paths)
+    for name, alignments in data.alignment_files.items():
+        files[f"{name}.alignments"] = data_path(alignments)
     fingerprints: Fingerprints = {}
     for role, path in files.items():
         with suppress(OSError):
@@ -57,7 +51,7 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
 def write_fingerprints(
     data: CorpusSettings, fingerprints: Fingerprints, run: Path
 ) -> None:
-    """Record in the run folder what data the run starts with."""
+    """Record in the run folder with which data the run starts."""
     run.mkdir(parents=True, exist_ok=True)
     values = {"version": VERSION, "settings": _selection(data), "files": fingerprints}
     write_text(run / DATA_FILE, json.dumps(values, indent=1))
@@ -74,11 +68,8 @@ def describe_changes(
         before = parse_json(file_bytes(run / DATA_FILE))
         old = before["files"]
         old_settings = before["settings"]
-        if (
-            before["version"] != VERSION
-            and data.images is None
-            and "valid" not in data.evaluation_files
-        ):
+        holds_out = data.images is None and "valid" not in data.evaluation_files
+        if before["version"] != VERSION and holds_out:
             raise DataError(
                 f"{run}: was begun by a version of Regard that held out other pairs for "
                 "validation, which would now be trained on; train anew, in another `out=`"
@@ -88,11 +79,11 @@ def describe_changes(
             for role in {**old, **new}
         ]
         settings = _selection(data)
-        sentences += [
-            f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the run "
-            "began"
-            for key in differences(old_settings, settings)
-        ]
+        for key in differences(old_settings, settings):
+            sentences.append(
+                f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the "
+                "run began"
+            )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         return (
             f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began "
@@ -104,11 +95,9 @@ def describe_changes(
 def refuse_changed_files(
     run: Path, fingerprints: Fingerprints, remedy: str = REMEDY
 ) -> None:
-    """Raise DataError, with all causes, if files have another content than those that the run began
-    with.
+    """Raise DataError, with all causes, if files have another content than when the run began.
 
-    Moved files are the same by their content; test files do not matter, nor do corpora that were
-    not there.
+    Files that were only moved are accepted; test files and new corpora are not compared.
     """
     try:
         old = parse_json(file_bytes(run / DATA_FILE))["files"]
@@ -117,15 +106,8 @@ def refuse_changed_files(
             for role, new in fingerprints.items()
             if role in old
         ]
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):
-        # `describe_changes` says that it is damaged.
-        return
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # `describe_changes` reports a damaged record
     DataError.raise_all(f"{sentence}; {remedy}" for sentence in sentences if sentence)
 
 
@@ -147,15 +129,15 @@ def differences(
 def _describe_file(
     role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> str | None:
-    """Return a sentence if a file has changed; test files do not matter to a run."""
+    """Return a sentence if a file has changed; None if not, and for test files, which do not affect
+    a run.
+    """
     if role.startswith("test.") or (old and new and old["sha256"] == new["sha256"]):
         return None
     if old is None or new is None:
-        known = old or new or {}
-        return (
-            f"{role}: {known['path']} was {'not there' if old is None else 'there'} when the run "
-            "began"
-        )
+        entry = old or new or {}
+        presence = "not there" if old is None else "there"
+        return f"{role}: {entry['path']} was {presence} when the run began"
     if old["path"] == new["path"]:
         return (
             f"{role}: {new['path']} has changed since the run began ({old['bytes']:,} bytes then, "
@@ -165,12 +147,15 @@ def _describe_file(
 
 
 def _selection(data: CorpusSettings) -> dict[str, Any]:
-    """Return the settings that decide, beside the files, what is trained on."""
+    """Return the settings that, together with the files, determine the training data."""
+    selection: dict[str, Any]
     if data.images is not None:
-        values = data.images.model_dump(exclude=set(_PATHS))
-        return {
-            "max_length": data.max_length,
-            **{f"images.{key}": value for key, value in values.items()},
-        }
-    weights = {f"weights.{name}": weight for name, weight in data.weights.items()}
-    return {**asdict(data.filters), **(weights if len(weights) > 1 else {})}
+        selection = {"max_length": data.max_length}
+        for key, value in data.images.model_dump(exclude=set(_PATHS)).items():
+            selection[f"images.{key}"] = value
+        return selection
+    selection = asdict(data.filters)
+    if len(data.weights) > 1:
+        for name, weight in data.weights.items():
+            selection[f"weights.{name}"] = weight
+    return selection

@@ -1,9 +1,9 @@
-"""Pairs of neighbouring tokens that training has seen: a line with others is unlike the text that a
+"""Bigrams of source tokens in the training data, to recognise lines that are unlike the text that a
 model has learnt.
 
-A small closed world, such as the sample's grammar, has some thousand pairs, and a line with another
-one has words or forms that no training line has. Natural text has too many to be kept, and an
-unseen pair there says little.
+Text of a small grammar, such as the sample's, has some thousand different bigrams, and a line with
+another bigram has words or forms that no training line has. Natural text has too many bigrams to be
+stored, and an unseen one says little.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import ClassVar
 from regard.common.lazy import lazy_pattern
 
 MOST_PAIRS = 8_192
-"""Pairs that are kept at most; of text with more, none is."""
-BITS, HASHES = 12, 4
-"""Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs
-passes for seen.
-"""
+"""Most bigrams of a filter; text with more has no filter."""
+BITS = 12
+"""Bits of the filter for each bigram."""
+HASHES = 4
+"""Bits that a bigram sets; one in 300 unseen bigrams is taken for seen."""
 _BASE64 = lazy_pattern(
     "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)"
 )
@@ -29,11 +29,9 @@ _BASE64 = lazy_pattern(
 
 @dataclass(frozen=True)
 class SeenTokenPairs:
-    """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones
-    a line may have.
+    """Bloom filter (Bloom 1970) of the bigrams of source ids in training.
 
-    `pairs`: its bits, the lowest of a byte first, in base64. `most`: unseen pairs at most. Raises
-    ValueError else.
+    Raises ValueError for values that are no filter.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {
@@ -41,14 +39,13 @@ class SeenTokenPairs:
         "extra": "forbid",
     }
     pairs: str
+    """The bits of the filter in base64; the lowest bit of a byte comes first."""
     most: int
+    """Most unseen bigrams of a line that is like the training text."""
 
     def __post_init__(self) -> None:
-        if not (
-            _BASE64.fullmatch(self.pairs)
-            and len(self.pairs) <= 20_000
-            and self.most >= 0
-        ):
+        is_filter = len(self.pairs) <= 20_000 and _BASE64.fullmatch(self.pairs)
+        if not is_filter or self.most < 0:
             raise ValueError("wanted `pairs` in base64, and `most` of 0 or more")
 
     @classmethod
@@ -58,10 +55,10 @@ class SeenTokenPairs:
         validation: Iterable[Sequence[int]],
         share: float,
     ) -> SeenTokenPairs | None:
-        """Return the filter of these lines of ids; of validation lines a share at most has too many
-        unseen pairs.
+        """Make the filter of these training lines of ids.
 
-        None for text with more than `MOST_PAIRS` pairs, or with none.
+        `most` is set so that at most this share of the validation lines has more unseen bigrams.
+        Returns None for text with more than `MOST_PAIRS` bigrams, or with none.
         """
         seen = set[tuple[int, int]]()
         for ids in training:
@@ -71,27 +68,29 @@ class SeenTokenPairs:
         if not seen:
             return None
         bits = bytearray(-(-len(seen) * BITS // 8))
-        for n in (n for pair in seen for n in _bit_indices(*pair, 8 * len(bits))):
-            bits[n >> 3] |= 1 << (n & 7)
-        filled = cls(base64.b64encode(bits).decode("ascii"), 0)
-        counts = sorted(map(filled.unseen, validation))
-        return cls(filled.pairs, counts[-1 - int(share * len(counts))] if counts else 0)
+        for first, second in seen:
+            for index in _bit_indices(first, second, 8 * len(bits)):
+                bits[index >> 3] |= 1 << (index & 7)
+        pairs = base64.b64encode(bits).decode("ascii")
+        counts = sorted(map(cls(pairs, 0).unseen, validation))
+        most = counts[-1 - int(share * len(counts))] if counts else 0
+        return cls(pairs, most)
 
     def unseen(self, ids: Sequence[int]) -> int:
-        """Return how many pairs of neighbours no line of training has; those with −1, a copy token,
-        do not count.
+        """Count the bigrams of a line that no training line has, except those with −1, a copy
+        token.
         """
         bits = base64.b64decode(self.pairs)
-        pairs = (pair for pair in pairwise(ids) if min(pair) >= 0)
-        size = 8 * len(bits)
-        return sum(
-            any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size))
-            for pair in pairs
-        )
+        count = 0
+        for first, second in pairwise(ids):
+            if first >= 0 and second >= 0:
+                indices = _bit_indices(first, second, 8 * len(bits))
+                count += any(not bits[n >> 3] >> (n & 7) & 1 for n in indices)
+        return count
 
 
 def _bit_indices(first: int, second: int, size: int) -> Iterator[int]:
-    """Return the bits that a pair sets; regard.js computes the same."""
+    """Yield the indices of the bits that a bigram sets; regard.js computes the same."""
     for number in range(HASHES):
         mixed = (
             first * 0x9E3779B1 + second * 0x85EBCA77 + number * 0xC2B2AE3D

@@ -1,10 +1,10 @@
-"""Sentence boundaries: after which characters of a line a sentence ends, or a clause of a script
-without marks.
+"""Sentence boundaries: find where the sentences of a line end, or its clauses in scripts without
+sentence marks.
 
-A sentence ends at `.!?…` with closing quotes and brackets, before white space, unless an
-abbreviation, an initial or a number says otherwise; at the marks of one script, such as `。` and
-`।`, without white space too. Doubtful ends are none: two sentences in one line are translated
-better than a sentence in two. `regard/runtime/c/splitter.c` has the same rules.
+A sentence ends at `.!?…` and closing quotes or brackets before white space, unless the mark belongs
+to an abbreviation, an initial or a number. The marks of a single script, such as `。` and `।`, also
+end a sentence without white space. In doubt a sentence goes on, since two sentences in one line are
+translated better than half a sentence. `regard/runtime/c/splitter.c` has the same rules.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _CJK = character_class(tables.CJK)
 _UNCASED = character_class(tables.UNCASED)
 _GREEK = character_class(tables.GREEK)
 _AFTER = rf"[{_CLOSERS}{character_class(tables.NOTES)}]|\[[0-9]{{1,3}}\]|\s[»›](?!\S)"
-"""A closing quote (of French, behind a space) or bracket, a note, or an emoji: it belongs to the
-sentence before it.
+"""A closing quote (after a space in French), a closing bracket, a note or an emoji, each of which
+belongs to the sentence before it.
 """
 _TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
-"""All closing marks, notes and emoji that follow a mark: the match takes none back."""
+"""All closing quotes, brackets, notes and emoji after a mark, without backtracking."""
 _GREEK_MARKS = rf"(?:(?<=[{_GREEK}])|(?<=[{_GREEK}][{_CLOSERS}]))[{_MARKS};\u037e]+"
-"""The question mark of Greek looks like a semicolon."""
+"""Marks after Greek letters, with the Greek question mark, which looks like a semicolon."""
 _ARMENIAN_MARKS = rf"(?<=[{character_class(tables.ARMENIAN)}])[{_MARKS}:]+"
-"""The full stop of Armenian is often typed as a colon."""
+"""Marks after Armenian letters, with the colon, which is often typed for the full stop."""
 _INDIC_MARKS = rf"(?<=[{character_class(tables.INDIC)}])[{_MARKS}|]+"
-"""The danda is often typed as a vertical bar."""
+"""Marks after Indic letters, with the vertical bar, which is often typed for the danda."""
 _ETHIOPIC_MARKS = (
     rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
 )
-"""The full stop of Ethiopic scripts is often typed as two signs between words, or as two colons."""
+"""The Ethiopic full stop, which is often typed as two word separators or two colons."""
 _GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
 SENTENCE_END = (
     rf"(?=[{_MARKS};\u037e:|\u1361])(?<![{_MARKS}])(?:"
@@ -51,8 +51,9 @@ SENTENCE_END = (
     rf"\.+{_TAIL}(?=[\u0904-\u0939])"
     rf")"
 )
-"""Pattern: glued marks; marks before white space; between letters without capitals; after the
-ending of a verb.
+"""Pattern of a possible sentence end. Its alternatives are: glued marks; marks before white space;
+marks between letters of scripts without capitals; full stops after a Korean verb ending; full stops
+after a Hindi verb ending.
 """
 _CANDIDATE = lazy_pattern(SENTENCE_END)
 _LETTERS = character_class(tables.CLAUSES)
@@ -72,8 +73,8 @@ _FIRST_LETTERS = lazy_pattern(r"[^\W\d_]*")
 
 
 def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
-    """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time
-    for any text.
+    """Yield the offsets at which sentences of a line end, except the last, in linear time for any
+    text.
     """
     for match in _CANDIDATE.finditer(text, start, len(text) if stop is None else stop):
         if _is_end(text, start, match):
@@ -82,7 +83,7 @@ def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterato
 
 
 def clause_ends(text: str) -> Iterator[int]:
-    """Yield the offsets at which clauses of a sentence in Thai, Lao or Khmer end, but for the
+    """Yield the offsets at which clauses of a sentence in Thai, Lao or Khmer end, except the
     last.
     """
     for match in _CLAUSE_END.finditer(text):
@@ -95,8 +96,8 @@ def count_sentences(line: str) -> int:
 
 
 def usual_clauses(lines: Iterable[str]) -> int | None:
-    """Return how many clauses 99 of 100 lines in Thai, Lao or Khmer have at most; None: there are
-    no such lines.
+    """Return the 99th percentile of the number of clauses of lines in Thai, Lao or Khmer; None if
+    there are no such lines.
     """
     counts = sorted(
         1 + sum(1 for _ in clause_ends(line))
@@ -107,7 +108,7 @@ def usual_clauses(lines: Iterable[str]) -> int | None:
 
 
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
-    """Judge a candidate in a sentence that begins at `start`."""
+    """Return whether a candidate ends the sentence that begins at `start`."""
     if match["glued"]:
         return _is_glued_end(text, start, match)
     first = match["next"]
@@ -120,19 +121,17 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
-    """Judge marks that need no white space behind them."""
+    """Return whether marks that need no white space behind them end a sentence."""
     last = match["glued"][-1]
     after = match["after"]
-    # Japanese goes on after a quotation: 「…。」と.
+    # A Japanese sentence continues after a quotation: 「…。」と.
     if match["quote"] and "\u3040" <= after <= "\u309f":
         return False
+
     before = text[max(start, match.start() - LONGEST_ABBREVIATION) : match.start()]
     following = text[match.end() : match.end() + LONGEST_ABBREVIATION]
-    if (
-        last in tables.BETWEEN_DIGITS
-        and before[-1:].isdecimal()
-        and following[:1].isdecimal()
-    ):
+    is_between_digits = before[-1:].isdecimal() and following[:1].isdecimal()
+    if is_between_digits and last in tables.BETWEEN_DIGITS:
         return False
     if last == "۔" and _last_word(before) in tables.URDU_LETTERS:
         return _first_letters(following) not in tables.URDU_LETTERS
@@ -146,9 +145,7 @@ def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _last_word(before: str) -> str:
-    """Return the last word of the text before a mark, without the quotes and brackets that open
-    it.
-    """
+    """Return the last word of the text before a mark, without opening quotes and brackets."""
     match = _LAST_WORD.search(before.rstrip())
     return match[0].lstrip(tables.BEFORE_WORDS) if match else ""
 
@@ -159,8 +156,8 @@ def _first_letters(following: str) -> str:
 
 
 def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bool:
-    """Judge marks with a small letter behind them: a full stop may be that of an abbreviation
-    within a sentence.
+    """Return whether marks before a small letter end a sentence, or belong to an abbreviation
+    within it.
     """
     marks = match["marks"]
     stop = match.start()
@@ -182,19 +179,16 @@ def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bo
 
 
 def _is_known_abbreviation(word: str) -> bool:
-    """Return whether a word with a full stop is no last one of a sentence if a small letter
-    follows.
-    """
+    """Return whether a word with a full stop before a small letter is a known abbreviation."""
     folded = word.translate(tables.FOLDED)
     return folded in tables.BEFORE_SMALL or tables.CONSONANTS.issuperset(folded)
 
 
 def _goes_on(word: str) -> bool:
-    """Return whether a sentence goes on in small letters after a number, a word before one, or an
-    abbreviation.
+    """Return whether a sentence continues in small letters after this word and a full stop.
 
-    No list holds all abbreviations, so any short word may be one: two sentences in one line are
-    translated better than a sentence in two.
+    It does after a number, a word that precedes numbers, and an abbreviation. No list holds all
+    abbreviations, so any short word is taken for one.
     """
     return (
         word.translate(tables.FOLDED) in tables.BEFORE_NUMBERS
@@ -210,21 +204,23 @@ def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     stop = match.start()
     first = match["next"]
     word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
-    # An initial, or "d. h.".
+    # A single letter is an initial, or part of an abbreviation such as "d. h.".
     if len(word) == 1 and word.isalpha() and not _CJK_LETTER.match(word):
         return True
     folded = word.translate(tables.FOLDED)
-    is_number = word.isdecimal()
     if folded in tables.NEVER_LAST or _THAI_ABBREVIATION.fullmatch(word):
         return True
-    is_before_numbers = (
+
+    is_number = word.isdecimal()
+    precedes_numbers = (
         is_number or folded in tables.BEFORE_NUMBERS or folded in tables.BEFORE_SMALL
     )
-    if first.isdecimal() and is_before_numbers:
+    if first.isdecimal() and precedes_numbers:
         return True
     if is_number and len(word) < 3 and _MONTHS.match(text, match.end()):
         return True
+
+    if _LETTERS_WITH_DOTS.match(word):
+        return True
     is_short = stop - start <= LONGEST_ABBREVIATION
-    return _LETTERS_WITH_DOTS.match(word) is not None or (
-        is_short and _NUMBER.match(text[start:stop]) is not None
-    )
+    return is_short and _NUMBER.match(text[start:stop]) is not None

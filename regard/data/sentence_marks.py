@@ -1,7 +1,6 @@
-"""Tables of sentence splitting: marks of all scripts, abbreviations, and scripts.
+"""Tables of sentence splitting: sentence marks, abbreviations, and the characters of scripts.
 
-`tools/make_sentence_tables.py` writes `regard/runtime/c/sentence_tables.h` from them: both read the
-same.
+`tools/make_sentence_tables.py` generates `regard/runtime/c/sentence_tables.h` from them.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ SPACED: Final = (
     ".!?…\u2024\u203c\u203d\u2047\u2048\u2049"
     "\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61\ufe52\uff0e"
 )
-"""Marks of all scripts: they stand in numbers, addresses and code too, and end a sentence before
-white space.
+"""Marks of all scripts. They end a sentence only before white space, since they also occur in
+numbers, addresses and code.
 """
 _COMMAS = "\u104a\u1b5e\ua9c8"
-"""Of Burmese, Balinese and Javanese: Unicode calls them terminal, but they are written as commas
-are.
+"""Marks of Burmese, Balinese and Javanese that Unicode calls terminal, but that are used as commas.
 """
 TIBETAN: Final = "\u0f0d\u0f0e\u0f0f\u0f10\u0f11\u0f12\u0f14"
-"""The shad and its like, which Unicode does not call terminal: they end clauses, too."""
+"""The shad and similar marks, which Unicode does not call terminal, because they also end clauses.
+"""
 _ALSO_TERMINAL = TIBETAN + "\u05c3\u0df4\u0e5a\u0e5b\u10fb\u17da"
-"""The ends of a Hebrew verse, and of a Sinhala, Thai, Georgian and Khmer paragraph."""
+"""Further marks: those at the end of a Hebrew verse, and of a Sinhala, Thai, Georgian or Khmer
+paragraph.
+"""
 GLUED: Final = "".join(
     sorted({*SENTENCE_TERMINAL, *_ALSO_TERMINAL} - {*SPACED, *_COMMAS})
 )
-"""Marks of one script, or of East Asian width: they end a sentence without white space, too."""
+"""Marks of one script, or of East Asian width; they also end a sentence without white space."""
 MARKS: Final = SPACED + GLUED
 CALLS: Final = "!?\u203c\u203d\u2047\u2048\u2049\ufe52\uff0e"
-"""Of the spaced marks, those that end a sentence between two letters of scripts without
-capitals.
-"""
+"""The spaced marks that end a sentence between two letters of scripts without capitals."""
 QUIET: Final = ".…:\u2024\ufe52\uff0e"
-"""Marks before a small letter that do not end a sentence as `?` and `!` do."""
+"""Marks that do not end a sentence before a small letter, unlike `?` and `!`."""
 BETWEEN_DIGITS: Final = "\u0589\u06d4"
-"""Glued marks that stand in times and numbers."""
+"""Glued marks that also occur in times and numbers."""
 
 CLOSERS: Final = "\"'”’»›)]}」』）】》〉"
 OPENERS: Final = "\"'“‘«‹([{¿¡„‚「『（【《〈"
@@ -102,7 +101,7 @@ UNCASED: Final[Ranges] = (
 )
 """Scripts without capital letters, from Hebrew to Chinese."""
 GEORGIAN: Final[Ranges] = ((0x10A0, 0x10FF),)
-"""Its small letters begin sentences."""
+"""Georgian, whose small letters begin sentences."""
 GREEK: Final[Ranges] = ((0x0370, 0x037D), (0x037F, 0x03FF), (0x1F00, 0x1FFF))
 ARMENIAN: Final[Ranges] = ((0x0531, 0x0556), (0x0560, 0x0588))
 INDIC: Final[Ranges] = ((0x0900, 0x0963), (0x0971, 0x0DFF))
@@ -127,15 +126,15 @@ CLAUSES: Final[Ranges] = (
     (0x1980, 0x19C9),
     (0xAA80, 0xAADB),
 )
-"""Letters of Thai, Lao, Khmer, Tai Le, New Tai Lue and Tai Viet, in which white space parts clauses
-and sentences.
+"""Letters of Thai, Lao, Khmer, Tai Le, New Tai Lue and Tai Viet, in which white space separates
+clauses and sentences.
 
-Without the signs of repetition and of abbreviation (ๆ ฯ ໆ ຯ ៗ), which have white space for their
-own sake.
+The signs of repetition and of abbreviation (ๆ ฯ ໆ ຯ ៗ) are left out, since white space follows them
+within a clause.
 """
 
 KOREAN_ENDINGS: Final = "다요죠까"
-"""Syllables that verbs end with: a full stop behind them needs no white space."""
+"""Last syllables of verbs; a full stop after them ends a sentence without white space."""
 HINDI_ENDINGS: Final = (
     "है",
     "हैं",
@@ -152,14 +151,16 @@ HINDI_ENDINGS: Final = (
     "आहे",
     "आहेत",
 )
-"""Of verbs, likewise; the last are of Marathi."""
+"""Endings of Hindi and Marathi verbs; a full stop after them also ends a sentence without white
+space.
+"""
 
 NEVER_LAST: Final = _words("""
     mr mrs ms mx dr prof st ste vs rev hon gen col maj capt cmdr lt sgt gov sen rep pres supt messrs
     mme mlle mgr fr hr frl hrn dipl ing bzw vgl bspw sog usw ggf evtl inkl exkl zzgl ca approx viz
     cf al ibid resp sr sra srta dra ud uds jr med jur rer डॉ डा प्रो पं मो कु ডা মো
     """)
-"""Abbreviations that a sentence does not end with, or seldom."""
+"""Abbreviations that never, or seldom, end a sentence."""
 BEFORE_NUMBERS: Final = _words(
     "no nos nr nrn art fig figs vol vols ch chap sec eq p pp abb tab abs bd num núm n°"
 )
@@ -176,11 +177,11 @@ BEFORE_SMALL: Final = _words("""
     руб коп тыс млн млрд им ул обл рис табл тел акад ред изд гл стр см др пр гг напр тис ім вул див
     проф доц δηλ κλπ βλ αρ σελ τηλ εκ χιλ
     """)
-"""Abbreviations that a sentence may end with; before a small letter or a number it goes on."""
+"""Abbreviations that may end a sentence, but not before a small letter or a number."""
 CONSONANTS: Final = frozenset(
     "bcdfghjklmnpqrstvwxzßçčćďłńňřśšťźžбвгджзйклмнпрстфхцчшщъьβγδζθκλμνξπρστφχψς"
 )
-"""A word of these alone is an abbreviation."""
+"""Letters; a word that has no others is an abbreviation."""
 MONTHS: Final = tuple(
     sorted(
         _words(
@@ -189,36 +190,36 @@ MONTHS: Final = tuple(
         )
     )
 )
-"""Words after a German ordinal."""
+"""Words that follow German ordinals."""
 URDU_LETTERS: Final = _words(
     "اے بی سی ڈی ای ایف جی ایچ آئی جے کے ایل ایم این او پی کیو آر ایس ٹی یو وی ڈبلیو ایکس وائی زیڈ "
     "زی"
 )
-"""Names of Latin letters: the mark between two of them is that of an abbreviation."""
+"""Urdu names of Latin letters; a mark between two of them belongs to an abbreviation."""
 TIBETAN_CONNECTIVES: Final = _words(
     "དང ནི ནས ན ཏེ སྟེ ཞིང ཅིང ཤིང ཀྱང ཡང འང ཀྱི གྱི གི ཀྱིས གྱིས གིས པས བས པར བར ཞེས ཅེས"
 )
-"""Syllables after which a clause ends, and no sentence."""
+"""Syllables after which a clause ends, but no sentence."""
 TIBETAN_GENITIVE: Final = "འི"
 KHMER_ETC: Final = ("ល។", "បេ។")
 """Continuations of the first mark of ។ល។, which is "and so on"."""
 SHORTEST_LAST: Final = 5
-"""Letters of a word from which on it is no unlisted abbreviation, so that a small letter may begin
-a sentence.
+"""Letters of the shortest word that cannot be an unlisted abbreviation; a small letter after it may
+begin a sentence.
 """
 LONGEST_ABBREVIATION: Final = 12
-"""Characters before a mark that count."""
+"""Characters before a mark that are examined for an abbreviation."""
 
 
 def character_class(ranges: Ranges) -> str:
-    """Return ranges of characters as the inner part of a class of a regular expression."""
+    """Return ranges of characters as they are written between the brackets of a regular
+    expression.
+    """
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 def _folded_letters() -> dict[int, int]:
-    """Map the capitals of abbreviations to their small letters: those whose numbers lie 32 or 80
-    apart.
-    """
+    """Map the capitals in abbreviations to small letters, whose code points are 32 or 80 larger."""
     ranges = (
         (0x41, 0x5A, 32),
         (0xC0, 0xD6, 32),

@@ -1,5 +1,5 @@
-"""Sentence splitting: the sentences of a text, and their translations put together with everything
-that was between.
+"""Sentence splitting: divide a text into sentences, and join their translations with the text
+between them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import UNSPACED, character_class
 
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+"""Characters that end a line, as `str.splitlines` has them."""
 NEWLINE = lazy_pattern(rf"[{_BREAK}]\s*")
 _BLANK_LINE = lazy_pattern(rf"(?:\r\n|[{_BREAK}])[^\S{_BREAK}]*[{_BREAK}]\s*")
 _UNSPACED = lazy_pattern(f"[{character_class(UNSPACED)}]")
@@ -22,27 +23,26 @@ _UNSPACED = lazy_pattern(f"[{character_class(UNSPACED)}]")
 
 @dataclass(frozen=True)
 class TextLayout:
-    """The lines of a text that are to be translated, and what is between them.
-
-    `gaps`: the text before the first line, between two lines, and after the last, to the character.
-    """
+    """The lines of a text to translate, and the text between them."""
 
     lines: tuple[str, ...]
     gaps: tuple[str, ...]
+    """The text before the first line, between neighbouring lines, and after the last line."""
 
     def join(self, translations: Sequence[str]) -> str:
-        """Put translations in the place of the lines. Raises UsageError unless there is one for
-        each line.
+        """Replace the lines by their translations.
 
-        Sentences that stood side by side without white space get a space, unless the text on one of
-        its sides is Chinese or Japanese, or both came back unchanged.
+        A space is put between sentences that were adjacent without white space, unless the text on
+        one side is Chinese or Japanese, or both translations equal their sources. Raises UsageError
+        unless there is one translation for each line.
         """
         check_count(translations, self.lines)
         parts = [self.gaps[0]]
         for index, text in enumerate(translations):
-            is_glued = index > 0 and not self.gaps[index]
-            if is_glued and needs_space(
-                translations[index - 1 : index + 1], self.lines[index - 1 : index + 1]
+            is_adjacent = index > 0 and not self.gaps[index]
+            neighbours = slice(index - 1, index + 1)
+            if is_adjacent and needs_space(
+                translations[neighbours], self.lines[neighbours]
             ):
                 parts.append(" ")
             parts += [text, self.gaps[index + 1]]
@@ -59,39 +59,35 @@ def check_count(translations: Sequence[object], lines: Sequence[str]) -> None:
 
 
 def needs_space(translations: Sequence[str], lines: Sequence[str]) -> bool:
-    """Return whether two translated sentences, whose sources stood side by side, have to be parted
-    by a space.
-    """
+    """Return whether a space must be put between two translations whose sources were adjacent."""
     left, right = translations
-    return (
-        bool(left and right)
-        and (left, right) != tuple(lines)
-        and has_spaces(left[-1], right[0])
-    )
+    if not left or not right or (left, right) == tuple(lines):
+        return False
+    return has_spaces(left[-1], right[0])
 
 
 def has_spaces(left: str, right: str) -> bool:
-    """Return whether two characters are of scripts with spaces, and neither is one."""
-    return not (
-        left.isspace()
-        or right.isspace()
-        or _UNSPACED.match(left)
-        or _UNSPACED.match(right)
-    )
+    """Return whether neither of two characters is white space, and both belong to scripts that
+    separate words by spaces.
+    """
+    if left.isspace() or right.isspace():
+        return False
+    return not (_UNSPACED.match(left) or _UNSPACED.match(right))
 
 
 def split_text(
     text: str, *, sentences: bool = True, newlines: bool = True
 ) -> TextLayout:
-    """Split a text into lines to translate: sentences, none across a line break.
+    """Split a text into lines to translate: its sentences, or with `sentences=False` its lines.
 
-    `sentences=False` keeps text lines whole. `newlines=False`: a line break ends no sentence, and
-    becomes a space in it; blank lines still do. Text without any letter is not translated.
+    A line break ends a sentence. With `newlines=False`, only a blank line does, and single line
+    breaks become spaces. Text without any letter is not translated.
     """
     lines = list[str]()
     gaps = list[str]()
     end = 0
-    for start, stop in _spans(text, NEWLINE if newlines else _BLANK_LINE, sentences):
+    newline = NEWLINE if newlines else _BLANK_LINE
+    for start, stop in _spans(text, newline, sentences):
         if has_letters(text[start:stop]):
             line = text[start:stop].lstrip()
             start = stop - len(line)
@@ -103,23 +99,21 @@ def split_text(
 
 
 def has_letters(text: str) -> bool:
-    """Return whether there is anything to translate: numbers, punctuation and symbols stay as they
-    are.
-    """
+    """Return whether a text has letters; numbers, punctuation and symbols are not translated."""
     return any(map(str.isalpha, text))
 
 
 def _spans(
     text: str, newline: re.Pattern[str], sentences: bool
 ) -> Iterator[tuple[int, int]]:
-    """Yield where lines begin and end, white space included."""
+    """Yield the start and end of each line or sentence, with the white space around it."""
+    breaks = [match.span() for match in newline.finditer(text)]
+    breaks.append((len(text), len(text)))
     start = 0
-    for stop, following in [
-        *(match.span() for match in newline.finditer(text)),
-        (len(text), len(text)),
-    ]:
-        for end in sentence_ends(text, start, stop) if sentences else ():
-            yield start, end
-            start = end
+    for stop, next_start in breaks:
+        if sentences:
+            for end in sentence_ends(text, start, stop):
+                yield start, end
+                start = end
         yield start, stop
-        start = following
+        start = next_start

@@ -1,10 +1,10 @@
-"""Shards: the token ids of a corpus in memory-mapped .npy files, so that memory holds only what is
-in use.
+"""Shards: the token ids of a corpus in memory-mapped .npy files, so that only the pages in use take
+memory.
 
-A folder holds four arrays for each shard of equally many pairs (the last one has fewer): for either
-side, `00000.source_tokens.npy`, all tokens one after another with each EOS, and
-`00000.source_offsets.npy`, the positions at which each sentence begins and the last one ends.
-`index.json` says how many there are and from what they were made.
+All shards but the last have equally many pairs. A shard has two arrays for each side:
+`00000.source_tokens.npy` holds all tokens one after another, each sentence with its EOS, and
+`00000.source_offsets.npy` the positions at which the sentences begin and the last one ends.
+`index.json` holds the number of pairs, the checksums of the files, and a key of their origin.
 """
 
 from __future__ import annotations
@@ -39,27 +39,26 @@ REMEDY = (
 
 _SIDES = ("source", "target")
 _FILE_NAME = re.compile(r"[0-9]{5,9}\.(source|target)_(offsets|tokens)\.npy")
-_CHUNK = 1 << 20  # bytes
+_CHUNK = 1 << 20  # bytes that are read at once for a checksum
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a shard: its tokens, and where each sentence begins (and the last one ends)."""
+    """One side of a shard."""
 
-    offsets: IntArray
+    offsets: IntArray  # positions in `tokens` where each sentence begins and the last one ends
     tokens: Array
 
     def row(self, number: int) -> list[int]:
-        ids: list[int] = self.tokens[
-            self.offsets[number] : self.offsets[number + 1]
-        ].tolist()
+        start, end = self.offsets[number : number + 2]
+        ids: list[int] = self.tokens[start:end].tolist()
         return ids
 
 
 class Shards(Sequence[Example]):
-    """The pairs of a folder of shards as examples; they are read on demand."""
+    """Sequence of the examples in a folder of shards, which are read on demand."""
 
     def __init__(self, folder: Path, index: Mapping[str, Any]) -> None:
         """Use `Shards.open`."""
@@ -76,15 +75,16 @@ class Shards(Sequence[Example]):
 
     @classmethod
     def open(cls, folder: Path) -> Shards:
-        """Check the checksums of a folder of shards and map it into memory. Raises DataError if it
-        is damaged.
+        """Verify the checksums of a folder of shards and map its arrays into memory.
+
+        Raises DataError if the folder is damaged.
         """
         try:
             index = parse_json(file_bytes(folder / INDEX))
             if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
             for entry in index["files"]:
-                # Which could lead out of the folder.
+                # Other names could lead out of the folder.
                 if not _FILE_NAME.fullmatch(entry["name"]):
                     raise ValueError(
                         f"its index names {entry['name']!r}, which is no file of shards"
@@ -109,16 +109,15 @@ class Shards(Sequence[Example]):
         return Example(source.row(row), target.row(row))
 
     def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Return the lengths of both sides of these pairs, EOS included, without reading a
-        token.
-        """
+        """Return the lengths of both sides of these pairs, EOS included, without reading tokens."""
         shards, rows = np.divmod(np.asarray(indices, dtype=np.int64), self._rows)
         lengths = np.empty((2, len(rows)), dtype=np.int64)
         for shard in np.unique(shards):
-            chosen = shards == shard
+            is_in_shard = shards == shard
+            shard_rows = rows[is_in_shard]
             for side, sizes in zip(self._shards[shard], lengths, strict=True):
-                sizes[chosen] = (
-                    side.offsets[rows[chosen] + 1] - side.offsets[rows[chosen]]
+                sizes[is_in_shard] = (
+                    side.offsets[shard_rows + 1] - side.offsets[shard_rows]
                 )
         return lengths[0], lengths[1]
 
@@ -130,15 +129,13 @@ def write_shards(
     cache_key: Mapping[str, Any] | None = None,
     rows: int = ROWS,
 ) -> Shards:
-    """Tokenise pairs and write them as shards of `rows` pairs; replaces the folder when everything
-    is written.
+    """Tokenise pairs and write them as shards of `rows` pairs.
 
-    `cache_key` is any JSON object that says what the shards are made from; it is stored, to decide
-    about their reuse.
+    The folder is replaced once all files are written. `cache_key` is a JSON object that describes
+    the origin of the shards; it is stored, so that it can decide whether they are reused.
     """
-    dtype = np.min_scalar_type(
-        max(len(tokenizer.source), len(tokenizer.target)) - 1
-    ).newbyteorder("<")
+    largest_id = max(len(tokenizer.source), len(tokenizer.target)) - 1
+    dtype = np.min_scalar_type(largest_id).newbyteorder("<")
     try:
         with atomic_folder(folder) as temporary:
             files = list[dict[str, Any]]()
@@ -146,18 +143,14 @@ def write_shards(
             longest = 0
             for number, shard in enumerate(_tokenise(pairs, tokenizer, rows, dtype)):
                 for name, side in zip(_SIDES, shard, strict=True):
-                    files.append(
-                        _save(
-                            temporary / f"{number:05}.{name}_offsets.npy",
-                            side.offsets.astype("<i8"),
-                        )
-                    )
-                    files.append(
-                        _save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens)
-                    )
-                lengths = np.diff(shard[0].offsets)
-                total = total + len(lengths)
-                longest = max(longest, int(lengths.max()))
+                    prefix = f"{number:05}.{name}"
+                    offsets = side.offsets.astype("<i8")
+                    files.append(_save(temporary / f"{prefix}_offsets.npy", offsets))
+                    files.append(_save(temporary / f"{prefix}_tokens.npy", side.tokens))
+                source_lengths = np.diff(shard[0].offsets)
+                total += len(source_lengths)
+                longest = max(longest, int(source_lengths.max()))
+
             if not files:
                 raise DataError(
                     f"{folder}: there is no sentence pair to write; give at least one"
@@ -168,8 +161,9 @@ def write_shards(
                 "pairs": total,
                 "rows": rows,
                 "longest_source": longest,
+                "cache_key": dict(cache_key or {}),
+                "files": files,
             }
-            index |= {"cache_key": dict(cache_key or {}), "files": files}
             write_text(temporary / INDEX, json.dumps(index, indent=1))
     except OSError as problem:
         raise DataError(
@@ -182,39 +176,38 @@ def write_shards(
 def _tokenise(
     pairs: Iterable[Pair], tokenizer: Tokenizer, rows: int, dtype: np.dtype[Any]
 ) -> Iterator[tuple[_Side, _Side]]:
-    """Yield both sides of one shard after another."""
+    """Yield both sides of each shard."""
     remaining = iter(pairs)
-    while parts := [
-        (
-            _encode(tokenizer.source, [pair.source for pair in chunk], dtype),
-            _encode(tokenizer.target, [pair.target for pair in chunk], dtype),
-        )
-        for chunk in chunks(islice(remaining, rows))
-    ]:
-        source, target = (_concatenate(sides) for sides in zip(*parts, strict=True))
-        yield source, target
+    while True:
+        sources = []
+        targets = []
+        for chunk in chunks(islice(remaining, rows)):
+            source_texts = [pair.source for pair in chunk]
+            target_texts = [pair.target for pair in chunk]
+            sources.append(_encode(tokenizer.source, source_texts, dtype))
+            targets.append(_encode(tokenizer.target, target_texts, dtype))
+        if not sources:
+            return
+        yield _concatenate(sources), _concatenate(targets)
 
 
 def _encode(
     vocabulary: Vocabulary, texts: Sequence[str], dtype: np.dtype[Any]
 ) -> _Side:
     ids = [[*row, EOS] for row in vocabulary.encode_all(texts)]
-    lengths = np.array([0, *map(len, ids)], dtype=np.int64)
-    return _Side(
-        np.cumsum(lengths),
-        np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum())),
-    )
+    offsets = np.cumsum(np.array([0, *map(len, ids)], dtype=np.int64))
+    tokens = np.fromiter(chain.from_iterable(ids), dtype, int(offsets[-1]))
+    return _Side(offsets, tokens)
 
 
 def _concatenate(parts: Sequence[_Side]) -> _Side:
-    starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
-    offsets = [
-        part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)
-    ]
-    return _Side(
-        np.concatenate([starts[:1], *offsets]),
-        np.concatenate([part.tokens for part in parts]),
-    )
+    start = 0
+    offsets = [np.zeros(1, dtype=np.int64)]
+    for part in parts:
+        offsets.append(part.offsets[1:] + start)
+        start += len(part.tokens)
+    tokens = [part.tokens for part in parts]
+    return _Side(np.concatenate(offsets), np.concatenate(tokens))
 
 
 def _save(path: Path, array: Array) -> dict[str, Any]:
@@ -224,7 +217,7 @@ def _save(path: Path, array: Array) -> dict[str, Any]:
 
 
 def _check(path: Path, entry: Mapping[str, Any]) -> None:
-    """Raise ValueError if a file is not what was written."""
+    """Raise ValueError if a file differs from its entry in the index."""
     size = path.stat().st_size
     if size != entry["bytes"]:
         raise ValueError(
@@ -243,10 +236,7 @@ def _crc32(path: Path) -> int:
 
 
 def _map_side(folder: Path, number: int, side: str) -> _Side:
-    offsets, tokens = (
-        np.lib.format.open_memmap(
-            folder / f"{number:05}.{side}_{array}.npy", mode="r"
-        ).view(np.ndarray)
-        for array in ("offsets", "tokens")
-    )
-    return _Side(offsets, tokens)
+    prefix = f"{number:05}.{side}"
+    offsets = np.lib.format.open_memmap(folder / f"{prefix}_offsets.npy", mode="r")
+    tokens = np.lib.format.open_memmap(folder / f"{prefix}_tokens.npy", mode="r")
+    return _Side(offsets.view(np.ndarray), tokens.view(np.ndarray))

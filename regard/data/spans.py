@@ -1,8 +1,8 @@
 """Spans of a line that are not language: placeholders, tags, addresses, paths, code, emoji,
 symbols, numbers.
 
-A translation should hold each of them exactly once and unchanged. They are found by the table
-below, kind by kind, from left to right; where two begin at the same character, the kind that stands
+A translation should hold each of them exactly once and unchanged. Spans are found from left to
+right by the patterns of the table below. If two begin at the same character, the kind that comes
 first in the table wins.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -43,8 +43,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "tag": (rf"</?{_NAME}(?:\s[^<>]{{0,300}})?/?>",),
     "entity": (r"&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});",),
-    # Of an ICU message what stands around its texts, which are language; its other parts are found
-    # as it is read.
+    # The start of an ICU message. The texts within it are language; the parts of its syntax between
+    # and after them are found by `_MESSAGE_PART`.
     "message": (
         r"\{\s*\w{1,60}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?=?\w{1,20}\s*\{",
     ),
@@ -66,7 +66,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"`[^`\n]{1,200}`",
         r"(?<![\w])\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
         r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^\s.!?] )-[A-Za-z](?![\w'’-])",
-        # E_xit is a label.
+        # Identifiers with underscores, but not labels of buttons such as E_xit.
         r"(?<![\w-])(?![A-Z]_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",
     ),
     "path": (
@@ -91,12 +91,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:[A-Za-z]{1,3}(?![\w]))?",
     ),
 }
-"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is
-linear.
+"""Patterns by kind of span; each matches a bounded number of characters, so that time is linear.
 
-Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean
-particles do. Right before and behind a span letters with accents (U+00C0 to U+024F) count, too:
-they make a word of language of it.
+`\\w` matches ASCII only, since letters of other scripts may follow without a space, as Korean
+particles do. Only in lookarounds, which make sure that a span is no part of a word of language, it
+also matches Latin letters with accents (U+00C0 to U+024F).
 """
 KEPT = frozenset(
     {
@@ -112,28 +111,29 @@ KEPT = frozenset(
         "emoji",
     }
 )
-"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has
-learnt.
+"""Kinds of spans that are hidden from the model; a model often translates keys, symbols and numbers
+well, because its training text had them.
 """
 KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
-"""Kinds of spans that are kept where a model has lost any when it saw them."""
+"""Kinds of spans that are hidden in a second attempt, if the model lost any that it saw."""
 SHOWN = 3
-"""Spans that a warning names."""
+"""Most spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = lazy_pattern(
     r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w"
 )
-"""A span has one of these, in its first word or its second: they are found in a fraction of the
-time.
+"""Characters of which every span has one in its first or second word. Searching for them first is
+much faster than searching for spans.
 """
 LONGEST_OWN = 500
-"""Characters that a user's pattern matches at most; a search reads twice as many, so that time is
+"""Most characters that a user's pattern matches; a search reads twice as many, so that time is
 linear.
 """
 _CACHED = 500
-"""Characters of a line whose spans are kept for when they are asked for again, at most."""
+"""Characters of the longest lines whose spans are cached."""
 _MESSAGE_PART = lazy_pattern(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
+"""Syntax of an ICU message between two of its texts, or at its end."""
 _DIGITS = lazy_pattern(r"\d+")
 _LIST = lazy_pattern("[;|]")
 
@@ -148,20 +148,20 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=8)
 def own_pattern(patterns: Sequence[str]) -> Any:
-    """Compile patterns of a user's own, which `find_spans` looks for, too; None without any.
+    """Compile the patterns of a user, for `find_spans`; None if there are none.
 
-    They are RE2's (https://github.com/google/re2/wiki/Syntax), and match at most `LONGEST_OWN`
-    characters, in linear time whatever they are. Raises UsageError, with all causes, for those that
-    are none, or match where there is nothing or whole sentences.
+    They have the syntax of RE2 (https://github.com/google/re2/wiki/Syntax), which takes linear time
+    for any pattern, and match at most `LONGEST_OWN` characters. Raises UsageError, with all causes,
+    for patterns that are malformed, or that match the empty text or whole sentences.
     """
     if not patterns:
         return None
     with needs_extra("keep", "patterns of your own", ["re2"]):
         import re2
     options = re2.Options()
-    causes = list[str]()
     options.log_errors = False
-    options.never_capture = True  # only where a match stands is asked for
+    options.never_capture = True  # only the offsets of a match are needed
+    causes = list[str]()
     for pattern in patterns:
         try:
             compiled = re2.compile(nfc(pattern), options)
@@ -178,147 +178,172 @@ def own_pattern(patterns: Sequence[str]) -> Any:
                 "translated"
             )
     UsageError.raise_all(causes)
-    return re2.compile(
-        "|".join(f"(?:{_closed(nfc(pattern))})" for pattern in patterns), options
-    )
+    alternatives = [f"(?:{_closed(nfc(pattern))})" for pattern in patterns]
+    return re2.compile("|".join(alternatives), options)
 
 
 def _closed(pattern: str) -> str:
-    """Return a pattern whose literal text, which begins at \\Q, ends with it."""
-    return pattern + (r"\E" if pattern.rfind(r"\Q") > pattern.rfind(r"\E") else "")
+    """Return a pattern with a closing \\E, if a literal text that begins with \\Q is left open."""
+    is_open = pattern.rfind(r"\Q") > pattern.rfind(r"\E")
+    return pattern + r"\E" if is_open else pattern
 
 
 def may_have_spans(line: str) -> bool:
-    """Return whether a line has a sign of a span, which one without certainly has none of."""
+    """Return whether a line may have spans; a line for which this is False certainly has none."""
     return _SIGN.search(line) is not None
 
 
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
-    """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user.
+    """Return the spans of a line in order; no two overlap.
 
-    They are found in the line as NFC composes it; where they stand is counted in the line as it was
-    given.
+    `own` are the compiled patterns of a user. Spans are found in the NFC form of the line, but
+    their offsets count the characters of the line as it was given.
     """
     spans_of = _cached_spans if len(line) <= _CACHED else _cached_spans.__wrapped__
     if unicodedata.is_normalized("NFC", line):
         return spans_of(line, own)
     composed, places = nfc_with_places(line)
-    spans = spans_of(composed, own)
-    given = list[Span]()
+    spans = list[Span]()
     end = 0
-    for span in spans:
-        # A letter and its mark, of which two spans have a part, stay together.
+    for span in spans_of(composed, own):
+        # If two spans share a letter that is decomposed in `line`, the first takes it.
         start = max(end, places[span.start][0])
         end = max(end, places[span.end - 1][1])
         if start < end:
-            given.append(Span(start, end, span.kind))
-    return tuple(given)
+            spans.append(Span(start, end, span.kind))
+    return tuple(spans)
 
 
 def _own_spans(line: str, own: Any) -> Iterator[Span]:
-    """Yield what the patterns of a user match, in order, each search within a window.
+    """Yield the matches of a user's patterns in order; each search reads a window of the line.
 
-    A search of the whole line would take quadratic time, as each may read the line to its end.
+    Searching the whole line would take quadratic time, since each search may read it to its end.
     """
-    at = 0
-    while at < len(line):
-        # With a character on either side of the window, which anchors look at.
-        first = max(0, at - 1)
-        window = line[first : at + 2 * LONGEST_OWN + 1]
-        hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
-        if hit is None:
-            # Any match that begins before that would have been seen.
-            at += LONGEST_OWN + 1
+    offset = 0
+    while offset < len(line):
+        # The window has one more character on either side, for anchors and word boundaries.
+        first = max(0, offset - 1)
+        window = line[first : offset + 2 * LONGEST_OWN + 1]
+        match = own.search(window, offset - first, offset - first + 2 * LONGEST_OWN)
+        if match is None:
+            # A match that begins before this offset would end within the window.
+            offset += LONGEST_OWN + 1
             continue
-        start, end = hit.span()
-        if first + start > at + LONGEST_OWN:
-            at = first + start  # it may end behind the window
+
+        start, end = match.span()
+        if first + start > offset + LONGEST_OWN:
+            offset = first + start  # the match may continue beyond the window
             continue
         if end > start + LONGEST_OWN:
-            hit = own.match(window, start, start + LONGEST_OWN)
-            end = hit.end() if hit else start
+            match = own.match(window, start, start + LONGEST_OWN)
+            end = match.end() if match else start
         if end > start:
             yield Span(first + start, first + end, "own")
-        at = first + max(end, start + 1)
+        offset = first + max(end, start + 1)
+
+
+def _search_span(line: str, offset: int) -> Span | None:
+    """Return the first span of `KINDS` at or after an offset."""
+    sign = _SIGN.search(line, offset)
+    if sign is None:
+        return None
+    # The span begins in the word of the sign, or in the word before it.
+    word_start = max(offset, line.rfind(" ", offset, sign.start()))
+    start = max(offset, line.rfind(" ", offset, word_start) + 1)
+    match = _PATTERN.search(line, start)
+    return Span(*match.span(), match.lastgroup or "") if match else None
+
+
+def _search_message_part(line: str, offset: int) -> Span | None:
+    """Return the first part of an ICU message's syntax at or after an offset."""
+    match = _MESSAGE_PART.search(line, offset)
+    return Span(*match.span(), "message") if match else None
 
 
 @lru_cache(maxsize=1024)
 def _cached_spans(line: str, own: Any) -> Sequence[Span]:
+    """Return the spans of a line in NFC."""
     spans = list[Span]()
-    at = 0
-    messages = 0
+    own_spans = deque(_own_spans(line, own) if own else ())
+    # The next span of `KINDS` and the next part of a message are kept until they are passed, since
+    # searching for them again at each span would take quadratic time.
     match: Span | None = Span(-1, -1, "")
-    part = match
-    places = [*_own_spans(line, own)][::-1] if own else []
-    while at < len(line):
-        # A match ahead is kept until it is passed: a new search for it at each span would take
-        # quadratic time.
-        if match and match.start < at:
-            if sign := _SIGN.search(line, at):
-                second = max(at, line.rfind(" ", at, sign.start()))
-            hit = (
-                _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1))
-                if sign
-                else None
-            )
-            match = Span(*hit.span(), hit.lastgroup or "") if hit else None
-        if messages and part and part.start < at:
-            hit = _MESSAGE_PART.search(line, at)
-            part = Span(*hit.span(), "message") if hit else None
-        while places and places[-1].start < at:
-            places.pop()
-        ahead = [
-            each for each in (*places[-1:], part if messages else None, match) if each
-        ]
-        if not ahead:
+    part: Span | None = Span(-1, -1, "")
+    open_messages = 0
+    offset = 0
+    while offset < len(line):
+        if match and match.start < offset:
+            match = _search_span(line, offset)
+        if open_messages and part and part.start < offset:
+            part = _search_message_part(line, offset)
+        while own_spans and own_spans[0].start < offset:
+            own_spans.popleft()
+
+        # If several begin at the same offset, the first of these is taken.
+        own_span = own_spans[0] if own_spans else None
+        ahead = (own_span, part if open_messages else None, match)
+        candidates = [span for span in ahead if span]
+        if not candidates:
             break
-        spans.append(min(ahead, key=lambda span: span.start))
-        messages += spans[-1] is match and match.kind == "message"
-        messages -= spans[-1] is part and line[part.end - 1] == "}"
-        at = spans[-1].end
+
+        span = min(candidates, key=lambda candidate: candidate.start)
+        spans.append(span)
+        if span is match and span.kind == "message":
+            open_messages += 1
+        elif span is part and line[span.end - 1] == "}":
+            open_messages -= 1
+        offset = span.end
     return tuple(spans)
 
 
 def differing_spans(
     source: str, output: str, own: Any = None
 ) -> tuple[list[str], list[str]]:
-    """Return the spans of a source that its translation lacks, and those that it has invented or
-    doubled.
+    """Return the spans of a source that its translation lacks, and the spans that the translation
+    has invented or doubled.
 
-    Numbers are compared by their digits, since languages write the separators in other ways; those
-    of one digit, which may be a word in the other language, are not compared. A number of the
-    translation is invented if another is lost.
+    Numbers are compared by their digits, since their separators depend on the language. Numbers of
+    one digit are not compared, since the other language may write them as words. Other numbers of
+    the translation count as invented only if a number of the source is lost.
     """
     before = Counter(_compared(source, own))
     after = Counter(_compared(output, own))
     lost = [*(before - after).elements()]
     invented = [*(after - before).elements()]
     if not any(map(str.isdigit, lost)):
-        # It may stand for a word: twelve, 12.
+        # A number may stand for a word of the source, as 12 does for twelve.
         invented = [text for text in invented if not text.isdigit()]
     return lost, invented
 
 
 def spans_note(source: str, output: str, own: Any = None) -> str | None:
     """Return a warning that names the spans in which a translation differs from its source; None if
-    it has the same.
+    there are none.
     """
     lost, invented = differing_spans(source, output, own)
-    parts = [f"lacks {_listed(lost)} of its source"] if lost else []
-    parts += [f"has {_listed(invented)}, which its source has not"] if invented else []
+    parts = []
+    if lost:
+        parts.append(f"lacks {_listed(lost)} of its source")
+    if invented:
+        parts.append(f"has {_listed(invented)}, which its source has not")
     return f"the translation {' and '.join(parts)}; mend it by hand" if parts else None
 
 
 def _listed(spans: list[str]) -> str:
     shown = ", ".join(map(repr, spans[:SHOWN]))
-    return shown + (f" and {len(spans) - SHOWN} more" if len(spans) > SHOWN else "")
+    if len(spans) <= SHOWN:
+        return shown
+    return f"{shown} and {len(spans) - SHOWN} more"
 
 
 def _compared(line: str, own: Any) -> Iterator[str]:
+    """Yield the texts of a line's spans in a form that can be compared between languages."""
     for start, end, kind in find_spans(line, own):
         text = line[start:end]
         if kind != "number":
             yield nfc(text)
-        else:
-            groups = ("".join(_DIGITS.findall(group)) for group in _LIST.split(text))
-            yield from (digits for digits in groups if len(digits) > 1)
+            continue
+        for item in _LIST.split(text):
+            digits = "".join(_DIGITS.findall(item))
+            if len(digits) > 1:
+                yield digits

@@ -1,5 +1,6 @@
-"""Text files: read and write lines as UTF-8, gzipped or not, so that line n stays line n; NFC
-normalisation.
+"""Text files: read and write lines as UTF-8, gzipped or not, so that line n stays line n.
+
+Also normalises text to NFC.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ _LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 INVISIBLE = lazy_pattern(
     "[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
-"""Soft hyphens, spaces of no width, marks of direction and of byte order."""
+"""Soft hyphens, zero-width spaces, directional marks and byte-order marks."""
 _BYTE = lazy_pattern("<0x[0-9A-F]{2}>")
 COMPATIBILITY = lazy_pattern(
     "[\u2024-\u2026\u2100-\u211f\u2121\u2123-\u214e\u2160-\u217f\u2474-\u24b5\u3200-\u3243\u3300-\u33ff\ufb00-\ufdfc\ufe10-\ufefc\uff01-\uffee\U0001d400-\U0001d7ff](?:(?<=[\uff66-\uff9d\uffa1-\uffbe])[\uff9e\uff9f\uffc2-\uffdc])?"
 )
-"""Other forms of letters and signs: full and half width, mathematical, joined, squared, Arabic by
-place in a word, …
+"""Compatibility forms of letters and signs: full and half width, mathematical alphabets, ligatures,
+squared words, Arabic presentation forms, …
 
-Raised, lowered and circled ones, and fractions, are not among them: 10² is not 102.
+Superscripts, subscripts, circled letters and fractions are not among them: 10² is not 102.
 """
 MAX_LINE = 20_000
-"""Most characters of a line to translate or to train on, if no setting says otherwise: some ten
+"""Most characters of a line to translate or to train on, unless a setting says otherwise; about ten
 pages.
 """
 READ_LINE = 100_000
-"""Most characters of a line of other files: a line break is missing, and a small .gz may hold
-gigabytes.
+"""Most characters of a line of other files. A longer line lacks line breaks, and a small .gz may
+hold gigabytes.
 """
 JSON_SIZE = 12
-"""Characters of JSON that a character of text takes at most."""
+"""Most characters of JSON for one character of text."""
 ADDRESSES = (
     "file",
     "memory",
@@ -64,74 +65,79 @@ ADDRESSES = (
 """Kinds of addresses of data files; docs/scale.md says what each needs."""
 CUT = "\0"
 """Stands for a line that was too long and is skipped; no other line holds a NUL character."""
-_BYTES, _ENDS = 4, 5
-"""Bytes of UTF-8 that a character may take, and those of a byte-order mark and a line end."""
+_CHARACTER_BYTES = 4
+"""Most bytes of a character in UTF-8."""
+_MARK_BYTES = 5
+"""Bytes of a byte-order mark and of a line end (CR LF) together."""
 _SHORT = 1000
-"""A text of so many characters is normalised in no time, whatever they are."""
+"""Characters of a text that `unicodedata` normalises fast whatever they are."""
 _FEW_MARKS = 30
-"""Combining marks in a row, more than any language has (Unicode Standard Annex 15, section 13)."""
+"""Most combining marks in a row in any language (Unicode Standard Annex 15, section 13)."""
 
 
 def clean(line: str) -> str:
-    """Normalise a line for every model: NFC, each run of whitespace becomes one space, none at the
-    ends.
+    """Normalise a line for every model: compose it (NFC), turn each run of whitespace into one
+    space, and strip both ends.
 
-    Its words are therefore `line.split(" ")`; no word contains a no-break space. Invisible
-    characters are left out, but for those that join letters or emoji. Lone surrogates, which no
-    file can hold but JSON can, become U+FFFD.
+    The words of a clean line are therefore `line.split(" ")`; no word contains a no-break space.
+    Invisible characters are removed, except those that join letters or emoji. Lone surrogates,
+    which JSON can hold although UTF-8 cannot, become U+FFFD.
     """
-    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", INVISIBLE.sub("", line)).split()))
+    visible = _LONE_SURROGATE.sub("\ufffd", INVISIBLE.sub("", line))
+    return nfc(" ".join(visible.split()))
 
 
 def unknown_share(line: str, tokens: Sequence[str]) -> float:
-    """Return the share of a clean line's characters (spaces aside) that its tokens do not spell:
-    bytes, or lost.
+    """Return the share of a clean line's characters, not counting spaces, that its tokens do not
+    spell: they are encoded as bytes, or lost.
     """
     known = [
         token for token in tokens if token != "<unk>" and not _BYTE.fullmatch(token)
     ]
+    if len(known) == len(tokens):
+        return 0.0
     characters = len(line.replace(" ", ""))
-    unknown = (
-        characters - len("".join(known).replace("▁", ""))
-        if len(known) < len(tokens)
-        else 0
-    )
+    unknown = characters - len("".join(known).replace("▁", ""))
     return max(0, unknown) / max(1, characters)
 
 
 def nfc(text: str) -> str:
-    """Normalise to NFC in linear time: `unicodedata` takes quadratic time to order a long run of
-    combining marks.
+    """Normalise to NFC in linear time.
+
+    `unicodedata` alone takes quadratic time to order a long run of combining marks.
     """
     if len(text) > _SHORT and not unicodedata.is_normalized("NFC", text):
-        runs = (("".join(run), marks) for marks, run in groupby(text, _is_mark))
-        text = "".join(
-            _in_order(run) if marks and len(run) > _FEW_MARKS else run
-            for run, marks in runs
-        )
+        parts = []
+        for is_marks, characters in groupby(text, _is_mark):
+            run = "".join(characters)
+            parts.append(_in_order(run) if is_marks and len(run) > _FEW_MARKS else run)
+        text = "".join(parts)
     return unicodedata.normalize("NFC", text)
 
 
 def nfc_with_places(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Normalise to NFC; also return from where to where each character has been made of."""
+    """Normalise to NFC; also return for each character the offsets (start, end) in `text` that it
+    was composed from.
+    """
     if unicodedata.is_normalized("NFC", text):
-        return text, [(place, place + 1) for place in range(len(text))]
-    parts = list[str]()
-    places = list[tuple[int, int]]()
+        return text, [(index, index + 1) for index in range(len(text))]
     starts = [
         index
         for index, character in enumerate(text)
-        if not (index and _is_joined(character))
+        if index == 0 or not _is_joined(character)
     ]
+    parts = list[str]()
+    places = list[tuple[int, int]]()
     for start, end in pairwise([*starts, len(text)]):
-        parts.append(nfc(text[start:end]))
-        places += [(start, end)] * len(parts[-1])
+        composed = nfc(text[start:end])
+        parts.append(composed)
+        places += [(start, end)] * len(composed)
     return "".join(parts), places
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """The raw lines of a file, and a sentence for each repair while reading."""
+    """The raw lines of a file, with a sentence on each repair that was made while reading it."""
 
     lines: list[str]
     notes: tuple[str, ...]
@@ -159,17 +165,18 @@ def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
         except DataError as problem:
             causes += problem.causes
     DataError.raise_all(causes)
-    DataError.raise_all(
+    causes = [
         f"{path} has {counted(len(lines), 'line')} and {paths[0]} has {len(files[0])}; "
         f"give files whose lines belong together"
         for path, lines in zip(paths, files, strict=True)
         if len(lines) != len(files[0])
-    )
+    ]
+    DataError.raise_all(causes)
     return files
 
 
 def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
-    """Like `read_lines`, with notes on what was removed."""
+    """Read a file as `read_lines` does, and return notes on the repairs too."""
     reader = LineReader(path, max_line)
     lines = list(reader)
     DataError.raise_all(reader.causes)
@@ -177,10 +184,10 @@ def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
 
 
 def data_path(path: str | Path) -> Path:
-    """Return a path; of an address such as s3://bucket/train.ko, a stand-in with its methods, by
-    fsspec.
+    """Return a path or, for an address such as s3://bucket/train.ko, an fsspec path with the same
+    methods.
 
-    Raises MissingExtra or DataError if nothing that is installed opens such addresses.
+    Raises MissingExtra or DataError if no installed package opens such addresses.
     """
     kind, is_address, _ = str(path).partition("://")
     if not is_address:
@@ -196,8 +203,10 @@ def data_path(path: str | Path) -> Path:
         raise MissingExtra("universal-pathlib", "scale", str(path)) from None
     try:
         address: Any = UPath(path)
-        address.fs  # noqa: B018  finds what opens it
-    except Exception as problem:  # of any class, as some connect at once
+        address.fs  # noqa: B018  looks up the file system
+    except (
+        Exception
+    ) as problem:  # some file systems connect at once, and raise any class
         raise DataError(
             f"{path}: addresses of this kind cannot be opened here ({problem})"
         ) from None
@@ -205,18 +214,16 @@ def data_path(path: str | Path) -> Path:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file for reading bytes; what fsspec opens may lack `readline` with a size, which
-    bounds lines.
+    """Open a file for reading bytes.
+
+    Files of fsspec are wrapped, because their `readline` may not take a size.
     """
-    return (
-        path.open("rb")
-        if isinstance(path, Path)
-        else cast(BinaryIO, io.BufferedReader(path.open("rb")))
-    )
+    file = path.open("rb")
+    return file if isinstance(path, Path) else cast(BinaryIO, io.BufferedReader(file))
 
 
 class ByteFile(Protocol):
-    """A file, a pipe or a .gz that is read as bytes, line by line."""
+    """A file, pipe or .gz that is read as bytes, line by line."""
 
     def readline(self, size: int = ..., /) -> bytes: ...
 
@@ -224,12 +231,11 @@ class ByteFile(Protocol):
 class LineReader:
     """Reads the raw lines of a file one by one.
 
-    Nothing is raised during iteration: afterwards `causes` says what is wrong with the file (lines
-    are missing then), so that several files can be read in parallel and all causes be raised at
-    once; `notes` says what was repaired. A line of more than `max_line` characters is never in
-    memory as a whole, since a small .gz may hold gigabytes: it is what is wrong with the file and
-    ends the iteration or, with `skip_long`, it is yielded as `CUT`. Lines have no line ends, unless
-    `keep_ends`.
+    Iteration raises nothing. Afterwards `causes` describes what is wrong with the file (lines are
+    missing then), so that several files can be read in parallel and all causes raised at once, and
+    `notes` describes what was repaired. A line of more than `max_line` characters is never in
+    memory as a whole, since a small .gz may hold gigabytes. It is a cause and ends the iteration
+    or, with `skip_long`, it is yielded as `CUT`. Line ends are removed unless `keep_ends` is True.
     """
 
     def __init__(
@@ -275,23 +281,24 @@ class LineReader:
             )
         except Exception as problem:
             if isinstance(path, Path) and not isinstance(problem, OSError):
-                raise  # what opens addresses raises exceptions of any class
+                raise  # only the libraries that open addresses raise exceptions of any class
             reason = getattr(problem, "strerror", None) or problem
             self.causes = (
                 f"{path}: cannot be read ({reason}); check the path and its permissions",
             )
 
     def lines_of(self, file: ByteFile, is_stream: bool = False) -> Iterator[str]:
-        """Yield the lines of an open file up to the first that is no text, where the reading of a
-        stream ends, too.
+        """Yield the lines of an open file up to the first that is not text.
+
+        A file is read to its end to find all causes; reading of a stream ends at that line.
         """
         start = b""
         returns = 0
-        marked = False
+        has_bom = False
         damage = dict[str, str]()
         for raw in bounded_lines(file, self.max_line):
             if not self.count:
-                marked = raw.startswith(_BOM)
+                has_bom = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
             if self.count == 1 and not self.keep_ends and _ends_in_returns(raw):
@@ -314,10 +321,9 @@ class LineReader:
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as problem:
-                start_of_damage = problem.start
+                offset = problem.start
                 byte = (
-                    f"(byte 0x{raw[start_of_damage]:02X}, "
-                    f"the line's byte number {start_of_damage + 1})"
+                    f"(byte 0x{raw[offset]:02X}, the line's byte number {offset + 1})"
                 )
                 damage.setdefault(
                     "coding",
@@ -327,17 +333,14 @@ class LineReader:
                 break
             returns += raw.endswith((b"\r\n", b"\r"))
             if raw and not damage:
-                yield (
-                    line
-                    if self.keep_ends
-                    else line.removesuffix("\n").removesuffix("\r")
-                )
+                text = line.removesuffix("\n").removesuffix("\r")
+                yield line if self.keep_ends else text
         self._set_causes(damage, start)
-        self._set_notes(marked, returns)
+        self._set_notes(has_bom, returns)
 
-    def _set_notes(self, marked: bool, returns: int) -> None:
+    def _set_notes(self, has_bom: bool, returns: int) -> None:
         notes = []
-        if marked:
+        if has_bom:
             notes.append(f"{self.path}: the byte-order mark before line 1 was removed")
         if returns:
             ends = counted(returns, "line ends", "lines end")
@@ -345,14 +348,14 @@ class LineReader:
         self.notes = tuple(notes)
 
     def _set_causes(self, damage: dict[str, str], start: bytes) -> None:
-        """Set the causes: of a file that is of another kind by its name and first bytes, that
-        kind alone.
+        """Set the causes; if name and first bytes show that the file is no text file, that is the
+        only cause.
         """
-        is_no_text = bool(damage.keys() & {"nul", "coding"})
-        kind = binary_kind(self.path) if is_no_text else None
         causes = [
             damage[name] for name in ("coding", "nul", "ends", "long") if name in damage
         ]
+        is_binary = "nul" in damage or "coding" in damage
+        kind = binary_kind(self.path) if is_binary else None
         if kind:
             causes = [kind]
         elif _looks_like(start, ""):  # the first cause names what the file looks like
@@ -361,15 +364,16 @@ class LineReader:
 
 
 def _ends_in_returns(line: bytes) -> bool:
-    """Return whether what was read as one line is several that end in CR alone."""
+    """Return whether one line, as it was read, holds several lines that end in CR alone."""
     return not line.endswith(b"\n") and b"\r" in line.rstrip(b"\r")
 
 
 def bounded_lines(file: ByteFile, max_line: int) -> Iterator[bytes]:
-    """Yield the lines of a file with their line feeds; of one that `is_too_long` perhaps the
-    beginning only.
+    """Yield the lines of a file with their line feeds.
+
+    A line that `is_too_long` may be cut off.
     """
-    size = _BYTES * max_line + _ENDS
+    size = _CHARACTER_BYTES * max_line + _MARK_BYTES
     while raw := file.readline(size):
         yield raw
         while len(raw) == size and not raw.endswith(b"\n"):
@@ -380,14 +384,13 @@ def is_too_long(raw: bytes, max_line: int) -> bool:
     """Return whether a line of `bounded_lines` has more than `max_line` characters."""
     if len(raw) <= max_line:
         return False
-    return (
-        len(raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")) > max_line
-    )
+    text = raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")
+    return len(text) > max_line
 
 
 def too_long(max_line: int) -> str:
-    """Return what is said of a line of more than `max_line` characters, after its file and
-    number.
+    """Return the end of a message about a line that is too long; its file and number come before
+    it.
     """
     return (
         f"has more than {max_line:,} characters; break it at the ends of sentences, or raise that "
@@ -402,39 +405,37 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
         "a line that holds a line break would shift all lines after it"
     )
     data = "".join(line + "\n" for line in text).encode("utf-8", "replace")
-    write_bytes(
-        path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data
-    )
+    if str(path).endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    write_bytes(path, data)
 
 
 def did_you_mean(path: Path) -> str:
-    """Return the end of a message about a missing file: a suggestion of which one may be meant."""
+    """Return the end of a message about a missing file; it suggests a file of a similar name."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
         return f", nor a folder {path.parent}; check the path"
     import difflib
 
-    near = difflib.get_close_matches(path.name, names, 1, 0.5)
-    return (
-        f"; did you mean {path.parent / near[0]}?"
-        if near
-        else f"; {path.parent} has no file of a similar name"
-    )
+    similar = difflib.get_close_matches(path.name, names, 1, 0.5)
+    if not similar:
+        return f"; {path.parent} has no file of a similar name"
+    return f"; did you mean {path.parent / similar[0]}?"
 
 
 @lru_cache(1 << 12)
 def _is_mark(character: str) -> bool:
-    """Return whether a character is a combining mark with an order among its neighbours, or is
-    composed of such.
+    """Return whether a character is, or decomposes into, combining marks that have a canonical
+    order.
     """
     return unicodedata.combining(unicodedata.normalize("NFD", character)[0]) > 0
 
 
 @lru_cache(1 << 12)
 def _is_joined(character: str) -> bool:
-    """Return whether NFC may join a character to the one before it: a mark, or a later letter of a
-    Hangul syllable.
+    """Return whether NFC may join a character to the one before it: it is a mark, or a vowel or
+    final consonant of a Hangul syllable.
     """
     return (
         unicodedata.category(character).startswith("M")
@@ -449,6 +450,7 @@ def _in_order(marks: str) -> str:
 
 
 def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str:
+    """Return the end of a message that names the format by a file's first bytes, if it is known."""
     if data.startswith(b"\x1f\x8b"):
         return "; it looks gzipped: let its name end in .gz"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -33,6 +33,7 @@ from regard.data.vocabulary import (
 )
 
 _MAX_LINES = 2_000_000
+"""Lines from which a vocabulary is learnt, at most."""
 _REMEDY = "copy it again from where the model was trained, or train the model again"
 
 
@@ -80,7 +81,7 @@ class TokenizerSettings(Settings):
 
     @property
     def copy_characters(self) -> str:
-        """The characters of the copy tokens; words as tokens leave no room for any."""
+        """The characters of the copy tokens; empty if whole words are tokens."""
         return "" if self.kind == "whitespace" else COPY_CHARACTERS[: self.copy_tokens]
 
 
@@ -102,47 +103,40 @@ class Tokenizer:
     def train(
         cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings
     ) -> Tokenizer:
-        """Learn a vocabulary from training text; the same text and settings give the same one, to
-        the byte.
+        """Learn the vocabularies from training text.
+
+        The same text and settings give the same vocabularies, to the byte.
         """
         if settings.numbering != "sentencepiece":
             raise ConfigurationError(
                 "tokenizer.numbering = 'marian' is for imported models; leave it out to learn a "
                 "vocabulary"
             )
+        source_lines = _sample_lines(sources)
+        target_lines = _sample_lines(targets)
         if settings.joint:
-            joint = vocabulary_of(
-                _train(
-                    [*_sample_lines(sources), *_sample_lines(targets)],
-                    settings,
-                    "both sides together",
-                )
-            )
+            lines = [*source_lines, *target_lines]
+            joint = vocabulary_of(_train(lines, settings, "both sides together"))
             return cls(joint, joint, settings)
-        source = vocabulary_of(
-            _train(_sample_lines(sources), settings, "the source side")
-        )
-        return cls(
-            source,
-            vocabulary_of(_train(_sample_lines(targets), settings, "the target side")),
-            settings,
-        )
+        source = vocabulary_of(_train(source_lines, settings, "the source side"))
+        target = vocabulary_of(_train(target_lines, settings, "the target side"))
+        return cls(source, target, settings)
 
     def sample(
         self, sources: Sequence[str], targets: Sequence[str], dropout: float, seed: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Encode both sides with subword regularisation: the seed determines the segmentation of
-        each line.
+        """Encode both sides with subword regularisation; the seed determines all segmentations.
 
-        bpe: each merge is left out with probability `dropout` (BPE-dropout, Provilkov et al. 2020).
-        unigram: a segmentation is drawn with its probability to the power of 1 − `dropout` (Kudo
+        BPE leaves out each merge with probability `dropout` (BPE-dropout, Provilkov et al. 2020).
+        Unigram models draw a segmentation with its probability to the power of 1 − `dropout` (Kudo
         2018).
         """
         kind = self.settings.kind
-        if kind in ("char", "whitespace"):  # have only one segmentation
+        if kind in ("char", "whitespace"):  # a line has only one segmentation
             return self.source.encode_all(sources), self.target.encode_all(targets)
-        ids = self.source.sample_all(sources, kind, dropout, seed)
-        return ids, self.target.sample_all(targets, kind, dropout, seed + 1)
+        source_ids = self.source.sample_all(sources, kind, dropout, seed)
+        target_ids = self.target.sample_all(targets, kind, dropout, seed + 1)
+        return source_ids, target_ids
 
     @property
     def copies(self) -> str:
@@ -152,27 +146,23 @@ class Tokenizer:
         )
 
     def copies_of(self, source: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids in the target's vocabulary of the copy tokens of a source, each once, in
-        order.
-        """
+        """Return the target ids of the copy tokens in a source, each once, in order."""
         if not self.source.copy_ids:
             return ()
-        target = {
+        target_ids = {
             self.source.copy_ids[text]: self.target.copy_ids[text]
             for text in self.copies
         }
-        return tuple(
-            dict.fromkeys(target[index] for index in source if index in target)
-        )
+        copied = [target_ids[index] for index in source if index in target_ids]
+        return tuple(dict.fromkeys(copied))
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the vocabularies."""
         sides = (self.source, self.target)
+        models = b"".join(side.model for side in sides)
         tables = b"".join(side.table.text for side in sides if side.table is not None)
-        return hashlib.sha256(
-            self.source.model + self.target.model + tables
-        ).hexdigest()
+        return hashlib.sha256(models + tables).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
@@ -181,19 +171,16 @@ class Tokenizer:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The files that the vocabularies are stored as, by name."""
+        """The content of each file of the vocabularies, by name."""
         sides = (self.source, self.target)
-        models = {
-            name: side.model
-            for name, side in zip(_model_names(self.settings), sides, strict=False)
-        }
-        tables = zip(_table_names(self.settings), sides, strict=False)
-        return {
-            **models,
-            **{
-                name: side.table.text for name, side in tables if side.table is not None
-            },
-        }
+        files = {}
+        # A joint vocabulary has one name for both sides.
+        for name, side in zip(_model_names(self.settings), sides, strict=False):
+            files[name] = side.model
+        for name, side in zip(_table_names(self.settings), sides, strict=False):
+            if side.table is not None:
+                files[name] = side.table.text
+        return files
 
     @classmethod
     def load(
@@ -203,41 +190,39 @@ class Tokenizer:
         digests: Mapping[str, str] | None = None,
         remedy: str = _REMEDY,
     ) -> Tokenizer:
-        """Read the vocabularies of a model folder; `digests` are the SHA-256 that its files have to
-        have, by name.
+        """Read the vocabularies of a model folder; `digests` are the expected SHA-256 of its files,
+        by name.
 
         Raises ModelFolderError if a file is missing or damaged.
         """
-        names = [*_table_names(settings), *_model_names(settings)]
-        contents = {name: _read(Path(folder) / name, digests, remedy) for name in names}
-        tables = [
-            _parse_table(Path(folder) / name, contents[name])
-            for name in _table_names(settings)
-        ]
-        vocabularies = [
-            _parse(
-                Path(folder) / name,
-                contents[name],
-                tables[min(side, len(tables) - 1)] if tables else None,
-            )
-            for side, name in enumerate(_model_names(settings))
-        ]
+        folder = Path(folder)
+        table_names = _table_names(settings)
+        model_names = _model_names(settings)
+        contents = {
+            name: _read(folder / name, digests, remedy)
+            for name in (*table_names, *model_names)
+        }
+        tables = [_parse_table(folder / name, contents[name]) for name in table_names]
+        vocabularies = []
+        for side, name in enumerate(model_names):
+            # A single table serves both sides.
+            table = tables[min(side, len(tables) - 1)] if tables else None
+            vocabularies.append(_parse(folder / name, contents[name], table))
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
 def choose_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
-    """Choose a vocabulary size for a text: its alphabet plus 50 · ∛(characters of text), at most
-    32,000 in all.
+    """Choose a vocabulary size for a text: its alphabet plus 50 · ∛(number of characters), and at
+    most 32,000 in all.
     """
     characters: set[str] = set()
     length = 0
     for text in texts:
         length += len(text)
         characters.update(text)
-    alphabet = len(characters) + 4 + 256 * settings.byte_fallback
-    return max(
-        alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3)))
-    )
+    alphabet = len(characters) + len(SPECIAL) + (256 if settings.byte_fallback else 0)
+    size = alphabet + round(50 * math.pow(length, 1 / 3))
+    return max(alphabet + 1, min(32_000, size))
 
 
 def _model_names(settings: TokenizerSettings) -> tuple[str, ...]:
@@ -252,9 +237,7 @@ def _table_names(settings: TokenizerSettings) -> tuple[str, ...]:
 
 
 def sampling_stride(lines: int) -> int:
-    """Return the stride for sampling lines when training the vocabulary, if the text is too
-    long.
-    """
+    """Return the stride with which lines of a long text are sampled to train the vocabulary."""
     return 1 + max(0, lines - 1) // _MAX_LINES
 
 
@@ -281,23 +264,24 @@ def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> byte
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
-    whitespace = settings.kind == "whitespace"
+    """Return the options of SentencePiece's trainer."""
+    is_whitespace = settings.kind == "whitespace"
+    is_size_given = settings.size is not None
+    takes_all = settings.kind in ("char", "whitespace") and not is_size_given
     copies = settings.copy_characters
     return {
-        "model_type": "word" if whitespace else settings.kind,
+        "model_type": "word" if is_whitespace else settings.kind,
         "vocab_size": (settings.size or choose_size(lines, settings)) + len(copies),
-        "hard_vocab_limit": settings.size
-        is not None,  # a size that we chose may be lowered to what the corpus allows
-        "use_all_vocab": settings.size is None
-        and settings.kind in ("char", "whitespace"),
-        "byte_fallback": settings.byte_fallback and not whitespace,
+        # A chosen size may be lowered to what the corpus allows, a given one may not.
+        "hard_vocab_limit": is_size_given,
+        "use_all_vocab": takes_all,
+        "byte_fallback": settings.byte_fallback and not is_whitespace,
         "character_coverage": settings.character_coverage,
-        "required_chars": ""
-        if whitespace
-        else SPACE,  # however rare: as bytes it would not be decoded as a space
+        # The space gets a token even if it is rare, because its byte is not decoded as a space.
+        "required_chars": "" if is_whitespace else SPACE,
         "normalization_rule_name": "identity",  # `clean` normalises
         "max_sentence_length": 2**30,
-        # Affects the result: sums of floats depend on how they are split.
+        # The number is fixed because it affects the result: threads split the sums of floats.
         "num_threads": 4,
         "minloglevel": 4,
         "user_defined_symbols": [*copies],
@@ -312,20 +296,21 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
 def _size_error(
     problem: str, settings: TokenizerSettings, side: str
 ) -> DataError | ConfigurationError:
-    start = (
-        f"tokenizer.size: {settings.size:,} tokens are"
-        if settings.size
-        else "tokenizer:"
-    )
+    """Return the exception for a RuntimeError of SentencePiece's trainer with this message."""
+    start = "tokenizer:"
+    if settings.size:
+        start = f"tokenizer.size: {settings.size:,} tokens are"
     copies = len(settings.copy_characters)
-    if limit := re.search(r"value <= (\d+)", problem):
-        largest = int(limit[1]) - copies
+    too_large = re.search(r"value <= (\d+)", problem)
+    if too_large:
+        largest = int(too_large[1]) - copies
         return ConfigurationError(
             f"{start} more than the text of {side} can fill; the largest possible size is "
             f"{largest:,}: set tokenizer.size to at most {largest}, or leave it out"
         )
-    if limit := re.search(r"(\d+) vs (\d+)", problem):
-        smallest = int(limit[2]) - copies
+    too_small = re.search(r"(\d+) vs (\d+)", problem)
+    if too_small:
+        smallest = int(too_small[2]) - copies
         return ConfigurationError(
             f"{start} fewer than the characters of {side} need; the smallest possible size is "
             f"{smallest:,}: set tokenizer.size to at least {smallest}, lower "
@@ -337,6 +322,7 @@ def _size_error(
 
 
 def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
+    """Read a file of the model folder, and check its SHA-256 if `digests` are given."""
     check_links(path.parent, path.name)
     try:
         content = file_bytes(path)
@@ -346,12 +332,13 @@ def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
         ) from None
     if not content:
         raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
-    if digests is not None and hashlib.sha256(content).hexdigest() != digests.get(
-        path.name
-    ):
-        raise ModelFolderError(
-            f"{path}: damaged or changed (it does not match its SHA-256 in config.json); {remedy}"
-        )
+    if digests is not None:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != digests.get(path.name):
+            raise ModelFolderError(
+                f"{path}: damaged or changed (it does not match its SHA-256 in config.json); "
+                f"{remedy}"
+            )
     return content
 
 

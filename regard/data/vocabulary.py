@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal
 
 from regard.common.reading import reason_of
@@ -26,15 +26,19 @@ BOS = 2
 EOS = 3
 
 SPACE = "▁"
-"""How SentencePiece writes a space; the character itself becomes a plain underscore in text."""
+"""SentencePiece's character for a space; in text it is replaced by an underscore."""
 
-_UNREAD = ("<pad>", "<s>", "</s>")
-_GAPS = (SPACE, *(f"<0x{ord(space):02X}>" for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f "))
+_WORDLESS = ("<pad>", "<s>", "</s>")
+"""Special tokens that belong to no word."""
+_SPACES = (SPACE, *(f"<0x{ord(space):02X}>" for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f "))
+"""Tokens that stand for a white-space character alone."""
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _LONGEST_CODE = 40
 """Characters within which a language code ends."""
-# Noncharacters of Unicode, so no vocabulary has them.
-_STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"
+_UNKNOWN, _UNKNOWN_START = "\ufdd0", "\ufdd1"
+"""Stand-ins for unknown characters, within a text and at its start; they are noncharacters of
+Unicode, so no vocabulary has them.
+"""
 
 
 def normalised_line(text: str) -> str:
@@ -43,10 +47,10 @@ def normalised_line(text: str) -> str:
 
 
 def surfaces_of(tokens: Iterable[str], is_byte: Callable[[str], bool]) -> list[bytes]:
-    """Return the bytes that each token of a vocabulary adds to a text, as UTF-8; none for PAD, UNK,
-    BOS and EOS.
+    """Return the UTF-8 bytes that each token of a vocabulary adds to a text; none for PAD, UNK, BOS
+    and EOS.
 
-    `is_byte`: whether a token that looks like a byte is one.
+    `is_byte` tells whether a token that looks like a byte, such as <0x41>, is one.
     """
     surfaces = []
     for index, token in enumerate(tokens):
@@ -61,9 +65,9 @@ def surfaces_of(tokens: Iterable[str], is_byte: Callable[[str], bool]) -> list[b
 
 
 def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
-    """Make the vocabulary of a serialised SentencePiece model, of the class that suits its tokens.
+    """Make the vocabulary of a serialised SentencePiece model; its class depends on the tokens.
 
-    `table` numbers the tokens, if not SentencePiece. Raises ValueError if `model` is not a
+    A `table` gives the tokens other ids than SentencePiece. Raises ValueError if `model` is not a
     SentencePiece model.
     """
     try:
@@ -76,28 +80,26 @@ def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
         if not all(map(math.isfinite, vocabulary._scores.values())):
             raise ValueError("a token has no finite score")
     except (RuntimeError, ValueError) as problem:
-        # ValueError: a token is not UTF-8, too.
+        # A token that is not UTF-8 raises ValueError, too.
         raise ValueError(f"not a SentencePiece model ({reason_of(problem)})") from None
-    return (
-        WhitespaceVocabulary(model)
-        if table is None and vocabulary.is_whitespace
-        else vocabulary
-    )
+    if table is None and vocabulary.is_whitespace:
+        return WhitespaceVocabulary(model)
+    return vocabulary
 
 
 class Vocabulary:
-    """The tokens of one language (or of both), from a serialised SentencePiece model; see
-    `vocabulary_of`.
+    """The tokens of one language, or of both; `vocabulary_of` makes it from a SentencePiece
+    model.
     """
 
     table: PieceTable | None = None
-    """The table that numbers the tokens, if SentencePiece does not."""
+    """The table of token ids, if they are not SentencePiece's."""
     _word_starts: tuple[str, ...] = (SPACE,)
     """Prefixes of tokens that begin a word."""
 
     def __init__(self, model: bytes) -> None:
         self.model = model
-        # Late: translating a runtime file imports this module, and needs no SentencePiece.
+        # Translating a runtime file imports this module, but needs no SentencePiece.
         import sentencepiece
 
         self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -115,11 +117,8 @@ class Vocabulary:
         """The algorithm of the vocabulary: BPE scores tokens by their rank, unigram by their
         log-probability.
         """
-        return (
-            "bpe"
-            if all(score == int(score) for score in self._scores.values())
-            else "unigram"
-        )
+        is_bpe = all(score == int(score) for score in self._scores.values())
+        return "bpe" if is_bpe else "unigram"
 
     def encode(self, text: str) -> list[int]:
         """Encode a line, without BOS and EOS."""
@@ -137,31 +136,24 @@ class Vocabulary:
         self, texts: Sequence[str], kind: str, dropout: float, seed: int
     ) -> list[list[int]]:
         """Encode many lines with a sampled segmentation; see `Tokenizer.sample`."""
-        lines = [
-            [
-                SPACE + word
-                for word in self._replace_unknown(self._normal(text)).split(" ")
-                if word
-            ]
-            for text in texts
-        ]
-        segment = (
-            bpe_dropout(self._scores, dropout)
-            if kind == "bpe"
-            else unigram_sampling(self._scores, 1 - dropout)
-        )
+        lines = []
+        for text in texts:
+            words = self._replace_unknown(self._normal(text)).split(" ")
+            lines.append([SPACE + word for word in words if word])
+
+        if kind == "bpe":
+            segment = bpe_dropout(self._scores, dropout)
+        else:
+            segment = unigram_sampling(self._scores, 1 - dropout)
         sampled = sample_segmentations(lines, segment, seed)
-        return [
-            self._ids_with_bytes(token for word in line for token in word)
-            for line in sampled
-        ]
+        return [self._ids_with_bytes(chain.from_iterable(line)) for line in sampled]
 
     def id_of(self, token: str) -> int:
         """Return the id of a token of text; UNK if there is no such token."""
         return int(self._processor.piece_to_id(token))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id; "▁" at its start is a space before it."""
+        """Return the token of each id; a leading "▁" stands for a space."""
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
@@ -170,20 +162,19 @@ class Vocabulary:
 
     @cached_property
     def surface_bytes(self) -> list[bytes]:
-        """The bytes that each token adds to a text, as UTF-8; empty for PAD, UNK, BOS and EOS."""
-        p = self._processor
-        return surfaces_of(
-            self.tokens(range(len(self))), lambda token: p.is_byte(p.piece_to_id(token))
-        )
+        """The UTF-8 bytes that each token adds to a text; empty for PAD, UNK, BOS and EOS."""
+        processor = self._processor
+
+        def is_byte(token: str) -> bool:
+            return bool(processor.is_byte(processor.piece_to_id(token)))
+
+        return surfaces_of(self.tokens(range(len(self))), is_byte)
 
     @cached_property
     def copy_ids(self) -> dict[str, int]:
         """The ids of the copy tokens by their characters; empty in vocabularies that have none."""
-        return {
-            text: index
-            for text in COPY_CHARACTERS
-            if (index := self.id_of(text)) != UNK
-        }
+        ids = {character: self.id_of(character) for character in COPY_CHARACTERS}
+        return {character: index for character, index in ids.items() if index != UNK}
 
     @cached_property
     def copy_tokens(self) -> tuple[int, ...]:
@@ -192,33 +183,28 @@ class Vocabulary:
 
     @cached_property
     def byte_tokens(self) -> dict[int, bytes]:
-        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside, or
+        """The tokens that stand for one byte of a character that is not ASCII (byte fallback), or
         for a space alone.
         """
-        single = (
-            (index, text)
-            for index, text in enumerate(self.surface_bytes)
-            if len(text) == 1
-        )
         return {
-            index: text for index, text in single if text >= b"\x80" or text == b" "
+            index: surface
+            for index, surface in enumerate(self.surface_bytes)
+            if len(surface) == 1 and (surface >= b"\x80" or surface == b" ")
         }
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK
-        becomes ⁇.
+        """Decode ids to a line of text; UNK becomes ⁇.
+
+        PAD, BOS, EOS and bytes that form no character are left out.
         """
-        return clean(
-            self._join(
-                [int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"
-            )
-        )
+        text_ids = [int(index) for index in ids if index not in (PAD, BOS, EOS)]
+        return clean(self._join(text_ids, "⁇"))
 
     def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Return texts that `encode_all` encodes as these ids (EOS aside), to be segmented anew.
+        """Return texts that `encode_all` encodes as these ids, without EOS, to segment them anew.
 
-        A run of unknown characters becomes one character that no text contains, and so is unknown
-        too.
+        A run of unknown characters becomes one character that no text contains, and which is
+        therefore unknown too.
         """
         return [
             self._detokenised([index for index in row if index != EOS]) for row in rows
@@ -239,48 +225,49 @@ class Vocabulary:
         return ()
 
     def unknown_share(self, text: str) -> float:
-        """Return the share of a line's characters (spaces aside) without a token: encoded as bytes,
-        or lost.
+        """Return the share of a line's characters, not counting spaces, that are encoded as bytes
+        or lost because they have no token.
         """
         return unknown_share(self._normal(text), self.tokens(self.encode(text)))
 
     def word_indices(self, tokens: Iterable[str]) -> list[int]:
         """Return for each token the word it belongs to, counted from 0; -1 for PAD, BOS and EOS.
 
-        A lone "▁" belongs to the word that follows (-1 where none does), bytes belong to the word
-        they are in.
+        Bytes belong to the word that contains them. A lone "▁" belongs to the following word; -1 if
+        no word follows.
         """
         words: list[int] = []
         word = -1
         is_open = False
         has_letters = False
         for token in tokens:
-            if token in _UNREAD:
+            if token in _WORDLESS:
                 words.append(-1)
                 continue
-            begins = token in _GAPS or token.startswith(self._word_starts)
+            begins = token in _SPACES or token.startswith(self._word_starts)
             if not is_open or (has_letters and begins):
                 word = word + 1
                 is_open = True
                 has_letters = False
-            has_letters = has_letters or token not in _GAPS
+            has_letters = has_letters or token not in _SPACES
             words.append(word)
-        return (
-            words
-            if has_letters or not is_open
-            else [-1 if index == word else index for index in words]
-        )
+
+        if is_open and not has_letters:  # only spaces after the last word
+            return [-1 if index == word else index for index in words]
+        return words
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """The score of each token that SentencePiece segments text into, with or without an id."""
-        p = self._processor
-        ids = (
-            i
-            for i in range(len(p))
-            if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i))
-        )
-        return {p.id_to_piece(i): p.get_score(i) for i in ids}
+        """The score of each token into which SentencePiece segments text, even if a table gives it
+        no id.
+        """
+        processor = self._processor
+        scores = {}
+        for index in range(len(processor)):
+            is_special = processor.is_control(index) or processor.is_unknown(index)
+            if not is_special and not processor.is_byte(index):
+                scores[processor.id_to_piece(index)] = processor.get_score(index)
+        return scores
 
     @cached_property
     def _token_ids(self) -> dict[str, int]:
@@ -289,62 +276,64 @@ class Vocabulary:
     def _normal(self, text: str) -> str:
         """Normalise a line as SentencePiece does before segmentation."""
         line = normalised_line(text)
-        return (
-            line
-            if line.isascii()
-            else COMPATIBILITY.sub(lambda letters: self.known_form(letters[0]), line)
-        )
+        if line.isascii():
+            return line
+        return COMPATIBILITY.sub(lambda letters: self.known_form(letters[0]), line)
 
     def known_form(self, letters: str) -> str:
-        """Return the NFKC form of `COMPATIBILITY` letters if tokens hold its characters, and not
-        the letters.
+        """Return the NFKC form of `COMPATIBILITY` letters if the tokens hold its characters, but
+        not the letters.
         """
         form = unicodedata.normalize("NFKC", letters)
-        if not self._characters.issuperset(letters) and self._characters.issuperset(
-            form
-        ):
+        is_known = self._characters.issuperset(letters)
+        if not is_known and self._characters.issuperset(form):
             return form
         return "".join(map(self.known_form, letters)) if len(letters) > 1 else letters
 
     @cached_property
     def _characters(self) -> set[str]:
-        """The characters that tokens hold; none if words are tokens, or the model normalises text
-        by its own rules.
+        """The characters that the tokens hold; empty if tokens are words, or if the model
+        normalises text by its own rules.
         """
-        is_own = self.is_whitespace or "ａ" not in self._processor.normalize("ａ")
-        return set() if is_own else set[str]().union(*self._scores)
+        if self.is_whitespace or "ａ" not in self._processor.normalize("ａ"):
+            return set()
+        return set[str]().union(*self._scores)
 
     def _replace_unknown(self, text: str) -> str:
-        """Without byte fallback: replace each run of unknown characters by one and the same, as
-        `detokenised` does.
-        """
+        """Replace each run of unknown characters by `_UNKNOWN`, unless there is byte fallback."""
         if self.id_of("<0x41>") != UNK:
             return text
         runs = groupby(
             text, lambda character: character == " " or character in self._scores
         )
-        return "".join("".join(run) if known else _STRANGE for known, run in runs)
+        return "".join(
+            "".join(characters) if is_known else _UNKNOWN
+            for is_known, characters in runs
+        )
 
     def _ids_with_bytes(self, tokens: Iterable[str]) -> list[int]:
-        """Look up tokens; an unknown character becomes bytes, or a run of them one UNK."""
+        """Look up tokens; unknown characters become bytes or, if a byte has no token, one UNK for
+        each run.
+        """
         ids: list[int] = []
-        in_run = False
+        follows_unknown = False
         for token in tokens:
             index = self._token_ids.get(token)
-            byte_ids = (
-                [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()]
-                if index is None
-                else [index]
-            )
-            if index is not None or UNK not in byte_ids:
+            if index is not None:
+                ids.append(index)
+                follows_unknown = False
+                continue
+            byte_ids = [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()]
+            is_unknown = UNK in byte_ids
+            if not is_unknown:
                 ids += byte_ids
-            elif not in_run:
+            elif not follows_unknown:
                 ids.append(UNK)
-            in_run = index is None and UNK in byte_ids
+            follows_unknown = is_unknown
         return ids
 
     def _detokenised(self, ids: list[int]) -> str:
-        return self._join(ids, _STRANGE)
+        return self._join(ids, _UNKNOWN)
 
     def _join(self, ids: Sequence[int], unknown: str) -> str:
         surfaces = (
@@ -358,7 +347,7 @@ class Vocabulary:
 
 
 class WhitespaceVocabulary(Vocabulary):
-    """Tokens split at spaces, as formulas are written: each unknown one is one UNK."""
+    """Vocabulary of whole words, split at spaces, as in formulas; each unknown word is one UNK."""
 
     _word_starts = (SPACE, SPECIAL[UNK])
 
@@ -367,7 +356,7 @@ class WhitespaceVocabulary(Vocabulary):
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """Encode many lines; SentencePiece would merge unknown neighbours into one."""
+        """Encode many lines, word by word, because SentencePiece merges adjacent unknown words."""
         lines = (normalised_line(text).split(" ") for text in texts)
         return [[self.id_of(SPACE + word) for word in line if word] for line in lines]
 
@@ -379,8 +368,9 @@ class WhitespaceVocabulary(Vocabulary):
 
 
 class TableVocabulary(Vocabulary):
-    """Tokens numbered by a table, as in Marian models; some have tokens for target languages, such
-    as >>fra<<.
+    """Vocabulary whose token ids come from a table, as in Marian models.
+
+    Some of these models have tokens for target languages, such as >>fra<<.
     """
 
     table: PieceTable
@@ -388,8 +378,10 @@ class TableVocabulary(Vocabulary):
     def __init__(self, model: bytes, table: PieceTable) -> None:
         super().__init__(model)
         self.table = table
-        # The special ones occur in no text.
-        self._ids = {token: i for i, token in enumerate(table.names) if i > EOS}
+        # Special tokens, which have the first ids, never occur in text.
+        self._ids = {
+            token: index for index, token in enumerate(table.names) if index > EOS
+        }
 
     def __len__(self) -> int:
         return len(self.table.names)
@@ -399,10 +391,10 @@ class TableVocabulary(Vocabulary):
         return self.encode_all([text])[0]
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """Encode many lines, with the language code that one may begin with."""
+        """Encode many lines, each with its language code if it begins with one."""
         lines = [_split_code(normalised_line(text)) for text in texts]
         tokens: list[list[str]] = self._processor.encode(
-            [rest for _, rest in lines], out_type=str
+            [text for _, text in lines], out_type=str
         )
         return [
             [*map(self.id_of, code), *self._ids_of(row)]
@@ -410,17 +402,16 @@ class TableVocabulary(Vocabulary):
         ]
 
     def _ids_of(self, tokens: list[str]) -> Iterator[int]:
-        """Look up tokens; of a detokenised text SentencePiece joins unknown ones, and puts a space
-        before the first.
+        """Look up tokens, with one UNK for each unknown character of a detokenised text.
+
+        SentencePiece joins adjacent unknown characters, and puts a space before a text that begins
+        with one.
         """
-        if (
-            tokens[:1] == [SPACE]
-            and tokens[1:]
-            and tokens[1].startswith(_STRANGE_START)
-        ):
+        starts_unknown = len(tokens) > 1 and tokens[1].startswith(_UNKNOWN_START)
+        if starts_unknown and tokens[0] == SPACE:
             tokens = tokens[1:]
         for token in tokens:
-            unknown = sum(map(token.count, (_STRANGE, _STRANGE_START)))
+            unknown = token.count(_UNKNOWN) + token.count(_UNKNOWN_START)
             yield from [UNK] * unknown or [self.id_of(token)]
 
     def sample_all(
@@ -438,7 +429,7 @@ class TableVocabulary(Vocabulary):
         return self._ids.get(token, UNK)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id; "▁" at its start is a space before it."""
+        """Return the token of each id; a leading "▁" stands for a space."""
         return [self.table.names[int(index)] for index in ids]
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
@@ -464,25 +455,30 @@ class TableVocabulary(Vocabulary):
         )
 
     def _normal(self, text: str) -> str:
-        """Normalise a line as SentencePiece does before segmentation: imported models have rules of
-        their own.
+        """Normalise a line as SentencePiece does before segmentation, by the rules of the imported
+        model.
         """
         line: str = self._processor.normalize(_split_code(normalised_line(text))[1])
         return line.replace(SPACE, " ").strip()
 
     def _detokenised(self, ids: list[int]) -> str:
         tokens = [
-            _STRANGE if index == UNK else token
+            _UNKNOWN if index == UNK else token
             for index, token in self._with_tokens(ids)
         ]
-        # After the language code.
-        first = int(bool(tokens) and bool(_split_code(tokens[0])[0]))
-        if ids[first : first + 1] == [UNK]:  # not a space and then something unknown
-            tokens[first] = _STRANGE_START
+        begins_with_code = bool(tokens) and bool(_split_code(tokens[0])[0])
+        first = 1 if begins_with_code else 0
+        if ids[first : first + 1] == [UNK]:
+            # SentencePiece will put a space before it, which `_ids_of` must drop.
+            tokens[first] = _UNKNOWN_START
         return str(self._processor.decode_pieces(tokens))
 
 
 def _split_code(line: str) -> tuple[list[str], str]:
-    """Split a line into its language code, such as >>fra<<, which is one token, and the rest."""
+    """Split a line into its language code, such as >>fra<<, as a list of at most one token, and the
+    remaining text.
+    """
     end = line.find("<<", 1, _LONGEST_CODE) if line.startswith(">>") else 0
-    return ([line[: end + 2]], line[end + 2 :]) if end > 0 else ([], line)
+    if end <= 0:
+        return [], line
+    return [line[: end + 2]], line[end + 2 :]

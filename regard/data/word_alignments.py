@@ -1,5 +1,5 @@
-"""Word alignments in Pharaoh format (0-0 1-2): read, checked against the words, and mapped to
-subword tokens.
+"""Word alignments in Pharaoh format (0-0 1-2): read them, check them against the words of a corpus,
+and map them to subword tokens.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from regard.common.counting import counted
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 Link = tuple[int, int]  # source word, target word
 FlatLinks: TypeAlias = "array[int]"
-"""Source, target, source, target …: compact, as there is one per training pair."""
+"""Links as a flat array (source, target, source, target …), which is compact, since each training
+pair has one.
+"""
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 UNEVEN = "leading or doubled spaces, or tabs, between which links count no words"
-_SHOWN = 5  # wrong lines that are reported one by one
+_SHOWN = 5  # malformed lines that are reported one by one
 
 
 def format_pharaoh(links: Iterable[Link]) -> str:
@@ -34,10 +37,9 @@ def format_pharaoh(links: Iterable[Link]) -> str:
 
 
 def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Parse a line in Pharaoh format such as `0-0 1p2`: the sure links, and all; `p` or `?` marks a
-    possible link.
+    """Parse a line in Pharaoh format such as `0-0 1p2`; return the sure links, and all links.
 
-    Raises ValueError for anything else.
+    `p` or `?` marks a possible link. Raises ValueError for anything else.
     """
     links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
     for pair in line.split():
@@ -52,7 +54,7 @@ def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
 
 @dataclass(frozen=True)
 class WordLinks:
-    """The word alignments of the pairs of a corpus, in their order."""
+    """The word alignments of a corpus, one for each of its pairs."""
 
     rows: tuple[FlatLinks, ...]
     report: str
@@ -64,52 +66,58 @@ class WordLinks:
 def read_word_links(
     path: str, pairs: Iterable[Pair], lines: int, name: str, max_line: int = MAX_LINE
 ) -> WordLinks:
-    """Read the alignments of these pairs of corpus `name` from a file with one line for each of its
-    `lines`.
+    """Read the word alignments of `pairs` of corpus `name` from a file that has one line for each
+    of the corpus's `lines`.
 
-    They count the words of the pairs as they were given; those that are returned count words of
-    clean pairs. A word with a sure link keeps only sure ones, any other its possible ones. Raises
-    DataError with all causes.
+    The links of the file count the words before cleaning; the returned links count the words of the
+    cleaned pairs. Possible links of a target word are used if it has no sure link. Raises DataError
+    with all causes.
     """
     reader = LineReader(path, max_line, skip_long=True)
-    wrong: list[tuple[int, str]] = []
-    pair_of = {pair.line: pair for pair in pairs}
+    pairs_by_line = {pair.line: pair for pair in pairs}
     rows: dict[int, FlatLinks] = {}
+    problems: list[tuple[int, str]] = []
     uneven = 0
     for number, line in enumerate(reader, 1):
+        pair = pairs_by_line.get(number)
         try:
             if line == CUT:
-                if number in pair_of:
+                if pair is not None:
                     raise ValueError(too_long(max_line))
                 continue
-            sure, possible = read_gold(line)
-            linked = {target for _, target in sure}
-            links = sorted(sure | {link for link in possible if link[1] not in linked})
-            if pair := pair_of.get(number):
-                words = pair.words or (
+            links = _read_links(line)
+            if pair is not None:
+                source, target = pair.words or (
                     given_words(pair.source),
                     given_words(pair.target),
                 )
-                check_links(links, *words)
-                uneven += any(side.is_uneven for side in words)
-                rows[number] = array(
-                    "i", (word for link in to_clean(links, *words) for word in link)
-                )
+                check_links(links, source, target)
+                uneven += source.is_uneven or target.is_uneven
+                clean_links = to_clean(links, source, target)
+                rows[number] = array("i", chain.from_iterable(clean_links))
         except ValueError as problem:
-            wrong.append((number, str(problem)))
-    DataError.raise_all(
-        [
-            *reader.causes,
-            *_describe_wrong(path, wrong),
-            *_check_count(path, reader, lines, name),
-        ]
-    )
+            problems.append((number, str(problem)))
+
+    causes = list(reader.causes)
+    causes += _describe_problems(path, problems)
+    causes += _check_count(path, reader, lines, name)
+    DataError.raise_all(causes)
     ordered = tuple(rows[pair.line] for pair in pairs)
     total = sum(map(len, ordered)) // 2
-    without = sum(not row for row in ordered)
-    note = f"; {counted(without, 'pair has', 'pairs have')} none" if without else ""
-    note += f"; {counted(uneven, 'pair has', 'pairs have')} {UNEVEN}" if uneven else ""
-    return WordLinks(ordered, f"{name}: {total:,} word links read from {path}{note}")
+    report = f"{name}: {total:,} word links read from {path}"
+    unlinked = sum(not row for row in ordered)
+    if unlinked:
+        report += f"; {counted(unlinked, 'pair has', 'pairs have')} none"
+    if uneven:
+        report += f"; {counted(uneven, 'pair has', 'pairs have')} {UNEVEN}"
+    return WordLinks(ordered, report)
+
+
+def _read_links(line: str) -> list[Link]:
+    """Parse the sure links of a line, and the possible links of target words without a sure one."""
+    sure, links = read_gold(line)
+    linked = {target for _, target in sure}
+    return sorted(sure | {link for link in links if link[1] not in linked})
 
 
 def token_links(
@@ -118,29 +126,25 @@ def token_links(
     targets: Iterable[Sequence[int]],
     tokenizer: Tokenizer,
 ) -> Iterator[FlatLinks]:
-    """Map links between words to links between tokens: each token of one word with each token of
-    the other.
+    """Map links between words to links between tokens: each token of the source word is linked to
+    each token of the target word.
     """
-    for words, source, target in zip(links, sources, targets, strict=True):
-        left = _token_positions(tokenizer.source, source)
-        right = _token_positions(tokenizer.target, target)
-        pairs = zip(words[::2], words[1::2], strict=True)
-        yield array(
-            "i",
-            (
-                token
-                for s, t in pairs
-                for i in left.get(s, ())
-                for j in right.get(t, ())
-                for token in (i, j)
-            ),
-        )
+    for word_links, source, target in zip(links, sources, targets, strict=True):
+        source_tokens = _token_positions(tokenizer.source, source)
+        target_tokens = _token_positions(tokenizer.target, target)
+        flat_links = array("i")
+        for s, t in zip(word_links[::2], word_links[1::2], strict=True):
+            for source_token in source_tokens.get(s, ()):
+                for target_token in target_tokens.get(t, ()):
+                    flat_links.append(source_token)
+                    flat_links.append(target_token)
+        yield flat_links
 
 
 def _token_positions(
     vocabulary: Vocabulary, ids: Sequence[int]
 ) -> dict[int, list[int]]:
-    """Return the positions of the tokens of each word."""
+    """Return the positions of each word's tokens."""
     positions: dict[int, list[int]] = {}
     for position, word in enumerate(vocabulary.word_indices(vocabulary.tokens(ids))):
         positions.setdefault(word, []).append(position)
@@ -149,31 +153,30 @@ def _token_positions(
 
 def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -> None:
     """Raise ValueError if a link names a word that does not exist."""
-    for link in links:
-        for word, words, side in zip(
-            link, (source, target), ("source", "target"), strict=True
-        ):
+    for source_word, target_word in links:
+        sides = (("source", source_word, source), ("target", target_word, target))
+        for side, word, words in sides:
             if word >= words.total:
-                numbers = (
-                    f"{counted(words.total, 'word')}, 0 to {words.total - 1}"
-                    if words.total
-                    else "no words"
-                )
+                numbers = "no words"
+                if words.total:
+                    numbers = f"{counted(words.total, 'word')}, 0 to {words.total - 1}"
                 raise ValueError(
-                    f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}"
+                    f"{source_word}-{target_word} names {side} word {word}, "
+                    f"and the {side} has {numbers}"
                 )
 
 
-def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """Yield a sentence for each of the first wrong lines, and one for the others."""
-    yield from (
-        f"{path}, line {number}: {problem}" for number, problem in wrong[:_SHOWN]
-    )
-    if rest := [number for number, _ in wrong[_SHOWN:]]:
-        yield f"{path}: {len(rest):,} more such lines{format_lines(rest)}"
+def _describe_problems(path: str, problems: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Yield a sentence on each of the first malformed lines, and one on the others."""
+    for number, problem in problems[:_SHOWN]:
+        yield f"{path}, line {number}: {problem}"
+    others = [number for number, _ in problems[_SHOWN:]]
+    if others:
+        yield f"{path}: {len(others):,} more such lines{format_lines(others)}"
 
 
 def _check_count(path: str, reader: LineReader, lines: int, name: str) -> Iterator[str]:
+    """Yield a cause if a readable file has another number of lines than the corpus."""
     if not reader.causes and reader.count != lines:
         yield (
             f"{path} has {counted(reader.count, 'line')} but {name} has {counted(lines, 'pair')}; "

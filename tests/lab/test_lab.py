@@ -28,7 +28,7 @@ from regard.learn.lab import (
     EXPERIMENTS,
     Findings,
     Text,
-    application,
+    experiment_runs,
     find_experiment,
     run_experiment,
 )
@@ -221,7 +221,7 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
     assert after == before, "what has ended is not trained again"
 
     monkeypatch.setattr(
-        application, "shipped_results", lambda _: Sweep.of_shipped(shipped)
+        experiment_runs, "shipped_results", lambda _: Sweep.of_shipped(shipped)
     )
     findings, again = run("quick")
     check(findings)
@@ -239,7 +239,7 @@ def test_full_sweeps_rates_and_quick_trains_one_seed_at_the_best(
     shipped["recipes"]["tiny"] = "another"
     assert run("changed")[0].verdict.outcome == "undecided", "one seed is left"
 
-    monkeypatch.setattr(application, "shipped_results", lambda _: None)
+    monkeypatch.setattr(experiment_runs, "shipped_results", lambda _: None)
     assert "no results of --full" in run("alone")[0].remarks[-1].en
 
 

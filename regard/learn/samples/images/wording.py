@@ -8,7 +8,7 @@ placeholders and looking up the result, so a caption that fits no template has n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -115,11 +115,11 @@ class Language:
         """
         skeletons = {}
         for kind, templates in self.templates.items():
-            places: Mapping[str | None, str] = {None: ""}
+            places: Iterable[tuple[str | None, str]] = [(None, "")]
             if kind == "at":
-                places = {**self.places}
+                places = self.places.items()
             for template in templates:
-                for place, place_words in places.items():
+                for place, place_words in places:
                     parts = template.replace("PLACE", place_words).split()
                     order = [_number(part) for part in parts if _is_placeholder(part)]
                     skeletons[_skeleton(parts)] = kind, order, place
